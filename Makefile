@@ -1,0 +1,63 @@
+# Ceteris: every target works on a fresh machine; `make help` lists them.
+PYTHON ?= python3
+VENV   ?= .venv
+SCALE  ?= smoke
+SLOTS  ?= auto
+ARGS   ?=
+
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench tables wandb-sync clean $(TABLES)
+
+help: ## what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  one target per published table, SCALE=test|smoke|cpu|gpu|paper (now $(SCALE)):"
+	@for table in $(TABLES); do printf "  %-18s %s\n" $$table "$$(head -n 1 sweeps/$$table.yaml | sed 's/^# *//')"; done
+
+setup: $(STAMP) ## .venv with pinned dependencies
+
+# torch comes first and alone: with the pinned build installed, nothing asks for another one
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,sentences]'
+	@touch $(STAMP)
+
+demo: setup ## RoBERTa table 1 at SCALE=smoke on real English: train, fine-tune, print the table
+	@$(BIN)/ceteris run roberta_table1 scale=smoke slots=$(SLOTS) $(ARGS)
+	@$(BIN)/ceteris table roberta_table1 scale=smoke
+
+$(TABLES): setup
+	@$(BIN)/ceteris run $@ scale=$(SCALE) slots=$(SLOTS) results=analysis/results $(ARGS)
+	@$(BIN)/ceteris table $@ scale=$(SCALE)
+
+tables: setup ## every published table at SCALE
+	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+test: setup ## the fast tests
+	@$(BIN)/python -m pytest
+
+test-slow: setup ## the tests that take longer
+	@$(BIN)/python -m pytest -m slow
+
+lint: setup ## ruff and mypy --strict
+	@$(BIN)/ruff check src tests analysis
+	@$(BIN)/ruff format --check src tests analysis
+	@$(BIN)/mypy
+
+format: setup ## rewrite to the house style
+	@$(BIN)/ruff check --fix-only --quiet src tests analysis
+	@$(BIN)/ruff format src tests analysis
+
+bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios from one run
+	@for bench in analysis/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+wandb-sync: setup ## upload the offline W&B runs
+	@$(BIN)/wandb sync --include-offline $$(find runs -type d -name 'offline-run-*')
+
+clean: ## remove runs and reports (not analysis/results)
+	rm -rf runs reports

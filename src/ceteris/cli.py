@@ -1,0 +1,61 @@
+"""The command `ceteris VERB ...`. Each verb is imported when it is called, so that help is at hand at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+from ceteris import __version__
+from ceteris.errors import UserError
+
+# verb -> (module, function, usage, what it does)
+VERBS: dict[str, tuple[str, str, str, str]] = {
+    "train": ("ceteris.training.main", "train", "[key=value ...] [-m]", "one run (Hydra application; -m for multirun)"),
+    "show": ("ceteris.show", "show", "[n=8 epoch=0 out=F.parquet ...]", "draw corrupted examples, realised rates"),
+    "plan": ("ceteris.study.plan", "plan", "SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, before training"),
+    "run": ("ceteris.study.runner", "run", "SWEEP [scale=... slots=N]", "every arm x seed of a sweep; finished runs are found"),
+    "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed: done, running, failed, missing"),
+    "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper's numbers beside ours, with verdicts"),
+    "published": ("ceteris.published.verb", "published", "[ID]", "the papers' own tables, with their sources"),
+}  # fmt: skip
+
+STOPPED = 130  # a shell's status for Ctrl-C
+
+
+def usage() -> str:
+    lines = ["Ceteris: does this pre-training choice hold for me?", "", "usage: ceteris VERB [ARGUMENT ...]", ""]
+    lines += [f"  {verb:<10} {args:<34} {what}" for verb, (_, _, args, what) in VERBS.items()]
+    lines += ["", "Arguments are Hydra's: key=value, group=choice. `ceteris train --cfg job` prints every key."]
+    lines += ["Example: ceteris run roberta_table1 scale=smoke && ceteris table roberta_table1 scale=smoke"]
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb. Returns 0, the verb's own status, 2 for bad input (one line on stderr) or 130 after Ctrl-C."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        print(f"ceteris {__version__}")
+        return 0
+    try:
+        return _verb(arguments[0])(arguments[1:])
+    except UserError as error:
+        print(f"ceteris: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("ceteris: stopped; the same command goes on from here", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _verb(name: str) -> Callable[[list[str]], int]:
+    if name not in VERBS:
+        raise UserError(f"unknown verb '{name}'", f"known: {', '.join(VERBS)}")
+    module, function, _, _ = VERBS[name]
+    verb: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
+    return verb

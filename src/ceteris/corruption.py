@@ -1,0 +1,50 @@
+"""A corruption is masking x view read x view written, a row of T5's table of objectives (arXiv 1910.10683, table 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ceteris.noise import Noise
+from ceteris.text import Marks, Text, Views
+
+
+class Schedule(Protocol):
+    """When noise is redrawn: the key of an epoch."""
+
+    def __call__(self, epoch: int) -> int: ...
+
+
+class Masking(Protocol):
+    """Which tokens are noise."""
+
+    semantics: int
+    schedule: Schedule
+
+    def __call__(self, text: Text, noise: Noise) -> Marks: ...
+
+    def check(self, length: int) -> None:
+        """Raise UserError where rows of `length` tokens would hold no prediction."""
+
+
+class Encoding(Protocol):
+    """One view of (text, marks); None where the noise is predicted in place."""
+
+    semantics: int
+
+    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | None: ...
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """Masking, then the two views; `targets` None predicts in place."""
+
+    masking: Masking
+    inputs: Encoding
+    targets: Encoding | None = None
+
+    def __call__(self, text: Text, noise: Noise, vocabulary: Any) -> Views:
+        marks = self.masking(text, noise)
+        read = self.inputs(text, marks, noise, vocabulary)
+        written = self.targets(text, marks, noise, vocabulary) if self.targets else None
+        return Views(text, marks, text if read is None else read, written)

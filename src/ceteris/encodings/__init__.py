@@ -1,0 +1,1 @@
+"""Encodings: how a view shows the noise."""

@@ -1,0 +1,1 @@
+"""What reads hidden states: sums of losses with a named denominator."""

@@ -1,0 +1,32 @@
+"""The classifier on the first token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ceteris.models.encoder import Encoder, Outputs
+
+
+class ClassificationHead(nn.Module):
+    """tanh pooler of [CLS], dropout, linear (BERT, section 4.1). Its loss is a sum, to be divided by "rows"."""
+
+    per = "rows"
+
+    def __init__(self, encoder: Encoder, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.pooler = nn.Linear(encoder.width, encoder.width)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(encoder.width, classes)
+
+    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """[B, classes]."""
+        pooled_BD = self.pooler(outputs.hidden_BLD[:, 0]).tanh()
+        logits: Tensor = self.classifier(self.dropout(pooled_BD))
+        return logits
+
+    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """The sum of the cross-entropies, in nats."""
+        return cross_entropy(self.logits(outputs, batch).float(), batch["label_B"], reduction="sum")

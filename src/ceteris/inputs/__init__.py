@@ -1,0 +1,1 @@
+"""Input formats: which stretches of the token store make one example."""

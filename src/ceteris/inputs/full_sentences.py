@@ -1,0 +1,28 @@
+"""FULL-SENTENCES: whole sentences up to the budget, over the ends of documents.   RoBERTa, section 4.2"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceteris.corruption import Schedule
+from ceteris.inputs.pieces import Index, Store
+from ceteris.inputs.sentences import sentence_index
+from ceteris.masking.schedule import Static
+from ceteris.noise import Noise
+
+
+@dataclass(frozen=True)
+class FullSentences:
+    """fairseq's `complete`; nothing is sampled, so that every pass has the same rows."""
+
+    length: int
+    redraw: Schedule = field(default_factory=Static)
+    semantics: ClassVar[int] = 1
+
+    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
+        return sentence_index(store, length, cross=True)

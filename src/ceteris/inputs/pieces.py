@@ -1,0 +1,128 @@
+"""From stretches of the token store to framed rows: what every input format shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceteris.corruption import Schedule
+from ceteris.noise import Noise
+from ceteris.text import Array, Text
+
+if TYPE_CHECKING:
+    from ceteris.tokens.vocabulary import Vocabulary
+
+WIDTH = 8  # rows are padded to a multiple of this
+
+
+class Store(Protocol):
+    """One split as arrays, usually memory-mapped."""
+
+    @property
+    def ids(self) -> Array: ...  # [T]
+
+    @property
+    def word_start(self) -> Array: ...  # [T], 1 where a token starts a word
+
+    @property
+    def sentence_start(self) -> Array: ...  # int64 [S + 1], in tokens
+
+    @property
+    def document_start(self) -> Array: ...  # int64 [D + 1], in sentences
+
+
+class Pieces(NamedTuple):
+    """Runs of store tokens, row by row and in order; a row is the first special, then each run and its separators."""
+
+    row_S: NDArray[np.int64]  # ascending
+    start_S: NDArray[np.int64]
+    length_S: NDArray[np.int64]  # tokens; may be 0
+    close_S: NDArray[np.int64]  # separators after the run
+    part_S: NDArray[np.int64] | None = None  # segment; None: all 0
+    label_B: NDArray[np.int64] | None = None
+
+
+class Index(Protocol):
+    """One pass over the data: the examples in the corpus' order."""
+
+    @property
+    def length_N(self) -> NDArray[np.int32]: ...  # of each framed row
+
+    def pieces(self, rows_B: NDArray[np.int64]) -> Pieces: ...
+
+
+class InputFormat(Protocol):
+    """Which stretches of the store make one example."""
+
+    semantics: int
+    length: int  # the model's input budget in tokens, specials included
+    redraw: Schedule  # the key of an epoch's index
+
+    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
+        """The rows of at most `length` tokens; `draw(ids)` gives noise for what is sampled."""
+
+
+def gather(store: Store, pieces: Pieces, rows: int, vocabulary: Vocabulary) -> Text:
+    """Frame rows: cls, then each piece and its separators; padded to the longest row, a multiple of WIDTH."""
+    row_S, start_S, length_S, close_S = pieces[:4]
+    size_S = length_S + close_S
+    length_B = 1 + np.bincount(row_S, weights=size_S, minlength=rows).astype(np.int64)
+    width = -(-int(length_B.max(initial=1)) // WIDTH) * WIDTH
+    into_S = row_S * width + 1 + before(size_S) - before(length_B - 1)[row_S]
+    into_P, from_P = runs(into_S, length_S), runs(start_S, length_S)
+    separator_P = runs(into_S + length_S, close_S)
+    return Text(
+        ids_BL=_ids(store.ids[from_P], into_P, separator_P, (rows, width), vocabulary),
+        length_B=length_B,
+        free_BL=_placed(False, np.bool_, (rows, width), (into_P, True)),
+        start_BL=_starts(store.word_start[from_P], into_P, separator_P, (rows, width)),
+        sentence_BL=_placed(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
+        part_BL=_parts(pieces, into_S, size_S, (rows, width)),
+        label_B=pieces.label_B,
+    )
+
+
+def before(count_S: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of all earlier counts."""
+    return np.cumsum(count_S) - count_S
+
+
+def runs(start_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, ... of each run, one run after the other."""
+    return np.repeat(start_S - before(length_S), length_S) + np.arange(length_S.sum())
+
+
+def _placed(ground: Any, kind: Any, shape: tuple[int, int], *layers: tuple[Array, Any]) -> Array:
+    """An array of `ground` with values written at flat places."""
+    flat = np.full(shape[0] * shape[1], ground, kind)
+    for place_P, value in layers:
+        flat[place_P] = value
+    return flat.reshape(shape)
+
+
+def _ids(ids_P: Array, into_P: Array, separator_P: Array, shape: tuple[int, int], vocabulary: Vocabulary) -> Array:
+    ids_BL = _placed(vocabulary.pad, np.int64, shape, (into_P, ids_P), (separator_P, vocabulary.sep))
+    ids_BL[:, 0] = vocabulary.cls
+    return ids_BL
+
+
+def _starts(start_P: Array, into_P: Array, separator_P: Array, shape: tuple[int, int]) -> Array:
+    start_BL = _placed(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
+    start_BL[:, 0] = True
+    return start_BL
+
+
+def _parts(pieces: Pieces, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:
+    if pieces.part_S is None:
+        return np.zeros(shape, np.int8)
+    return _placed(0, np.int8, shape, (runs(into_S, size_S), np.repeat(pieces.part_S, size_S)))
+
+
+def _numbers(row_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of each piece in its row, pieces without tokens not counted."""
+    count_S = np.cumsum(length_S > 0)
+    first_S = np.searchsorted(row_S, row_S)
+    return count_S - 1 - (count_S - (length_S > 0))[first_S]

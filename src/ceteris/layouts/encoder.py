@@ -1,0 +1,49 @@
+"""Arrays of an encoder that reads the whole row and predicts in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ceteris.text import Array, Arrays, Views
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """ids, lengths, segments, and the predicted positions with their targets."""
+
+    semantics: ClassVar[int] = 1
+
+    def pack(self, views: Views, vocabulary: Any) -> Arrays:
+        """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints."""
+        text, slot_P = views.text, views.marks.slot_P
+        target_P = text.ids_BL.reshape(-1)[slot_P]
+        arrays: Arrays = {
+            "ids_BL": views.inputs.ids_BL,
+            "length_B": text.length_B,
+            "part_BL": text.part_BL.astype(np.int64),
+            "slot_P": slot_P,
+            "target_P": target_P,
+            "counts": _counts(views, target_P, vocabulary.mask),
+        }
+        if text.label_B is not None:
+            arrays["label_N"] = text.label_B
+        return arrays
+
+
+def _counts(views: Views, target_P: Array, mask: int) -> dict[str, int]:
+    read_P = views.inputs.ids_BL.reshape(-1)[views.marks.slot_P]
+    masked, kept = int(np.count_nonzero(read_P == mask)), int(np.count_nonzero(read_P == target_P))
+    tokens = int(views.text.length_B.sum())
+    return {
+        "raw_tokens": views.text.tokens,
+        "input_tokens": tokens,
+        "padding": views.text.ids_BL.size - tokens,
+        "predicted": len(target_P),
+        "spans": views.marks.spans,
+        "masked": masked,
+        "kept": kept,
+        "randomised": len(target_P) - masked - kept,
+    }

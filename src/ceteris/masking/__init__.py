@@ -1,0 +1,1 @@
+"""Maskings: which tokens are noise, and when the noise is redrawn."""

@@ -1,0 +1,1 @@
+"""Sizes and architectures over transformers."""

@@ -1,0 +1,61 @@
+"""A trained encoder on disk: the layout of `transformers`, weights as safetensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from ceteris.errors import UserError
+from ceteris.models.encoder import Encoder
+
+WEIGHTS = "model.safetensors"
+
+# our names -> the names in `transformers`, by norm: (backbone, {head parameter: name})
+_NAMES = {
+    "post": (
+        "bert.",
+        {
+            "dense": "cls.predictions.transform.dense",
+            "norm": "cls.predictions.transform.LayerNorm",
+            "bias": "cls.predictions.bias",
+        },
+    ),
+    "pre": (
+        "roberta_prelayernorm.",
+        {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
+    ),
+}
+_CLASS = {"post": "BertForMaskedLM", "pre": "RobertaPreLayerNormForMaskedLM"}
+
+
+def save(encoder: Encoder, head: nn.Module | None, folder: Path) -> None:
+    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    prefix, names = _NAMES[encoder.spec.norm]
+    tensors = {prefix + name: tensor for name, tensor in encoder.backbone.state_dict().items()}
+    if head is not None:
+        for name, tensor in head.state_dict().items():
+            part, _, rest = name.partition(".")
+            tensors[names[part] + (f".{rest}" if rest else "")] = tensor
+    encoder.backbone.config.architectures = [_CLASS[encoder.spec.norm]]
+    encoder.backbone.config.save_pretrained(folder)
+    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
+
+
+def load(encoder: Encoder, folder: Path) -> None:
+    """Fill the encoder with the weights that `save` wrote.
+
+    Raises UserError for a missing or broken file and for weights of another shape.
+    """
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise UserError(f"no checkpoint at {path}", "name a folder with model.safetensors, or train it first")
+    prefix, _ = _NAMES[encoder.spec.norm]
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+        encoder.backbone.load_state_dict({k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)})
+    except (SafetensorError, RuntimeError) as error:
+        raise UserError(f"{path} does not fit the model ({' '.join(str(error).split())[:160]})", "use its own config") from error

@@ -1,0 +1,84 @@
+"""The encoder: a `transformers` backbone behind the interface that objectives call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel, RobertaPreLayerNormConfig, RobertaPreLayerNormModel
+
+if TYPE_CHECKING:
+    from ceteris.models.bert import Bert
+    from ceteris.tokens.vocabulary import Vocabulary
+
+Batch = dict[str, Any]
+
+
+class Outputs(NamedTuple):
+    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything."""
+
+    hidden_BLD: Tensor
+    state: Any = None
+
+
+class Encoder(nn.Module):
+    """A bidirectional encoder without heads. Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`."""
+
+    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.spec = spec
+        self.width, self.depth = spec.hidden, spec.layers
+        self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
+        self.backbone = _backbone(spec, vocabulary, self.first_position)
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        """The word embeddings, [V, D], to which prediction heads are tied."""
+        weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
+        return weight
+
+    def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
+        """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
+
+        `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs.
+        """
+        ids_BL = batch["ids_BL"] if ids_BL is None else ids_BL
+        position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
+        mask_BL = None if batch["full"] else (position_1L < batch["length_B"][:, None]).long()
+        hidden_BLD = self.backbone(
+            input_ids=ids_BL,
+            attention_mask=mask_BL,
+            token_type_ids=batch["part_BL"],
+            position_ids=position_1L + self.first_position,
+        ).last_hidden_state
+        return Outputs(hidden_BLD, state)
+
+    def depth_of(self, parameter: str) -> int:
+        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one."""
+        if "embeddings" in parameter:
+            return 0
+        parts = parameter.split(".")
+        return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
+
+
+def _backbone(spec: Bert, vocabulary: Vocabulary, first_position: int) -> nn.Module:
+    shape = dict(
+        vocab_size=vocabulary.size,
+        hidden_size=spec.hidden,
+        num_hidden_layers=spec.layers,
+        num_attention_heads=spec.heads,
+        intermediate_size=spec.intermediate,
+        max_position_embeddings=spec.positions + first_position,
+        hidden_dropout_prob=spec.dropout,
+        attention_probs_dropout_prob=spec.attention_dropout,
+        initializer_range=spec.initializer_range,
+        type_vocab_size=2,
+        pad_token_id=vocabulary.pad,
+        bos_token_id=vocabulary.cls,
+        eos_token_id=vocabulary.sep,
+        attn_implementation="sdpa",
+    )
+    if spec.norm == "pre":
+        return RobertaPreLayerNormModel(RobertaPreLayerNormConfig(**shape), add_pooling_layer=False)
+    return BertModel(BertConfig(**shape), add_pooling_layer=False)

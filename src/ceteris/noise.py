@@ -1,0 +1,88 @@
+"""Noise as a pure function: a vectorised 64-bit counter hash.
+
+A draw depends on (seed, keys, example, stream name, position) and on nothing else: not on the batch, the worker, the
+device or what was drawn before. The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood 2014), walked as SplitMix64
+walks its counter; one 64-bit word serves two neighbouring positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEMANTICS: Final = 1  # raised when any bit changes
+
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+_WORD: Final = (1 << 64) - 1
+
+
+def mix64(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's finaliser, a bijection of 64-bit words; works in place and returns its argument."""
+    shifted = value >> np.uint64(30)
+    value ^= shifted
+    value *= _FIRST
+    np.right_shift(value, np.uint64(27), out=shifted)
+    value ^= shifted
+    value *= _SECOND
+    np.right_shift(value, np.uint64(31), out=shifted)
+    value ^= shifted
+    return value
+
+
+@cache
+def stream_number(name: str) -> np.uint64:
+    """The 64-bit number of a named stream, the same on every machine."""
+    return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little"))
+
+
+def _absorb(state_B: NDArray[np.uint64], value: Any) -> NDArray[np.uint64]:
+    """A sponge step: `value` (number or uint64 [B]) goes into the state; the order of steps counts."""
+    return mix64(state_B * _GOLDEN + mix64(np.atleast_1d(value) + _GOLDEN))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Random bits for B rows; equal row keys give equal bits."""
+
+    row_B: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, seed: int, keys: Iterable[int], example_B: Any) -> Noise:
+        """Row keys from the run's seed, the keys of the pass (input's, masking's) and the examples' ids."""
+        state = np.zeros(1, np.uint64)
+        for number in (seed, *keys):
+            state = _absorb(state, np.uint64(number & _WORD))
+        return cls(_absorb(state, np.asarray(example_B).astype(np.uint64)))
+
+    def bits(self, stream: str, n: int) -> NDArray[np.uint32]:
+        """uint32 [B, n]: the stream's draws at positions 0..n-1; a larger n only adds columns."""
+        counter = np.arange(1, (n + 1) // 2 + 1, dtype=np.uint64) * _GOLDEN
+        words = mix64(self._start(stream)[:, None] + counter)
+        return words.astype("<u8", copy=False).view("<u4")[:, :n]
+
+    def at(self, stream: str, row_P: Any, position_P: Any) -> NDArray[np.uint32]:
+        """uint32 [P]: what `bits(stream, ...)[row_P, position_P]` holds, drawn only there."""
+        position = np.asarray(position_P).astype(np.uint64)
+        words = mix64(self._start(stream)[row_P] + (position // np.uint64(2) + np.uint64(1)) * _GOLDEN)
+        return (words >> (position % np.uint64(2) * np.uint64(32))).astype(np.uint32)
+
+    def _start(self, stream: str) -> NDArray[np.uint64]:
+        return mix64(self.row_B ^ stream_number(stream))
+
+
+def below(share: float) -> np.uint64:
+    """The bound t for which a uint32 draw is < t with probability `share`."""
+    return np.uint64(round(share * 2**32))
+
+
+def integers(bits_P: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
+    """Draws as uniform integers in [0, n): multiply and shift, off by at most n / 2**32 of each probability."""
+    return (bits_P.astype(np.uint64) * np.uint64(n) >> np.uint64(32)).astype(np.int64)

@@ -1,0 +1,1 @@
+"""What is predicted from a corrupted text, and its loss."""

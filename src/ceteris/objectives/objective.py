@@ -1,0 +1,31 @@
+"""An objective calls the model and sums its heads' losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from ceteris.models.encoder import Batch, Outputs
+
+
+class Objective(nn.Module):
+    """Reads the batch once and asks every head; subclasses may call the model twice or own further networks.
+
+    `heads[name].per` names the count in `batch["counts"]` that the head's sum is divided by, over the whole step.
+    """
+
+    def __init__(self, heads: Mapping[str, nn.Module], weights: Mapping[str, float] | None = None) -> None:
+        super().__init__()
+        self.heads = nn.ModuleDict(dict(heads))
+        self.weights = dict(weights or dict.fromkeys(heads, 1.0))
+
+    def forward(self, model: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
+        """({head: sum of losses}, state for the next step)."""
+        outputs: Outputs = model(batch, state=state)
+        return {name: head(outputs, batch) for name, head in self.heads.items()}, outputs.state
+
+    def denominators(self) -> dict[str, str]:
+        """{head: name of its count}."""
+        return {name: str(head.per) for name, head in self.heads.items()}

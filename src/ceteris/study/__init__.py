@@ -1,0 +1,1 @@
+"""Arms, signatures, the control audit, the store of runs, launchers."""

@@ -1,0 +1,89 @@
+"""A run is named by its meaning: signatures from the resolved semantic config and the data. No torch here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ceteris.config import plain
+from ceteris.errors import UserError
+from ceteris.hashing import digest
+
+SEMANTICS = 1  # raised when the meaning of a run changes as a whole
+
+# What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
+_PLACES = frozenset({"path", "name", "hub", "cache"})
+_PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer", "evaluation")
+_REPORTING = {"trainer": {"log_every"}}
+
+
+class Identity(NamedTuple):
+    """signature: of the whole run; pretrain: of its pre-training alone; folder: where the run lives; data, tasks: fingerprints."""
+
+    signature: str
+    pretrain: str
+    folder: Path
+    data: dict[str, Any]
+    tasks: dict[str, str]
+
+
+def identify(cfg: Any) -> Identity:
+    """The names of a run. Reads the corpus once where its fingerprint is not cached.
+
+    Raises UserError for anything that is wrong with the config, the corpus or the tasks.
+    """
+    from ceteris.tokens.prepare import data_fingerprint
+
+    values = plain(cfg)
+    cache = Path(values["paths"]["cache"]).expanduser()
+    data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache)
+    tasks = task_fingerprints(cfg, cache)
+    meaning = {part: _meaning(values[part], _REPORTING.get(part, set())) for part in _PRETRAINING}
+    pretrain = digest({"semantics": SEMANTICS, "seed": values["seed"], "data": data, **meaning})
+    whole = {"pretrain": pretrain, "tasks": tasks}
+    if tasks:
+        whole |= {part: _meaning(values[part]) for part in ("finetune", "finetuning")}
+    signature = digest(whole)
+    return Identity(signature, pretrain, _folder(values, signature), data, tasks)
+
+
+def task_fingerprints(cfg: Any, cache: Path) -> dict[str, str]:
+    """{task: hash of its meaning, texts and labels}."""
+    from ceteris.components import build
+
+    return {name: digest([build(node).fingerprint(cache), _meaning(plain(node))]) for name, node in cfg.tasks.items()}
+
+
+def _meaning(node: Any, without: set[str] | frozenset[str] = frozenset()) -> Any:
+    """A config node without places, with the `semantics` number of each component in it."""
+    if isinstance(node, list):
+        return [_meaning(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _meaning(value) for key, value in node.items() if key not in without | _PLACES}
+    if "_target_" in node:
+        kept["semantics"] = _semantics(node["_target_"])
+    return kept
+
+
+def _semantics(target: str) -> int:
+    from hydra.utils import get_class
+
+    try:
+        return int(getattr(get_class(target), "semantics", 1))
+    except Exception as error:  # Hydra wraps whatever the import raised
+        raise UserError(f"_target_={target} cannot be imported", "name an importable class") from error
+
+
+def _folder(values: dict[str, Any], signature: str) -> Path:
+    name = Path(values["study"]) / values["arm"] / f"seed{values['seed']}-{signature}"
+    if values["run_dir"] is None:
+        return Path(values["paths"]["runs"]) / name
+    own = Path(values["run_dir"])
+    return own / name if _holds_another(own, signature) else own
+
+
+def _holds_another(folder: Path, signature: str) -> bool:
+    """Whether a folder already is the run of another signature: then new runs go below it and nothing is lost."""
+    marker = folder / "signature"
+    return marker.is_file() and marker.read_text(encoding="utf-8").strip() != signature

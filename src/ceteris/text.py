@@ -1,0 +1,72 @@
+"""What flows from the token store to the model: framed rows, marks of noise, views.
+
+B rows, L positions (a multiple of 8; rows are padded on the right), P predicted positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Arrays = dict[str, Any]  # packed numpy arrays; under "counts" a dict of Python ints
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Framed rows."""
+
+    ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
+    length_B: NDArray[np.int64]  # tokens, specials included, padding excluded
+    free_BL: NDArray[np.bool_]  # noise may touch it: neither special nor padding
+    start_BL: NDArray[np.bool_]  # the token starts a word; specials do, padding does not
+    sentence_BL: NDArray[np.int16]  # number of the sentence in the row, -1 on specials and padding
+    part_BL: NDArray[np.int8]  # segment: 0, or 1 for the second of a pair
+    label_B: NDArray[np.int64] | None = None  # of a pair
+    rank_BL: NDArray[np.int32] | None = None  # who sees whom, where not everyone sees everyone
+
+    @cached_property
+    def word_BL(self) -> NDArray[np.int16]:
+        """Number of the word in the row, -1 on specials and padding; a row may begin within a word."""
+        after_special = np.zeros_like(self.free_BL)
+        after_special[:, 1:] = ~self.free_BL[:, :-1]
+        begins = self.free_BL & (self.start_BL | after_special)
+        number = np.cumsum(begins, axis=1, dtype=np.int16) - np.int16(1)
+        number[~self.free_BL] = -1
+        return number
+
+    @property
+    def tokens(self) -> int:
+        """Text tokens: specials and padding left out."""
+        return int(np.count_nonzero(self.free_BL))
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Which tokens are noise, as span numbers: objectives ask in which span a token stands, or only `> 0`."""
+
+    span_BL: NDArray[np.int16]  # 0 kept, k = k-th noise span of the row
+    insert_BL: NDArray[np.int16] | None = None  # blanks put before a token (spans without length)
+
+    @cached_property
+    def slot_P(self) -> NDArray[np.int64]:
+        """Flat indices into B x L of the noise, ascending."""
+        return np.flatnonzero(self.span_BL)
+
+    @property
+    def spans(self) -> int:
+        """Noise spans in all rows."""
+        return int(self.span_BL.max(axis=1, initial=0).sum(dtype=np.int64))
+
+
+class Views(NamedTuple):
+    """A corrupted batch: the original, what is noise, what is read, what is written (None: predicted in place)."""
+
+    text: Text
+    marks: Marks
+    inputs: Text
+    targets: Text | None

@@ -1,0 +1,1 @@
+"""One run: steps, the LightningModule, callbacks, the record."""

@@ -1,0 +1,62 @@
+"""What an arm will cost, from its config and data alone. No torch here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ceteris.components import build
+from ceteris.errors import UserError
+from ceteris.examples import compose_examples
+from ceteris.tokens.prepare import Data, prepare
+from ceteris.tokens.sample import sampled
+from ceteris.training.plan import StepPlan, compose_plan
+
+BACKWARD = 2.0  # a backward pass costs two forward passes
+
+
+def data_of(cfg: Any) -> Data:
+    """The prepared data of an arm; `trainer.train_tokens` keeps a part of the training documents."""
+    data = prepare(cfg.corpus, cfg.tokenizer, Path(cfg.paths.cache).expanduser())
+    if cfg.trainer.train_tokens is not None:
+        data.stores["train"] = sampled(data.stores["train"], int(cfg.trainer.train_tokens))
+    return data
+
+
+def plan_of(cfg: Any, data: Data) -> tuple[StepPlan, int]:
+    """(which examples each step reads, the number of steps that the budget buys).
+
+    Raises UserError where the text gives no example or an input exceeds the model's positions.
+    """
+    build(cfg.model).check_length(cfg.input.length, "input.length")
+    examples = compose_examples(cfg, data)
+    if examples.size(0) == 0:
+        raise UserError(f"the corpus gives no example of input.length={cfg.input.length}", "use more text or shorter input")
+    plan = compose_plan(examples, cfg)
+    limits = cfg.trainer
+    return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
+
+
+def planned(cfg: Any) -> dict[str, Any]:
+    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-training of an arm is going to use."""
+    data = data_of(cfg)
+    plan, steps = plan_of(cfg, data)
+    tokens = sequences = 0
+    for step in range(steps):
+        for epoch, rows in plan.blocks(step):
+            tokens += int(plan.examples.lengths(epoch)[rows].sum())
+            sequences += len(rows)
+    return {
+        "tokens": tokens,
+        "sequences": sequences,
+        "steps": steps,
+        "epochs": sequences / plan.examples.size(0),
+        "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * float(cfg.masking.rate), cfg.input.length),
+    }
+
+
+def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float) -> float:
+    """Floating-point operations of training on `tokens` in rows of `length` with `predicted` positions."""
+    model, objective = build(cfg.model), build(cfg.objective)
+    forward = model.forward_flops(tokens, length) + objective.head_flops(predicted, model.hidden, vocabulary)
+    return (1.0 + BACKWARD) * float(forward)

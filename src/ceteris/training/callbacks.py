@@ -1,0 +1,179 @@
+"""What happens beside the steps: curves, checkpoints, evaluations, the progress bar."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from tqdm import tqdm
+
+from ceteris.console import watched
+from ceteris.errors import UserError
+
+LAST = "last.ckpt"
+WARM_STEPS = 5  # first steps of a process that its speed leaves out
+
+
+class Diverged(Exception):
+    """The loss is no finite number any more."""
+
+
+class Meter(pl.Callback):
+    """Budget and speed: tokens, predictions, padding, seconds; survives interruptions with the checkpoint."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.train_seconds = self.step_seconds = 0.0
+        self.rates: list[float] = []
+        self._warm = 0
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self._mark = time.perf_counter()
+
+    def on_train_batch_start(self, trainer: pl.Trainer, module: Any, batch: Any, batch_idx: int) -> None:
+        self._step = time.perf_counter()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if module.device.type == "cuda" and self._warm <= WARM_STEPS:
+            module.last["losses"][next(iter(module.last["losses"]))].item()
+        now = time.perf_counter()
+        self.step_seconds += now - self._step
+        self.train_seconds, self._mark = self.train_seconds + now - self._mark, now
+        self.counts.update(module.last["counts"])
+        self._warm += 1
+        if self._warm > WARM_STEPS:
+            self.rates.append(module.last["counts"]["input_tokens"] / (now - self._step))
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.train_seconds += time.perf_counter() - self._mark
+
+    def tokens_per_second(self) -> float:
+        """Median over steps of input tokens that are no padding, first steps left out; 0 without steps."""
+        return statistics.median(self.rates) if self.rates else 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "counts": dict(self.counts),
+            "train_seconds": self.train_seconds,
+            "step_seconds": self.step_seconds,
+            "rates": self.rates,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.counts = Counter(state["counts"])
+        self.train_seconds, self.step_seconds = state["train_seconds"], state["step_seconds"]
+        self.rates = list(state["rates"])
+
+
+class Curves(pl.Callback):
+    """Lines of metrics.jsonl every `every` steps, and the same to the logger. Stops a run whose loss is not finite."""
+
+    def __init__(self, path: Path, every: int, meter: Meter) -> None:
+        self.path, self.every, self.meter = path, max(1, every), meter
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        step = trainer.global_step
+        if step % self.every and step != module.total_steps:
+            return
+        losses = {f"train/{name}_loss": float(loss) for name, loss in module.last["losses"].items()}
+        if not all(map(math.isfinite, losses.values())):
+            raise Diverged(f"loss {losses} at step {step}")
+        line = {**losses, "train/lr": module.last["lr"], "train/tokens": int(module.tokens_seen)}
+        if "grad_norm" in module.last:
+            line["train/grad_norm"] = float(module.last["grad_norm"])
+        self.write(trainer, step, line)
+
+    def write(self, trainer: pl.Trainer, step: int, values: dict[str, float]) -> None:
+        """One line, flushed; the logger's axis is `trainer/global_step`."""
+        append_line(self.path, {"step": step, **values})
+        for logger in trainer.loggers:
+            logger.log_metrics({**values, "trainer/global_step": step}, step=step)
+
+
+class Evaluations(pl.Callback):
+    """Runs `evaluate` at `points` evenly spaced steps, the last at the end."""
+
+    def __init__(self, evaluate: Callable[[Any], dict[str, float]], points: int, total: int, curves: Curves) -> None:
+        self.evaluate, self.curves = evaluate, curves
+        self.at = {math.ceil(total * point / points) for point in range(1, points)} if points else set()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step in self.at:
+            values = self.evaluate(module)
+            self.curves.write(trainer, trainer.global_step, {f"validation/{k}": v for k, v in values.items()})
+
+
+class LastCheckpoint(pl.Callback):
+    """Keeps one checkpoint to resume from, replaced in one move; written every so many seconds or steps."""
+
+    def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
+        self.folder, self.seconds, self.steps = folder, seconds, steps
+        self._saved = time.monotonic()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
+        if due or (self.steps is not None and trainer.global_step % self.steps == 0):
+            self.save(trainer)
+
+    def save(self, trainer: pl.Trainer) -> None:
+        """Raises UserError on a full disk; the checkpoint before it stays."""
+        part = self.folder / f".{LAST}"
+        try:
+            trainer.save_checkpoint(part)
+            os.replace(part, self.folder / LAST)
+        except (OSError, RuntimeError) as error:
+            part.unlink(missing_ok=True)
+            raise UserError(f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes") from error
+        self._saved = time.monotonic()
+
+
+class Bar(pl.Callback):
+    """A progress bar over the steps, silent when nobody watches."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total = what, total
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.bar = tqdm(
+            desc=self.what, total=self.total, initial=trainer.global_step, unit="step", disable=not watched(), leave=False
+        )
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self.bar.update()
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.bar.close()
+
+
+def append_line(path: Path, values: dict[str, Any]) -> None:
+    """One JSON line. Raises UserError on a full disk."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror})", "free space; the run resumes") from error
+
+
+def keep_lines(path: Path, last_step: int) -> None:
+    """Drop the lines after `last_step`, and a half-written one: a resumed run writes them again."""
+    from ceteris.files import write_text
+
+    if not path.is_file():
+        return
+    kept = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        if line.get("step", 0) <= last_step and "task" not in line:
+            kept.append(text)
+    write_text(path, "".join(f"{text}\n" for text in kept))

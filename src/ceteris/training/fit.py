@@ -1,0 +1,34 @@
+"""Lightning's Trainer as this project uses it: quiet, one device, manual optimisation."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import pytorch_lightning as pl
+
+from ceteris.training.execution import Profile
+
+
+def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], logger: Any = None) -> pl.Trainer:
+    """A Trainer for `steps` optimizer steps in all."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", module="lightning_fabric")
+    return pl.Trainer(
+        accelerator=profile.accelerator,
+        devices=1,
+        precision=profile.precision,  # type: ignore[arg-type]
+        max_steps=steps,
+        max_epochs=-1,
+        logger=logger or False,
+        callbacks=callbacks,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+    )

@@ -1,0 +1,103 @@
+"""The LightningModules: one way to take an optimizer step, for pre-training and for fine-tuning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from ceteris.hashing import digest
+from ceteris.models.encoder import Encoder
+from ceteris.objectives.objective import Objective
+from ceteris.optim.schedule import Schedule
+from ceteris.training.steps import Step
+
+
+class Learner(pl.LightningModule):
+    """One item of the loader is one optimizer step, given as its microbatches.
+
+    The counts that normalise the losses are known over the whole step before the first backward pass, so accumulation
+    gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch): a resumed run has equal bits.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        objective: Objective,
+        optimizer: Any,
+        schedule: Schedule,
+        *,
+        total_steps: int,
+        total_tokens: int,
+        clip: float | None,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.encoder, self.objective = encoder, objective
+        self.optimizer_spec, self.schedule = optimizer, schedule
+        self.total_steps, self.total_tokens = total_steps, total_tokens
+        self.clip, self.seed = clip, seed
+        self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
+        self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
+        self.carried: Any = None  # a model's state between steps (memory)
+
+    def configure_optimizers(self) -> Any:
+        """One optimizer; the rate is set by hand in every step."""
+        return self.optimizer_spec.build(list(self.named_parameters()))
+
+    def training_step(self, step: Step, step_in_epoch: int) -> None:
+        """Forward and backward of every microbatch, then clip and update."""
+        optimizer: Any = self.optimizers()
+        number = self.trainer.global_step
+        counts = total_counts(step)
+        losses = {name: self._zero() for name in self.objective.heads}
+        for index, batch in enumerate(step):
+            torch.manual_seed(int(digest([self.seed, number, index], 15), 16))
+            sums, self.carried = self.objective(self.encoder, batch, self.carried)
+            terms = {name: sums[name] / counts[per] for name, per in self.objective.denominators().items()}
+            self.manual_backward(self._weighted(terms))
+            for name, term in terms.items():
+                losses[name] += term.detach()
+        self._update(optimizer, number, counts)
+        self.last["losses"], self.last["counts"] = losses, counts
+
+    def _update(self, optimizer: Any, number: int, counts: Counter[str]) -> None:
+        self.tokens_seen += counts["input_tokens"]
+        seen = int(self.tokens_seen) if self.schedule.position == "tokens" else 0
+        done = seen / self.total_tokens if self.schedule.position == "tokens" else (number + 1) / self.total_steps
+        rate = self.optimizer_spec.lr * self.schedule.factor(min(done, 1.0))
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        if self.clip is not None:
+            parameters = [p for p in self.parameters() if p.grad is not None]
+            self.last["grad_norm"] = nn.utils.clip_grad_norm_(parameters, self.clip)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        self.last["lr"] = rate
+
+    def _weighted(self, terms: dict[str, Tensor]) -> Tensor:
+        weighted = [self.objective.weights[name] * term for name, term in terms.items()]
+        return torch.stack(weighted).sum() if len(weighted) > 1 else weighted[0]
+
+    def _zero(self) -> Tensor:
+        return torch.zeros((), device=self.device)
+
+
+class Pretraining(Learner):
+    """A learner on corrupted text."""
+
+
+class Finetuning(Learner):
+    """A learner on the labelled examples of a task, from a pre-trained encoder."""
+
+
+def total_counts(step: Step) -> Counter[str]:
+    """The step's counts over all of its microbatches."""
+    counts: Counter[str] = Counter()
+    for batch in step:
+        counts.update(batch["counts"])
+    return counts

@@ -1,0 +1,62 @@
+"""`ceteris train`: a Hydra application around one run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from ceteris.config import conf_dir, expand, explained
+from ceteris.errors import UserError
+
+_FLAGS_WITH_VALUE = ("--config-name", "--config-path", "--config-dir", "--package", "-cn", "-cp", "-cd", "-p", "--info", "--cfg", "-c", "-i")
+
+
+def train(argv: list[str]) -> int:
+    """Run Hydra on `argv`. One bad job of a multirun is named and the others go on; the status is then 2."""
+    import hydra
+
+    failures: list[UserError] = []
+
+    def job(cfg: Any) -> float | None:
+        try:
+            return _job(cfg)
+        except UserError as error:
+            failures.append(error)
+            print(f"ceteris: {error}", file=sys.stderr)
+            return None
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
+    flags, overrides = _split(argv)
+    multirun = "-m" in flags or "--multirun" in flags
+    own_scale = multirun and "hydra/sweeper=arms" in overrides  # that sweeper lays the scale over the sweep's base itself
+    sys.argv = ["ceteris train", *flags, *(overrides if own_scale else expand(overrides))]
+    with explained():
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
+    return 2 if failures else 0
+
+
+def _job(cfg: Any) -> float | None:
+    import json
+
+    from ceteris.training.run import RECORD, run
+
+    folder = run(cfg)
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
+    value: float | None = record.get("metrics", {}).get("mlm_loss")
+    return value
+
+
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Hydra's own flags (with their values) apart from the overrides."""
+    flags: list[str] = []
+    overrides: list[str] = []
+    waiting = False
+    for text in argv:
+        if waiting or text.startswith("-"):
+            flags.append(text)
+            waiting = text in _FLAGS_WITH_VALUE
+        else:
+            overrides.append(text)
+    return flags, overrides

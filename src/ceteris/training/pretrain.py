@@ -1,0 +1,153 @@
+"""The pre-training stage: from a seed and a plan of steps to a checkpoint and its numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ceteris.components import build
+from ceteris.examples import evaluation_examples
+from ceteris.files import write_json
+from ceteris.models import checkpoint
+from ceteris.models.encoder import Encoder
+from ceteris.models.weights import initialise
+from ceteris.objectives.objective import Objective
+from ceteris.realised import realised
+from ceteris.tokens.prepare import Data
+from ceteris.training.budget import plan_of, train_flops
+from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
+from ceteris.training.evaluate import Evaluation
+from ceteris.training.execution import Profile, matrix_peak
+from ceteris.training.fit import trainer
+from ceteris.training.learner import Pretraining
+from ceteris.training.plan import StepPlan
+from ceteris.training.steps import PretrainingSteps, loader
+
+STAGE = "pretrain.json"
+
+
+@dataclass
+class Stage:
+    """What is known before the first step."""
+
+    cfg: Any
+    data: Data
+    profile: Profile
+    folder: Path
+    plan: StepPlan
+    steps: int
+    encoder: Encoder
+    objective: Objective
+    evaluation: Evaluation
+
+
+def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
+    """Compose everything and check it. Raises UserError before any compute."""
+    plan, steps = plan_of(cfg, data)
+    for component in (cfg.optimizer, cfg.lr_schedule):
+        build(component)
+    encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
+    objective = build(cfg.objective).build(encoder)
+    initialise(objective, cfg.seed, encoder.spec.initializer_range)
+    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples)
+    return Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation)
+
+
+def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
+    """Train (or go on, or find it done), evaluate, save the checkpoint; returns the stage's part of the record."""
+    found = stage.folder / STAGE
+    if found.is_file():
+        checkpoint.load(stage.encoder, stage.folder / "model")
+        part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
+        return part
+    meter = Meter()
+    if stage.steps:
+        _fit(stage, meter, logger)
+    metrics = stage.evaluation.measure(stage.encoder, stage.objective.heads["mlm"])
+    append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}})
+    checkpoint.save(stage.encoder, stage.objective.heads["mlm"], stage.folder / "model")
+    part = _record(stage, meter, metrics)
+    write_json(found, part)
+    (stage.folder / LAST).unlink(missing_ok=True)
+    return part
+
+
+def _fit(stage: Stage, meter: Meter, logger: Any) -> None:
+    cfg, last = stage.cfg, stage.folder / LAST
+    learner = learner_of(stage)
+    done = int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
+    keep_lines(stage.folder / "metrics.jsonl", done)
+    curves = Curves(stage.folder / "metrics.jsonl", cfg.trainer.log_every, meter)
+    head = stage.objective.heads["mlm"]
+    callbacks = [
+        meter,
+        curves,
+        Evaluations(lambda m: stage.evaluation.measure(m.encoder, head), cfg.evaluation.points, stage.steps, curves),
+        LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
+        Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
+    ]
+    steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch)
+    trainer(stage.profile, stage.steps, callbacks, logger).fit(
+        learner,
+        loader(steps, done, stage.profile.workers),
+        ckpt_path=last if done else None,
+        weights_only=True,
+    )
+    if interrupted := learner.trainer.received_sigterm:
+        raise KeyboardInterrupt(interrupted)
+
+
+def learner_of(stage: Stage) -> Pretraining:
+    """The LightningModule of the stage."""
+    cfg = stage.cfg
+    learner = Pretraining(
+        stage.encoder,
+        stage.objective,
+        build(cfg.optimizer),
+        build(cfg.lr_schedule),
+        total_steps=stage.steps,
+        total_tokens=int(cfg.trainer.max_tokens or 0),
+        clip=cfg.trainer.clip,
+        seed=cfg.seed,
+    )
+    if stage.profile.compile:
+        learner.encoder.backbone.compile()
+    return learner
+
+
+def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
+    counts, size = meter.counts, stage.data.vocabulary.size
+    tokens, predicted = counts["input_tokens"], counts["predicted"]
+    flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length)
+    rate = meter.tokens_per_second()
+    peak = matrix_peak(stage.profile) if tokens else 0.0
+    train_ids = stage.data.stores["train"].ids
+    return {
+        "metrics": metrics,
+        "baselines": {name: {"unigram": value} for name, value in stage.evaluation.unigram(train_ids, size).items()},
+        "budget": {
+            "raw_tokens": counts["raw_tokens"],
+            "input_tokens": tokens,
+            "predicted_tokens": predicted,
+            "padding_tokens": counts["padding"],
+            "flops": flops,
+            "train_seconds": meter.train_seconds,
+            "steps": stage.steps,
+            "sequences": counts["sequences"],
+        },
+        "speed": {
+            "tokens_per_second": rate,
+            "mfu": flops / tokens * rate / peak if tokens else 0.0,
+            "peak_flops": peak,
+            "step_share": meter.step_seconds / meter.train_seconds if tokens else 0.0,
+        },
+        "realised": {
+            **realised(stage.plan.examples, stage.data.vocabulary),
+            "padding_share": counts["padding"] / max(1, tokens + counts["padding"]),
+            "epochs": counts["sequences"] / stage.plan.examples.size(0),
+        },
+    }

@@ -1,0 +1,208 @@
+"""One run: find it done, or pre-train, evaluate, fine-tune and write its record."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ceteris.config import plain
+from ceteris.console import say
+from ceteris.errors import UserError
+from ceteris.files import write_json, write_text
+from ceteris.study.identity import Identity, identify
+
+if TYPE_CHECKING:
+    from ceteris.tokens.prepare import Data
+    from ceteris.training.execution import Profile
+
+SCHEMA = 1
+RECORD = "result.json"
+
+
+def run(cfg: Any) -> Path:
+    """Do what is left of a run and return its folder.
+
+    The same config again finds the finished run; an interrupted one goes on from its last checkpoint. Raises
+    UserError for bad input, before any training step.
+    """
+    identity = identify(cfg)
+    label = f"{cfg.arm}/seed{cfg.seed}"
+    if finished(identity):
+        say(f"✓ {label} found ({identity.signature[:6]}), skipped")
+        return identity.folder
+    with locked(identity.folder, label):
+        if not finished(identity):
+            _run(cfg, identity)
+    return identity.folder
+
+
+def finished(identity: Identity) -> bool:
+    """Whether the folder holds the whole record of this very run."""
+    path = identity.folder / RECORD
+    return path.is_file() and bool(json.loads(path.read_text(encoding="utf-8"))["signature"] == identity.signature)
+
+
+def _run(cfg: Any, identity: Identity) -> None:
+    from ceteris.training.budget import data_of
+    from ceteris.training.callbacks import Diverged
+    from ceteris.training.execution import resolve
+
+    folder = identity.folder
+    write_text(folder / "signature", identity.signature + "\n")
+    profile, data = resolve(cfg.profile), data_of(cfg)
+    write_text(folder / "config.yaml", _resolved(cfg))
+    logger = _logger(cfg, identity)
+    record = _frame(cfg, identity, data, profile, logger)
+    try:
+        record |= {"status": "done", **_stages(cfg, identity, data, profile, logger)}
+    except Diverged as error:
+        say(f"✗ {cfg.arm}/seed{cfg.seed} diverged: {error}")
+        record |= {"status": "diverged", "error": str(error)}
+    _close(logger, record)
+    from ceteris.study.store import seal
+
+    write_json(folder / RECORD, seal(record))
+
+
+def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: Any) -> dict[str, Any]:
+    """Pre-training (or one that another arm has done), then the tasks."""
+    from ceteris.training.finetune import finetune
+    from ceteris.training.pretrain import open_stage, pretrain
+
+    stage = open_stage(cfg, data, profile, identity.folder)
+    with shared_pretraining(cfg, identity):
+        part = pretrain(stage, logger)
+    tuned = finetune(cfg, data, stage.encoder, profile, identity.folder)
+    return {
+        **part,
+        "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
+        "baselines": {**part["baselines"], **tuned["baselines"]},
+        "task_runs": tuned["task_runs"],
+    }
+
+
+def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:
+    """{"task/metric": mean over fine-tuning seeds}."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for task_run in task_runs:
+        for name, value in task_run["metrics"].items():
+            values[f"{task_run['task']}/{name}"].append(value)
+    return {name: sum(found) / len(found) for name, found in values.items()}
+
+
+@contextmanager
+def locked(folder: Path, label: str) -> Iterator[None]:
+    """Hold a folder for this process; wait for another that does the same work."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"… {label} is under way in another process, waiting")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def shared_pretraining(cfg: Any, identity: Identity) -> Iterator[None]:
+    """Let arms of one pre-training do it once: a finished one is linked into this run's folder before the block.
+
+    A run with a folder of its own (`run_dir`) shares nothing.
+    """
+    from ceteris.training.pretrain import STAGE
+
+    if cfg.run_dir is not None:
+        yield
+        return
+    shelf = Path(cfg.paths.runs) / ".pretrained" / identity.pretrain
+    with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
+        pointer, own = shelf / "folder", identity.folder.resolve()
+        source = Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else own
+        if source != own and (source / STAGE).is_file() and not (own / STAGE).is_file():
+            say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {cfg.arm}/seed{cfg.seed}")
+            _adopt(source, own)
+        yield
+        write_text(pointer, f"{own}\n")
+
+
+def _adopt(source: Path, own: Path) -> None:
+    from ceteris.training.callbacks import keep_lines
+    from ceteris.training.pretrain import STAGE
+
+    shutil.copytree(source / "model", own / "model", copy_function=_link, dirs_exist_ok=True)
+    shutil.copyfile(source / "metrics.jsonl", own / "metrics.jsonl")
+    keep_lines(own / "metrics.jsonl", json.loads((source / STAGE).read_text())["budget"]["steps"])
+    write_text(own / STAGE, (source / STAGE).read_text(encoding="utf-8"))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _resolved(cfg: Any) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(plain(cfg), sort_keys=False, allow_unicode=True))
+
+
+def _frame(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: Any) -> dict[str, Any]:
+    """The record's part that says what was run, on what and by which code."""
+    from ceteris.training.provenance import git_state, versions
+
+    return {
+        "schema": SCHEMA,
+        "signature": identity.signature,
+        "pretrain_signature": identity.pretrain,
+        "study": cfg.study,
+        "arm": cfg.arm,
+        "seed": cfg.seed,
+        "scale": cfg.scale,
+        "sweep_hash": cfg.sweep_hash,
+        "data": {"fingerprint": data.fingerprint["text"], **data.fingerprint, "tasks": identity.tasks},
+        "profile": profile.record(),
+        "versions": versions(),
+        "git": git_state(),
+        "wandb_id": identity.signature if logger is not None else None,
+    }
+
+
+def _logger(cfg: Any, identity: Identity) -> Any:
+    from ceteris.components import build
+
+    return build(cfg.logger).open(
+        run_id=identity.signature,
+        name=f"{cfg.study}/{cfg.arm}/seed{cfg.seed}",
+        group=f"{cfg.study}-{cfg.scale}",
+        job_type="pretrain",
+        tags=[str(cfg.study), str(cfg.scale), str(cfg.arm)],
+        config=plain(cfg),
+        folder=identity.folder,
+    )
+
+
+def _close(logger: Any, record: dict[str, Any]) -> None:
+    if logger is None:
+        return
+    try:
+        logger.experiment.summary.update({"status": record["status"], **record.get("metrics", {})})
+        logger.experiment.finish(exit_code=0 if record["status"] == "done" else 1)
+    except Exception as error:  # a service that died must not lose the run
+        say(f"W&B could not finish this run: {' '.join(str(error).split())[:200]}")
+
+
+def require_writable(folder: Path) -> None:
+    """Raises UserError where a run's folder cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be made ({error.strerror})", "choose another run_dir or paths.runs") from error

@@ -1,0 +1,86 @@
+"""The training data as optimizer steps: item s is step s, a pure function of s and the config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from ceteris.models.encoder import Batch
+from ceteris.tasks.encode import Encoded, gather, order
+from ceteris.training.plan import StepPlan
+
+Step = list[Batch]  # the microbatches of one optimizer step
+MULTIPLE = 8  # rows are padded to a multiple of so many tokens
+
+
+def as_batch(arrays: dict[str, Any]) -> Batch:
+    """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers."""
+    batch: Batch = {name: torch.from_numpy(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
+    batch["full"] = bool((arrays["length_B"] == arrays["ids_BL"].shape[1]).all())
+    batch["counts"] = dict(arrays["counts"])
+    return batch
+
+
+class PretrainingSteps:
+    """Steps of a plan, each cut into microbatches of at most `microbatch` sequences, rows of like length together."""
+
+    def __init__(self, plan: StepPlan, total: int, microbatch: int | None) -> None:
+        self.plan, self.total, self.microbatch = plan, total, microbatch
+
+    def __getitem__(self, step: int) -> Step:
+        return [as_batch(self.plan.examples.batch(epoch, rows)) for epoch, rows in self._pieces(step)]
+
+    def _pieces(self, step: int) -> Iterator[tuple[int, Any]]:
+        for epoch, rows in self.plan.blocks(step):
+            if self.microbatch is None or len(rows) <= self.microbatch:
+                yield epoch, rows
+                continue
+            rows = rows[np.argsort(self.plan.examples.lengths(epoch)[rows], kind="stable")]
+            for at in range(0, len(rows), self.microbatch):
+                yield epoch, rows[at : at + self.microbatch]
+
+
+class TaskSteps:
+    """Steps of fine-tuning: `epochs` passes over the encoded examples, bucketed by length."""
+
+    def __init__(self, encoded: Encoded, batch_size: int, epochs: int, seed: int) -> None:
+        self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
+        self.per_epoch = -(-len(encoded.length_N) // batch_size)
+        self.total = self.per_epoch * epochs
+        self._orders: dict[int, list[Any]] = {}
+
+    def __getitem__(self, step: int) -> Step:
+        epoch, at = divmod(step, self.per_epoch)
+        if epoch not in self._orders:
+            self._orders = {epoch: order(self.encoded.length_N, self.batch_size, self.seed, epoch, shuffle=True)}
+        return [task_batch(self.encoded, self._orders[epoch][at])]
+
+
+def task_batch(encoded: Encoded, rows: Any) -> Batch:
+    """The rows as one batch with the count "rows"."""
+    arrays: dict[str, Any] = gather(encoded, rows, MULTIPLE)
+    tokens = int(arrays["length_B"].sum())
+    padding = int(arrays["ids_BL"].size) - tokens
+    return as_batch({**arrays, "counts": {"rows": len(rows), "input_tokens": tokens, "padding": padding}})
+
+
+class _Stream(IterableDataset[Step]):
+    """Steps first..total in order; with several workers each makes every n-th, which the loader puts in order again."""
+
+    def __init__(self, steps: Any, first: int) -> None:
+        self.steps, self.first = steps, first
+
+    def __iter__(self) -> Iterator[Step]:
+        worker = get_worker_info()
+        offset, stride = (worker.id, worker.num_workers) if worker else (0, 1)
+        for step in range(self.first + offset, self.steps.total, stride):
+            yield self.steps[step]
+
+
+def loader(steps: Any, first: int, workers: int) -> DataLoader[Step]:
+    """A loader of the steps from `first` on."""
+    return DataLoader(_Stream(steps, first), batch_size=None, num_workers=workers, persistent_workers=False)

@@ -1,0 +1,52 @@
+"""Metrics against scikit-learn and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics as reference
+
+from ceteris.errors import UserError
+from ceteris.tasks.metrics import score
+from ceteris.tasks.task import METRICS
+
+RANDOM = np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_classification(classes: int) -> None:
+    target = RANDOM.integers(classes, size=300)
+    found = np.where(RANDOM.random(300) < 0.6, target, RANDOM.integers(classes, size=300))
+    values = score(("accuracy", "matthews", "f1"), found, target, classes)
+    assert values["accuracy"] == pytest.approx(reference.accuracy_score(target, found), abs=1e-6)
+    assert values["matthews"] == pytest.approx(reference.matthews_corrcoef(target, found), abs=1e-6)
+    average = "binary" if classes == 2 else "macro"
+    assert values["f1"] == pytest.approx(reference.f1_score(target, found, average=average), abs=1e-6)
+
+
+def test_correlations_with_ties() -> None:
+    target = np.round(RANDOM.normal(size=200), 1)
+    found = target + RANDOM.normal(size=200)
+    values = score(("pearson", "spearman"), np.round(found, 1), target, 0)
+    assert values["pearson"] == pytest.approx(stats.pearsonr(np.round(found, 1), target).statistic, abs=1e-6)
+    assert values["spearman"] == pytest.approx(stats.spearmanr(np.round(found, 1), target).statistic, abs=1e-6)
+
+
+def test_scores_are_as_good_as_classes() -> None:
+    scores = RANDOM.normal(size=(50, 3))
+    target = RANDOM.integers(3, size=50)
+    assert score(("accuracy",), scores, target, 3) == score(("accuracy",), scores.argmax(-1), target, 3)
+
+
+@pytest.mark.filterwarnings("ignore:The variance of predictions")
+def test_constant_predictions_have_no_correlation() -> None:
+    target = np.arange(20) % 2
+    assert score(("matthews",), np.zeros(20, int), target, 2) == {"matthews": 0.0}
+    assert score(("pearson", "spearman"), np.zeros(20), target, 1) == {"pearson": 0.0, "spearman": 0.0}
+
+
+def test_every_metric_is_there_and_no_other() -> None:
+    assert set(score(METRICS, np.array([0, 1, 1]), np.array([0, 1, 0]), 2)) == set(METRICS)
+    with pytest.raises(UserError, match="'bleu' is not known: choose from accuracy"):
+        score(("bleu",), np.array([0]), np.array([0]), 2)
