@@ -173,6 +173,24 @@ def test_hub_without_network_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert "\n" not in str(error.value)
 
 
+def test_hub_gives_what_the_local_folder_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `datasets` library reads a folder as it reads a repository of the hub."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
+    features = datasets.Features(sentence=datasets.Value("string"), label=datasets.ClassLabel(names=["good", "bad"]))
+    for split in ("train", "validation"):
+        rows = datasets.Dataset.from_dict(
+            {"sentence": [f"{split} {i}" for i in range(4)], "label": [0, 1, -1, 1]}, features
+        )
+        (tmp_path / "set").mkdir(exist_ok=True)
+        rows.to_parquet(tmp_path / "set" / f"{split}.parquet")
+    local = task(tmp_path / "set")
+    hub = task(tmp_path, path=None, hub=str(tmp_path / "set"))
+    assert hub.examples(tmp_path / "cache") == local.examples(tmp_path / "cache")
+    assert hub.fingerprint(tmp_path / "cache") == local.fingerprint(tmp_path / "cache")
+    assert [row.label for row in local.examples(tmp_path / "cache")["train"]] == [1, 0, 0]
+
+
 def test_second_read_is_light(folder: Path, tmp_path: Path) -> None:
     expected = task(folder).fingerprint(tmp_path)
     code = f"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ceteris.noise import Noise
 from ceteris.text import Marks, Text, Views
@@ -18,8 +18,10 @@ class Schedule(Protocol):
 class Masking(Protocol):
     """Which tokens are noise."""
 
-    semantics: int
-    schedule: Schedule
+    semantics: ClassVar[int]
+
+    @property
+    def schedule(self) -> Schedule: ...
 
     def __call__(self, text: Text, noise: Noise) -> Marks: ...
 
@@ -30,7 +32,7 @@ class Masking(Protocol):
 class Encoding(Protocol):
     """One view of (text, marks); None where the noise is predicted in place."""
 
-    semantics: int
+    semantics: ClassVar[int]
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | None: ...
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ceteris.components import build
 from ceteris.corruption import Corruption
 from ceteris.encodings.replace import Replace
 from ceteris.errors import UserError
@@ -16,7 +17,7 @@ from ceteris.layouts.encoder import Encoder
 from ceteris.masking.bernoulli import Bernoulli
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
-from ceteris.text import Array, Arrays, Views
+from ceteris.text import Arrays, Views
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class Layout(Protocol):
     """Views as the arrays of one kind of architecture."""
 
-    semantics: int
+    semantics: ClassVar[int]
 
     def pack(self, views: Views, vocabulary: Any) -> Arrays: ...
 
@@ -37,7 +38,8 @@ class Layout(Protocol):
 class Examples:
     """The examples of one split; an example's id is its number in the corpus' order.
 
-    What a row holds depends on (seed, epoch's keys, row) alone: not on the rows beside it, the process or earlier calls.
+    What a row holds depends on (seed, keys of the epoch, row) alone: not on the rows beside it, nor on the process, nor
+    on earlier calls.
     Raises UserError where `length` leaves nothing to predict.
     """
 
@@ -82,91 +84,27 @@ class Examples:
         return key, self._index[key]
 
 
-@dataclass(frozen=True)
-class FirstDocuments:
-    """The leading documents of a store: as few as hold `tokens` tokens, or all of them."""
-
-    store: Store
-    tokens: int
-
-    @property
-    def document_start(self) -> Array:
-        starts = self.store.document_start
-        edge_D = self.store.sentence_start[starts]
-        return starts[: int(np.searchsorted(edge_D, min(self.tokens, int(edge_D[-1])))) + 1]
-
-    @property
-    def sentence_start(self) -> Array:
-        return self.store.sentence_start[: int(self.document_start[-1]) + 1]
-
-    @property
-    def ids(self) -> Array:
-        return self.store.ids
-
-    @property
-    def word_start(self) -> Array:
-        return self.store.word_start
-
-
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
     """The examples of a run: `input`, `masking` and `objective.encoding` of its config, on one split of its data.
 
-    `trainer.train_tokens` keeps only the first documents of the training split.
     Raises UserError for a split without an example.
     """
-    from hydra.utils import instantiate
-
-    store, limit = data.stores[split], cfg.trainer.train_tokens
-    corruption = Corruption(instantiate(cfg.masking), instantiate(cfg.objective.encoding))
-    if split == "train" and limit is not None:
-        store = FirstDocuments(store, int(limit))
-    return _some(
-        Examples(store, instantiate(cfg.input), corruption, Encoder(), data.vocabulary, int(cfg.seed), cfg.input.length),
-        split,
-    )
+    corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
+    return _examples(data, split, build(cfg.input), corruption, int(cfg.seed))
 
 
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
-    """The common test, the same for every arm: exact budget, 80/10/10, one mask for ever under the evaluation's own seed.
+    """The common test, the same for every arm: exact budget, 80/10/10, one mask for ever under a seed of its own.
 
     Raises UserError for a split without an example.
     """
-    from hydra.utils import instantiate
-
     own = cfg.evaluation
     corruption = Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
-    form: InputFormat = instantiate(own.input)
-    return _some(Examples(data.stores[split], form, corruption, Encoder(), data.vocabulary, own.seed, form.length), split)
+    return _examples(data, split, build(own.input), corruption, int(own.seed))
 
 
-def _some(examples: Examples, split: str) -> Examples:
+def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:
+    examples = Examples(data.stores[split], form, corruption, Encoder(), data.vocabulary, seed, form.length)
     if not examples.size(0):
-        raise UserError(f"the {split} split holds no example", "give a larger corpus or another share of validation")
+        raise UserError(f"the {split} split holds no example", "give a larger corpus")
     return examples
-
-
-@dataclass
-class Realised:
-    """What noise came out, not what was asked for: add the counts of batches, read the rates."""
-
-    totals: dict[str, int] = field(default_factory=dict)
-
-    def add(self, counts: dict[str, int]) -> None:
-        for name, count in counts.items():
-            self.totals[name] = self.totals.get(name, 0) + count
-
-    def rates(self) -> dict[str, float]:
-        """Shares of what was added: of text tokens that are noise (masking_rate), of all tokens read that are predicted
-        (predicted_share), of noise shown as mask, random token or itself, of positions that are padding; tokens a span.
-        """
-        counts = self.totals
-        noise = max(counts.get("predicted", 0), 1)
-        return {
-            "masking_rate": counts["predicted"] / max(counts["raw_tokens"], 1),
-            "predicted_share": counts["predicted"] / max(counts["input_tokens"], 1),
-            "mask": counts["masked"] / noise,
-            "random": counts["randomised"] / noise,
-            "keep": counts["kept"] / noise,
-            "padding_share": counts["padding"] / max(counts["padding"] + counts["input_tokens"], 1),
-            "mean_span_length": counts["predicted"] / max(counts["spans"], 1),
-        }

@@ -1,8 +1,8 @@
 """Noise as a pure function: a vectorised 64-bit counter hash.
 
 A draw depends on (seed, keys, example, stream name, position) and on nothing else: not on the batch, the worker, the
-device or what was drawn before. The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood 2014), walked as SplitMix64
-walks its counter; one 64-bit word serves two neighbouring positions.
+device or what was drawn before. The generator is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
+number generators") with its own start for each row and stream; one 64-bit word serves two neighbouring positions.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ class Text:
 
     ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
     length_B: NDArray[np.int64]  # tokens, specials included, padding excluded
-    free_BL: NDArray[np.bool_]  # noise may touch it: neither special nor padding
+    free_BL: NDArray[np.bool_]  # noise may touch it: neither special (unknown words too) nor padding
     start_BL: NDArray[np.bool_]  # the token starts a word; specials do, padding does not
-    sentence_BL: NDArray[np.int16]  # number of the sentence in the row, -1 on specials and padding
+    sentence_BL: NDArray[np.int16]  # number of the sentence in the row, -1 on the frame's specials and padding
     part_BL: NDArray[np.int8]  # segment: 0, or 1 for the second of a pair
     label_B: NDArray[np.int64] | None = None  # of a pair
     rank_BL: NDArray[np.int32] | None = None  # who sees whom, where not everyone sees everyone
@@ -41,8 +41,8 @@ class Text:
 
     @property
     def tokens(self) -> int:
-        """Text tokens: specials and padding left out."""
-        return int(np.count_nonzero(self.free_BL))
+        """Tokens of the text: the frame's specials and padding left out."""
+        return int(np.count_nonzero(self.sentence_BL >= 0))
 
 
 @dataclass(frozen=True, eq=False)

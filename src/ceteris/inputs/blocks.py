@@ -24,7 +24,7 @@ def blocks(sizes: Any, mode: str, budget: int, blank: int = 1) -> NDArray[np.int
     Raises UserError for another mode.
     """
     size_L = np.asarray(sizes, np.int64)
-    edge_L = np.concatenate([[0], np.cumsum(size_L)])
+    edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
     if mode == "none":
         start_N = np.arange(0, edge_L[-1], budget)
         return np.stack([start_N, np.minimum(start_N + budget, edge_L[-1])], axis=1)
@@ -36,17 +36,18 @@ def blocks(sizes: Any, mode: str, budget: int, blank: int = 1) -> NDArray[np.int
 
 
 def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Line ranges [N, 2] of the blocks `complete`, or, where `blank_L` marks the lines between documents, `complete_doc`."""
-    edge_L = np.concatenate([[0], np.cumsum(size_L)])
+    """Line ranges [N, 2] of `complete`, or of `complete_doc` where `blank_L` marks the lines between documents."""
+    edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
     after_L = np.searchsorted(edge_L, edge_L[:-1] + budget, side="right") - 1
     after_L = np.maximum(after_L, np.arange(1, len(edge_L)))
     if blank_L is not None:
         after_L = np.minimum(after_L, _next_blank(blank_L))
     first_N = _walk(after_L)
-    range_N2 = np.stack([first_N, after_L[first_N]], axis=1)
+    range_N2: NDArray[np.int64] = np.stack([first_N, after_L[first_N]], axis=1)
     if blank_L is None:
         return range_N2
-    return range_N2[~blank_L[first_N] & (edge_L[range_N2[:, 1]] - edge_L[first_N] > 1)]
+    tokens_N = edge_L[range_N2[:, 1]] - edge_L[first_N]
+    return range_N2[~blank_L[first_N] & (tokens_N > 1)]
 
 
 def _next_blank(blank_L: NDArray[np.bool_]) -> NDArray[np.int64]:

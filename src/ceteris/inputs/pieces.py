@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +57,13 @@ class Index(Protocol):
 class InputFormat(Protocol):
     """Which stretches of the store make one example."""
 
-    semantics: int
-    length: int  # the model's input budget in tokens, specials included
-    redraw: Schedule  # the key of an epoch's index
+    semantics: ClassVar[int]
+
+    @property
+    def length(self) -> int: ...  # the model's input budget in tokens, specials included
+
+    @property
+    def redraw(self) -> Schedule: ...  # the key of an epoch's index
 
     def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
         """The rows of at most `length` tokens; `draw(ids)` gives noise for what is sampled."""
@@ -74,15 +78,24 @@ def gather(store: Store, pieces: Pieces, rows: int, vocabulary: Vocabulary) -> T
     into_S = row_S * width + 1 + before(size_S) - before(length_B - 1)[row_S]
     into_P, from_P = runs(into_S, length_S), runs(start_S, length_S)
     separator_P = runs(into_S + length_S, close_S)
+    ids_P = store.ids[from_P]
+    free_P = _ordinary(vocabulary)[ids_P]
     return Text(
-        ids_BL=_ids(store.ids[from_P], into_P, separator_P, (rows, width), vocabulary),
+        ids_BL=_ids(ids_P, into_P, separator_P, (rows, width), vocabulary),
         length_B=length_B,
-        free_BL=_placed(False, np.bool_, (rows, width), (into_P, True)),
-        start_BL=_starts(store.word_start[from_P], into_P, separator_P, (rows, width)),
+        free_BL=_placed(False, np.bool_, (rows, width), (into_P, free_P)),
+        start_BL=_starts(store.word_start[from_P] | ~free_P, into_P, separator_P, (rows, width)),
         sentence_BL=_placed(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
         part_BL=_parts(pieces, into_S, size_S, (rows, width)),
         label_B=pieces.label_B,
     )
+
+
+def _ordinary(vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """[V]: the id is not special; text can hold special ids, such as the one for unknown words."""
+    table_V = np.ones(vocabulary.size, np.bool_)
+    table_V[list(vocabulary.specials)] = False
+    return table_V
 
 
 def before(count_S: NDArray[np.int64]) -> NDArray[np.int64]:

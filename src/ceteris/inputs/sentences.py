@@ -22,19 +22,19 @@ from ceteris.inputs.blocks import line_blocks
 from ceteris.inputs.pieces import Pieces, Store, before, runs
 from ceteris.text import Array
 
-CHUNK = 1 << 20  # lines that are cut into blocks at a time, which bounds memory
+CHUNK = 1 << 18  # lines that are cut into blocks at a time, which bounds memory
 
 
 class Rows(NamedTuple):
     """Each row is a run of tokens over whole sentences, or a part of one long sentence."""
 
-    sentence_N: NDArray[np.int64]  # the first
-    count_N: NDArray[np.int32]  # of sentences
-    start_N: NDArray[np.int64]  # the first token
-    tokens_N: NDArray[np.int32]
-    lead_N: NDArray[np.bool_]  # a separator of documents comes first
-    trail_N: NDArray[np.bool_]  # a separator of documents comes last
-    inner_N: NDArray[np.int32]  # separators of documents between
+    sentence_N: Array  # int64: the first
+    count_N: Array  # int32: of sentences
+    start_N: Array  # int64: the first token
+    tokens_N: Array  # int32
+    lead_N: Array  # bool: a separator of documents comes first
+    trail_N: Array  # bool: a separator of documents comes last
+    inner_N: Array  # int32: separators of documents between
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _fit(rows: Rows, budget: int) -> Rows:
     """Rows of one sentence that is too long become several, each with room for its separator."""
     room = budget - 1
     long_N = rows.tokens_N + rows.count_N > budget
-    pieces_N = np.where(long_N, -(-rows.tokens_N // room), 1)
+    pieces_N: NDArray[np.int64] = np.where(long_N, -(-rows.tokens_N // room), 1)
     sentence, count, start, tokens, lead, trail, inner = (np.repeat(column, pieces_N) for column in rows)
     skip_M = (np.arange(len(start)) - np.repeat(before(pieces_N), pieces_N)) * room
     tokens = np.where(np.repeat(long_N, pieces_N), np.minimum(room, tokens - skip_M), tokens)

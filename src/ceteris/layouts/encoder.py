@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ceteris.text import Array, Arrays, Views
+from ceteris.text import Arrays, Views
 
 
 @dataclass(frozen=True)
@@ -19,31 +19,26 @@ class Encoder:
     def pack(self, views: Views, vocabulary: Any) -> Arrays:
         """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints."""
         text, slot_P = views.text, views.marks.slot_P
-        target_P = text.ids_BL.reshape(-1)[slot_P]
         arrays: Arrays = {
             "ids_BL": views.inputs.ids_BL,
             "length_B": text.length_B,
             "part_BL": text.part_BL.astype(np.int64),
             "slot_P": slot_P,
-            "target_P": target_P,
-            "counts": _counts(views, target_P, vocabulary.mask),
+            "target_P": text.ids_BL.reshape(-1)[slot_P],
+            "counts": _counts(views),
         }
         if text.label_B is not None:
             arrays["label_N"] = text.label_B
         return arrays
 
 
-def _counts(views: Views, target_P: Array, mask: int) -> dict[str, int]:
-    read_P = views.inputs.ids_BL.reshape(-1)[views.marks.slot_P]
-    masked, kept = int(np.count_nonzero(read_P == mask)), int(np.count_nonzero(read_P == target_P))
+def _counts(views: Views) -> dict[str, int]:
     tokens = int(views.text.length_B.sum())
     return {
+        "sequences": len(views.text.length_B),
         "raw_tokens": views.text.tokens,
         "input_tokens": tokens,
         "padding": views.text.ids_BL.size - tokens,
-        "predicted": len(target_P),
+        "predicted": len(views.marks.slot_P),
         "spans": views.marks.spans,
-        "masked": masked,
-        "kept": kept,
-        "randomised": len(target_P) - masked - kept,
     }

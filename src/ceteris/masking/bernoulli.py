@@ -15,7 +15,6 @@ from ceteris.noise import Noise, below
 from ceteris.text import Marks, Text
 
 _POSITION_BITS: Final = np.uint32(11)  # of a sort key; the 21 above are random
-_LAST: Final = np.uint32(0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,11 @@ class Bernoulli:
 
     def counts(self, text: Text) -> NDArray[np.int64]:
         """Predictions of each row under the exact budget."""
-        wanted_B = np.maximum(1, np.rint(self.rate * text.length_B)).astype(np.int64)
+        wanted_B: NDArray[np.int64] = np.maximum(1, np.rint(self.rate * text.length_B)).astype(np.int64)
         if self.max_predictions is not None:
             wanted_B = np.minimum(wanted_B, self.max_predictions)
-        return np.minimum(wanted_B, text.free_BL.sum(axis=1))
+        possible_B: NDArray[np.int64] = np.minimum(wanted_B, np.count_nonzero(text.free_BL, axis=1))
+        return possible_B
 
 
 def lowest(bits_BL: NDArray[np.uint32], free_BL: NDArray[np.bool_], count_B: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -72,7 +72,7 @@ def lowest(bits_BL: NDArray[np.uint32], free_BL: NDArray[np.bool_], count_B: NDA
     compare the same two numbers in 64 bits. The choice in a row does not depend on the padding behind it.
     """
     key_BL = _sort_keys(bits_BL)
-    key_BL[~free_BL] = key_BL.dtype.type(-1 & np.iinfo(key_BL.dtype).max)
+    key_BL[~free_BL] = np.iinfo(key_BL.dtype).max
     order_BL = np.sort(key_BL, axis=1)
     bound_B = order_BL[np.arange(len(order_BL)), np.maximum(count_B, 1) - 1]
     chosen_BL: NDArray[np.bool_] = (key_BL <= bound_B[:, None]) & free_BL

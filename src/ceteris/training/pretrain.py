@@ -147,7 +147,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
         },
         "realised": {
             **realised(stage.plan.examples, stage.data.vocabulary),
-            "padding_share": counts["padding"] / max(1, tokens + counts["padding"]),
+            "padding_share": counts["padding"] / max(1, counts["padding"] + tokens),
             "epochs": counts["sequences"] / stage.plan.examples.size(0),
         },
     }

@@ -21,7 +21,7 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
     """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers."""
     batch: Batch = {name: torch.from_numpy(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
     batch["full"] = bool((arrays["length_B"] == arrays["ids_BL"].shape[1]).all())
-    batch["counts"] = dict(arrays["counts"])
+    batch["counts"] = {**arrays["counts"], "sequences": len(arrays["length_B"])}
     return batch
 
 

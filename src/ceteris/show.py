@@ -1,0 +1,203 @@
+"""`ceteris show`: draw corrupted examples, write them as rows, print the realised rates."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from ceteris.console import say
+from ceteris.errors import UserError
+from ceteris.examples import Examples, compose_examples
+from ceteris.realised import ROWS, Realised
+from ceteris.text import Views
+
+if TYPE_CHECKING:
+    from ceteris.tokens.tokenizer import Tokenizer
+
+DRAWN = 8  # examples that are drawn where the rows go to a file
+IGNORED = -100  # label of a position that is not predicted
+
+_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "special": "2"}
+_MARKS = {"mask": "{shown}({text})", "random": "~{shown}~({text})", "keep": "={text}="}
+
+
+def show(argv: Sequence[str]) -> int:
+    """`ceteris show [n=8] [epoch=0] [out=FILE.parquet] [key=value ...]`.
+
+    Draws the first n examples of the training split, on the terminal or else on stderr, and ends with one JSON object
+    on stdout. Raises UserError for bad input.
+    """
+    own, overrides = _own(argv)
+    n, epoch = _count("n", own["n"], 1), _count("epoch", own["epoch"], 0)
+    from ceteris.config import compose
+    from ceteris.training.budget import data_of
+
+    cfg = compose(overrides)
+    data = data_of(cfg)
+    show_examples(compose_examples(cfg, data), data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
+    return 0
+
+
+def _own(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The verb's own settings, and the overrides of the config."""
+    own, overrides = {"n": "8", "epoch": "0", "out": ""}, []
+    for text in argv:
+        key, equals, value = text.partition("=")
+        if equals and key in own:
+            own[key] = value
+        else:
+            overrides.append(text)
+    return own, overrides
+
+
+def _count(name: str, text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise UserError(f"{name}={text}", f"give a whole number, at least {least}")
+    return int(text)
+
+
+def show_examples(
+    examples: Examples,
+    tokenizer: Tokenizer,
+    n: int,
+    epoch: int = 0,
+    out: Path | None = None,
+    colour: bool | None = None,
+) -> dict[str, Any]:
+    """Draw the first n examples of a pass, write them to `out` as Parquet; prints and returns the realised rates.
+
+    colour None: where the drawing goes to a terminal. With `out`, only the first few are drawn.
+    """
+    size = examples.size(epoch)
+    if n > size:
+        say(f"n={n}: the corpus has {size} examples, all of them are shown")
+    rows, screen = np.arange(min(n, size)), sys.stdout if sys.stdout.isatty() else sys.stderr
+    drawn = rows[:DRAWN] if out else rows
+    _draw(examples, tokenizer, drawn, epoch, screen, screen.isatty() if colour is None else colour)
+    if out:
+        _write(examples, rows, epoch, out)
+        say(f"{len(drawn)} of {len(rows)} examples drawn, all of them in {out}")
+    report = _report(examples, tokenizer, rows, epoch)
+    print(json.dumps(report), flush=True)
+    return report
+
+
+def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    for at in range(0, len(rows), ROWS):
+        yield rows[at : at + ROWS]
+
+
+def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
+    """What came out over these rows, and the special tokens by name."""
+    total, vocabulary = Realised(), examples.vocabulary
+    for chunk in _chunks(rows):
+        total.add(examples.batch(epoch, chunk), vocabulary)
+    names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
+    counts = {name: int(total.counts[name]) for name in ("raw_tokens", "input_tokens", "padding", "predicted")}
+    return {"examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
+
+
+def _draw(
+    examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int, screen: TextIO, colour: bool
+) -> None:
+    legend = {
+        "mask": _MARKS["mask"].format(shown=_piece(tokenizer, examples.vocabulary.mask), text="original"),
+        "random": _MARKS["random"].format(shown="random", text="original"),
+        "keep": _MARKS["keep"].format(shown="kept", text="kept"),
+    }
+    painted = "  ".join(_paint(text, kind, colour) for kind, text in legend.items())
+    print(f"predicted tokens: {painted}", file=screen)
+    for chunk in _chunks(rows):
+        views = examples.views(epoch, chunk)
+        for row, example in enumerate(chunk):
+            print(f"\n#{example}  {_line(views, row, tokenizer, examples.vocabulary.mask, colour)}", file=screen)
+    print(file=screen, flush=True)
+
+
+def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool) -> str:
+    """One example as running text, its words apart and their pieces together."""
+    text, words = views.text, []
+    for at in range(int(text.length_B[row])):
+        original, shown = int(text.ids_BL[row, at]), int(views.inputs.ids_BL[row, at])
+        kind = _kind(views, row, at, shown == mask, shown == original)
+        form = _MARKS.get(kind, "{text}")
+        drawn = form.format(shown=_piece(tokenizer, shown), text=_piece(tokenizer, original))
+        apart = text.start_BL[row, at] or not text.free_BL[row, at - 1]
+        words.append((" " if at and apart else "") + _paint(drawn, kind, colour))
+    return "".join(words)
+
+
+def _kind(views: Views, row: int, at: int, masked: bool, same: bool) -> str:
+    if not views.text.free_BL[row, at]:
+        return "special"
+    if not views.marks.span_BL[row, at]:
+        return "text"
+    return "mask" if masked else "keep" if same else "random"
+
+
+def _piece(tokenizer: Tokenizer, token: int) -> str:
+    """A token as a reader knows it, without the vocabulary's own marks of words; bytes of a part of a letter stay."""
+    text = str(tokenizer.backend.decode([token], skip_special_tokens=False)).strip()
+    text = text.removeprefix("##") or text
+    return text if text and "\ufffd" not in text else str(tokenizer.backend.id_to_token(token))
+
+
+def _paint(text: str, kind: str, colour: bool) -> str:
+    return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if colour and kind in _COLOURS else text
+
+
+def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path) -> None:
+    """One row an example, unpadded; the file is whole or absent.
+
+    Raises UserError where it cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    part = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(part, _schema()) as writer:
+            for chunk in _chunks(rows):
+                writer.write_table(_table(examples.views(epoch, chunk), chunk))
+        os.replace(part, out)
+    except OSError as error:
+        raise UserError(f"out={out} cannot be written ({error.strerror or error})", "name a file elsewhere") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    numbers = ("input_ids", "labels", "original_ids", "token_type_ids")
+    lists = [(name, pa.list_(pa.int32())) for name in numbers]
+    return pa.schema([("example_id", pa.int64()), *lists, ("word_starts", pa.list_(pa.bool_()))])
+
+
+def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
+    import pyarrow as pa
+
+    text = views.text
+    real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
+    edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
+    columns = {
+        "input_ids": views.inputs.ids_BL,
+        "labels": np.where(views.marks.span_BL > 0, text.ids_BL, IGNORED),
+        "original_ids": text.ids_BL,
+        "token_type_ids": text.part_BL,
+        "word_starts": text.start_BL,
+    }
+    kinds = {name: _schema().field(name).type.value_type.to_pandas_dtype() for name in columns}
+    lists = {
+        name: pa.ListArray.from_arrays(edges, column_BL[real_BL].astype(kinds[name]))
+        for name, column_BL in columns.items()
+    }
+    return pa.table({"example_id": rows, **lists}, schema=_schema())

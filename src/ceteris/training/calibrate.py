@@ -1,0 +1,69 @@
+"""How long an arm takes on this machine, measured by a few of its own steps."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+
+from ceteris.components import build
+from ceteris.tasks.encode import encode
+from ceteris.training.budget import data_of
+from ceteris.training.execution import Profile, resolve
+from ceteris.training.finetune import finetuner
+from ceteris.training.fit import trainer
+from ceteris.training.pretrain import learner_of, open_stage
+from ceteris.training.steps import PretrainingSteps, loader
+
+STEPS = 24  # measured, after the first WARM ones
+WARM = 4
+
+
+class _Clock(pl.Callback):
+    """Wall-clock seconds between the ends of steps, loading included."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_train_batch_end(self, *unused: Any) -> None:
+        self.ends.append(time.perf_counter())
+
+    def seconds(self) -> float:
+        """Median seconds a step, first steps left out; 0 where there were too few."""
+        gaps = [after - before for before, after in zip(self.ends[WARM:], self.ends[WARM + 1 :], strict=False)]
+        return statistics.median(gaps) if gaps else 0.0
+
+
+def seconds(cfg: Any) -> dict[str, float]:
+    """{"seconds_per_step", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm, nothing kept."""
+    profile, data = resolve(cfg.profile), data_of(cfg)
+    with tempfile.TemporaryDirectory() as folder:
+        stage = open_stage(cfg, data, profile, Path(folder))
+    per_step = 0.0
+    if stage.steps:
+        steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
+        per_step = _measure(learner_of(stage), steps, profile)
+    tasks = sum(_task_seconds(cfg, data, stage.encoder, node, profile) for node in cfg.tasks.values())
+    found = {"seconds_per_step": per_step, "pretrain_seconds": per_step * stage.steps, "finetune_seconds": tasks}
+    return {**found, "seconds": found["pretrain_seconds"] + tasks}
+
+
+def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile) -> float:
+    task = build(node)
+    train = task.examples(Path(cfg.paths.cache).expanduser())["train"]
+    rows = train[: cfg.finetune.batch_size * (WARM + STEPS)]
+    encoded = encode(rows, data.tokenizer, data.vocabulary, cfg.finetune.length)
+    learner, steps = finetuner(cfg, encoder, encoded, task, 0)
+    total = -(-len(train) // cfg.finetune.batch_size) * cfg.finetune.epochs
+    return _measure(learner, steps, profile) * total * len(cfg.finetune.seeds)
+
+
+def _measure(learner: Any, steps: Any, profile: Profile) -> float:
+    clock = _Clock()
+    few = min(steps.total, WARM + STEPS)
+    trainer(profile, few, [clock]).fit(learner, loader(steps, 0, profile.workers))
+    return clock.seconds()

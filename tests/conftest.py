@@ -1,0 +1,76 @@
+"""What many tests need: a small text, prepared data, the shared folder where it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+WORDS = (
+    "the a one every old small red quiet sailor captain river house garden letter winter morning road friend sister "
+    "walked wrote opened crossed remembered watched carried found and but because while near under before after "
+    "slowly never again often"
+).split()
+
+
+def story(number: int, sentences: int = 12) -> str:
+    """A deterministic paragraph of made-up sentences."""
+    lines = []
+    for at in range(sentences):
+        state = number * 7919 + at * 104729
+        picked = [WORDS[(state >> shift) * 31 % len(WORDS)] for shift in range(4, 14)]
+        lines.append(" ".join(picked).capitalize() + ".")
+    return " ".join(lines)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real corpora and tasks; the test is skipped where they are absent."""
+    if not SHARED.is_dir():
+        pytest.skip("the shared data folder is not beside this checkout")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of plain text: one paragraph a line, a blank line between documents."""
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "train.txt").write_text("\n\n".join(story(n) for n in range(60)) + "\n")
+    (folder / "validation.txt").write_text("\n\n".join(story(n) for n in range(100, 112)) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache shared by the tests of one session."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def task_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A two-class task of the layout of GLUE's sst2."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("sst2")
+    for split, count in (("train", 64), ("validation", 32)):
+        rows = [{"sentence": f"{('dull', 'bright')[n % 2]} {story(n, 1)}", "label": n % 2, "idx": n} for n in range(count)]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}.parquet")
+    return folder
+
+
+@pytest.fixture
+def arguments(text_folder: Path, cache: Path, tmp_path: Path) -> list[str]:
+    """Overrides of a run of seconds on the small corpus, in a folder of its own."""
+    return [
+        "scale=test",
+        "corpus=text",
+        f"corpus.path={text_folder}",
+        "tokenizer.vocab_size=150",
+        f"paths.cache={cache}",
+        f"paths.runs={tmp_path / 'runs'}",
+        "profile.threads=1",
+        "profile.precision=32-true",
+    ]

@@ -1,0 +1,168 @@
+"""Framed rows of whole sentences against a plain re-statement, and the purity of examples."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_store import CLS, PAD, SEP, UNK, FakeStore, examples_of, random_store, store_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ceteris.errors import UserError
+from ceteris.inputs import sentences
+from ceteris.inputs.blocks import blocks
+from ceteris.inputs.doc_sentences import DocSentences
+from ceteris.inputs.full_sentences import FullSentences
+
+FORMS = {"complete": FullSentences, "complete_doc": DocSentences}
+DOCUMENTS = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=1, max_size=7)
+
+
+def stream(store: FakeStore) -> tuple[list[int], list[int]]:
+    """The ids with all separators, and the sizes of the lines."""
+    ids: list[int] = []
+    sizes: list[int] = []
+    for sentence in range(len(store.sentence_start) - 1):
+        if sentence and sentence in store.document_start:
+            ids, sizes = [*ids, SEP], [*sizes, 1]
+        part = store.ids[store.sentence_start[sentence] : store.sentence_start[sentence + 1]].tolist()
+        ids, sizes = [*ids, *part, SEP], [*sizes, len(part) + 1]
+    return ids, sizes
+
+
+def expected(store: FakeStore, mode: str, length: int) -> list[list[int]]:
+    ids, sizes = stream(store)
+    rows: list[list[int]] = []
+    for start, end in blocks(sizes, mode, length - 1):
+        block = ids[start:end]
+        if len(block) > length - 1:
+            text = block[:-1]
+            rows += [[*text[at : at + length - 2], SEP] for at in range(0, len(text), length - 2)]
+        elif set(block) != {SEP}:
+            rows.append(block)
+    return [[CLS, *row] for row in rows]
+
+
+def rows_of(store: FakeStore, form: Any, length: int) -> list[list[int]]:
+    examples = examples_of(store, length, form=form)
+    text = examples.views(0, np.arange(examples.size(0))).text
+    assert np.array_equal(text.length_B, examples.lengths(0))
+    assert (text.ids_BL[np.arange(text.ids_BL.shape[1]) >= text.length_B[:, None]] == PAD).all()
+    return [row[:size].tolist() for row, size in zip(text.ids_BL, text.length_B, strict=True)]
+
+
+def test_the_frame_of_roberta() -> None:
+    """<s> s1 </s> s2 </s> </s> t1 </s>"""
+    store = store_of([[2, 1], [3]])
+    assert rows_of(store, FullSentences(16), 16) == [[CLS, 5, 6, SEP, 7, SEP, SEP, 8, 9, 10, SEP]]
+    assert rows_of(store, DocSentences(16), 16) == [[CLS, 5, 6, SEP, 7, SEP], [CLS, 8, 9, 10, SEP]]
+
+
+@pytest.mark.parametrize("mode", FORMS)
+@given(documents=DOCUMENTS, length=st.integers(7, 30))
+@settings(max_examples=80, deadline=None)
+def test_rows_follow_the_blocks(mode: str, documents: list[list[int]], length: int) -> None:
+    store = store_of(documents)
+    assert rows_of(store, FORMS[mode](length), length) == expected(store, mode, length)
+
+
+@pytest.mark.parametrize("mode", FORMS)
+@given(documents=DOCUMENTS, length=st.integers(7, 30))
+@settings(max_examples=40, deadline=None)
+def test_no_text_is_lost_and_nothing_is_too_long(mode: str, documents: list[list[int]], length: int) -> None:
+    store = store_of(documents)
+    rows = rows_of(store, FORMS[mode](length), length)
+    assert max(map(len, rows)) <= length
+    assert [token for row in rows for token in row if token > SEP] == store.ids.tolist()
+
+
+@pytest.mark.parametrize("mode", FORMS)
+def test_cutting_in_chunks_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = random_store(600, seed=4)
+    whole = rows_of(store, FORMS[mode](24), 24)
+    for chunk in (1, 31, 100):
+        monkeypatch.setattr(sentences, "CHUNK", chunk)
+        assert rows_of(store, FORMS[mode](24), 24) == whole
+
+
+def test_an_empty_document_adds_no_separator() -> None:
+    store = store_of([[2], [], [], [3]])
+    assert rows_of(store, FullSentences(16), 16) == [[CLS, 5, 6, SEP, SEP, 7, 8, 9, SEP]]
+
+
+def test_numbers_of_words_and_sentences() -> None:
+    store = store_of([[4, 2]])  # words begin at tokens 0, 1, 3, 4
+    text = examples_of(store, 16).views(0, [0]).text
+    assert text.ids_BL[0, :9].tolist() == [CLS, 5, 6, 7, 8, SEP, 9, 10, SEP]
+    assert text.word_BL[0, :9].tolist() == [-1, 0, 1, 1, 2, -1, 3, 3, -1]
+    assert text.sentence_BL[0, :9].tolist() == [-1, 0, 0, 0, 0, -1, 1, 1, -1]
+    assert text.start_BL[0].tolist() == [True, True, True, False, True, True, True, False, True] + [False] * 7
+    assert text.tokens == 6
+
+
+def test_special_ids_in_the_text_are_never_noise() -> None:
+    store = store_of([[30, 30]])
+    store.ids[3::2] = UNK
+    examples = examples_of(store)
+    text = examples.views(0, [0]).text
+    assert not text.free_BL[text.ids_BL == UNK].any()
+    assert text.tokens == 60
+    for epoch in range(20):
+        assert (examples.batch(epoch, [0])["target_P"] > SEP).all()
+
+
+def test_a_row_needs_room_for_a_token() -> None:
+    with pytest.raises(UserError, match=r"input\.length=2"):
+        sentences.sentence_index(store_of([[3]]), 2, cross=True)
+
+
+def packed(arrays: Any, row: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """One row of a batch: its ids, and (position, target) of its predictions."""
+    width = arrays["ids_BL"].shape[1]
+    slots = [divmod(int(slot), width) for slot in arrays["slot_P"]]
+    predictions = [(at, int(t)) for (b, at), t in zip(slots, arrays["target_P"], strict=True) if b == row]
+    return arrays["ids_BL"][row, : arrays["length_B"][row]].tolist(), predictions
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(0, 5))
+@settings(max_examples=40, deadline=None)
+def test_a_row_does_not_depend_on_its_company(rows: list[int], epoch: int) -> None:
+    examples = examples_of(random_store(600, seed=1), 48)
+    together = examples.batch(epoch, np.array(rows))
+    for place, row in enumerate(rows):
+        assert packed(together, place) == packed(examples.batch(epoch, [row]), 0)
+
+
+def batch_elsewhere(examples: Any) -> Any:
+    return examples.batch(3, np.arange(20))
+
+
+def test_another_process_makes_the_same_batch() -> None:
+    """As after a resume or in a loader's worker: a fresh interpreter that got nothing but the pickled examples."""
+    examples = examples_of(random_store(400), 32)
+    fresh = pickle.loads(pickle.dumps(examples))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        elsewhere = pool.apply(batch_elsewhere, (fresh,))
+    examples.batch(7, [1, 2])
+    here = batch_elsewhere(examples)
+    assert here["counts"] == elsewhere["counts"]
+    assert all(np.array_equal(here[name], elsewhere[name]) for name in here if name != "counts")
+
+
+def test_counts_and_kinds_of_a_batch() -> None:
+    examples = examples_of(random_store(400), 32)
+    arrays = examples.batch(0, np.arange(16))
+    counts, width = arrays["counts"], arrays["ids_BL"].shape[1]
+    assert width % 8 == 0
+    assert counts["input_tokens"] == arrays["length_B"].sum() == examples.lengths(0)[:16].sum()
+    assert counts["padding"] == 16 * width - counts["input_tokens"]
+    assert counts["predicted"] == counts["spans"] == len(arrays["slot_P"]) == len(arrays["target_P"])
+    assert counts["sequences"] == 16
+    assert all(type(count) is int for count in counts.values())
+    assert (np.diff(arrays["slot_P"]) > 0).all()
+    for name in ("ids_BL", "length_B", "slot_P", "target_P", "part_BL"):
+        assert arrays[name].dtype == np.int64

@@ -1,0 +1,118 @@
+"""The config groups of inputs, maskings, schedules and encodings, and the examples that a config makes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_store import FakeVocabulary, random_store, store_of
+from omegaconf import DictConfig, OmegaConf
+
+from ceteris.config import choices, conf_dir
+from ceteris.encodings.replace import Replace
+from ceteris.errors import UserError
+from ceteris.examples import compose_examples, evaluation_examples
+from ceteris.inputs.doc_sentences import DocSentences
+from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.schedule import Copies
+
+SETTINGS = [
+    "+input=full_sentences",
+    "+masking=bernoulli",
+    "+objective/encoding=replace",
+    "+evaluation=default",
+    "+seed=0",
+]
+
+
+def compose(*overrides: str) -> DictConfig:
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()
+    given = {text.partition("=")[0].lstrip("+") for text in overrides}
+    kept = [text for text in SETTINGS if text.partition("=")[0].lstrip("+") not in given]
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        return hydra_compose(overrides=[*kept, *overrides])
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    stores = {"train": random_store(900), "validation": random_store(200, seed=9)}
+    return SimpleNamespace(stores=stores, vocabulary=FakeVocabulary())
+
+
+def test_defaults_are_bert_s_with_redrawn_masks(data: Any) -> None:
+    examples = compose_examples(compose(), data)
+    assert examples.corruption.masking == Bernoulli(0.15)
+    assert examples.corruption.inputs == Replace(0.8, 0.1, 0.1)
+    assert examples.length == 128
+
+
+def test_keys_reach_their_components(data: Any) -> None:
+    cfg = compose(
+        "+input=doc_sentences",
+        "input.length=40",
+        "masking/schedule=copies",
+        "masking.schedule.copies=4",
+        "masking.rate=0.3",
+        "masking.budget=bernoulli",
+        "objective.encoding.mask=1.0",
+        "objective.encoding.random=0",
+        "objective.encoding.keep=0",
+    )
+    examples = compose_examples(cfg, data)
+    assert examples.corruption.masking == Bernoulli(0.3, "bernoulli", schedule=Copies(4))
+    assert examples.corruption.inputs == Replace(1.0, 0, 0)
+    assert examples.input == DocSentences(40)
+    assert examples.lengths(0).max() <= 40
+
+
+@pytest.mark.parametrize("schedule", choices("masking/schedule"))
+@pytest.mark.parametrize("form", choices("input"))
+def test_every_choice_makes_a_batch(form: str, schedule: str, data: Any) -> None:
+    examples = compose_examples(compose(f"+input={form}", f"masking/schedule={schedule}"), data)
+    assert examples.batch(2, [0, 1])["counts"]["predicted"] > 0
+
+
+def test_choices_are_all_known_here() -> None:
+    assert choices("masking/schedule") == ["copies", "dynamic", "static"]
+    assert choices("objective/encoding") == ["replace"]
+
+
+def same(one: Any, other: Any) -> bool:
+    rows = np.arange(12)
+    a, b = one.batch(0, rows), other.batch(5, rows)
+    return all(np.array_equal(a[name], b[name]) for name in ("ids_BL", "slot_P", "target_P"))
+
+
+def test_evaluation_is_the_same_for_every_arm(data: Any) -> None:
+    arm = compose(
+        "+seed=5",
+        "+input=doc_sentences",
+        "masking.rate=0.4",
+        "objective.encoding.mask=0.9",
+        "objective.encoding.keep=0",
+    )
+    assert same(evaluation_examples(compose(), data), evaluation_examples(arm, data))
+    assert evaluation_examples(arm, data).corruption.masking.schedule(3) == 0
+
+
+def test_a_bad_setting_is_one_line(data: Any) -> None:
+    with pytest.raises(UserError, match=r"masking\.rate=1\.5"):
+        compose_examples(compose("masking.rate=1.5"), data)
+
+
+def test_a_split_without_text_is_refused() -> None:
+    empty = SimpleNamespace(stores={"validation": store_of([])}, vocabulary=FakeVocabulary())
+    with pytest.raises(UserError, match="validation split holds no example"):
+        evaluation_examples(compose(), empty)  # type: ignore[arg-type]
+
+
+def test_config_files_say_what_they_are() -> None:
+    for path in [*conf_dir().glob("masking/**/*.yaml"), *conf_dir().glob("input/*.yaml")]:
+        assert path.read_text().startswith("# "), path
+        assert OmegaConf.load(path)._target_.startswith("ceteris."), path

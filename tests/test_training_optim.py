@@ -1,0 +1,99 @@
+"""Parameter groups, rates over a run, initial weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ceteris.errors import UserError
+from ceteris.models.weights import initialise
+from ceteris.optim.adamw import AdamW
+from ceteris.optim.groups import parameter_groups
+from ceteris.optim.schedule import CURVES, Schedule
+
+
+def test_vectors_do_not_decay() -> None:
+    module = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 3), nn.LayerNorm(3))
+    decayed, plain = parameter_groups(module.named_parameters(), 0.01)
+    assert [tuple(p.shape) for p in decayed["params"]] == [(5, 4), (3, 4)]
+    assert {tuple(p.shape) for p in plain["params"]} == {(3,)}
+    assert len(plain["params"]) == 3
+    assert (decayed["weight_decay"], plain["weight_decay"]) == (0.01, 0.0)
+
+
+def test_adamw_is_the_published_update() -> None:
+    weight = nn.Parameter(torch.tensor([[1.0, -2.0]]))
+    optimizer = AdamW(lr=0.1, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.5).build([("w", weight)])
+    gradient = np.array([[0.3, -0.4]])
+    expected, first, second = np.array([[1.0, -2.0]]), 0.0, 0.0
+    for step in (1, 2, 3):
+        weight.grad = torch.tensor(gradient, dtype=torch.float32)
+        optimizer.step()
+        first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
+        update = first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.99**step)) + 1e-6)
+        expected = expected - 0.1 * 0.5 * expected - 0.1 * update
+    assert np.allclose(weight.detach().numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("curve", "done", "factor"),
+    [
+        ("linear", 0.05, 0.5),
+        ("linear", 0.1, 1.0),
+        ("linear", 0.55, 0.5),
+        ("linear", 1.0, 0.0),
+        ("cosine", 0.55, 0.5),
+        ("cosine", 1.0, 0.0),
+        ("constant", 0.9, 1.0),
+        ("inverse_sqrt", 0.4, 0.5),
+        ("inverse_sqrt", 0.1, 1.0),
+    ],
+)
+def test_curves(curve: str, done: float, factor: float) -> None:
+    assert Schedule(curve, warmup=0.1).factor(done) == pytest.approx(factor)
+
+
+def test_every_curve_rises_then_never_rises_again() -> None:
+    for curve in CURVES:
+        factors = [Schedule(curve, warmup=0.1).factor(step / 1000) for step in range(1, 1001)]
+        peak = int(np.argmax(factors))
+        assert np.all(np.diff(factors[: peak + 1]) > 0)
+        assert np.all(np.diff(factors[peak:]) <= 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [({"curve": "zigzag"}, "curve=zigzag"), ({"curve": "linear", "warmup": 1.0}, "warmup"), ({"curve": "linear", "position": "hours"}, "hours")],
+)
+def test_bad_schedules_are_named(settings: dict[str, object], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        Schedule(**settings)  # type: ignore[arg-type]
+
+
+def test_bad_rates_are_named() -> None:
+    with pytest.raises(UserError, match=r"optimizer\.lr"):
+        AdamW(lr=0.0)
+    with pytest.raises(UserError, match=r"optimizer\.betas"):
+        AdamW(lr=1.0, betas=(0.9,))
+
+
+def test_initial_weights_depend_on_seed_and_name_alone() -> None:
+    class Two(nn.Module):
+        def __init__(self, extra: bool) -> None:
+            super().__init__()
+            if extra:
+                self.before = nn.Linear(3, 3)
+            self.table = nn.Embedding(6, 4, padding_idx=1)
+            self.dense = nn.Linear(4, 200)
+
+    plain, more, other = Two(False), Two(True), Two(False)
+    initialise(plain, 5, 0.02)
+    initialise(more, 5, 0.02)
+    initialise(other, 6, 0.02)
+    assert torch.equal(plain.dense.weight, more.dense.weight)
+    assert not torch.equal(plain.dense.weight, other.dense.weight)
+    assert float(plain.dense.weight.std()) == pytest.approx(0.02, rel=0.1)
+    assert plain.table.weight[1].abs().sum() == 0
+    assert plain.dense.bias.abs().sum() == 0
