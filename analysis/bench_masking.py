@@ -8,16 +8,12 @@ Million tokens a second (padding counted, as in every collator), best and median
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
-    os.environ[variable] = "false" if variable.startswith("TOK") else "1"
 
 import numpy as np
 

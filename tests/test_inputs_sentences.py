@@ -116,8 +116,10 @@ def test_special_ids_in_the_text_are_never_noise() -> None:
 
 
 def test_a_row_needs_room_for_a_token() -> None:
-    with pytest.raises(UserError, match=r"input\.length=2"):
-        sentences.sentence_index(store_of([[3]]), 2, cross=True)
+    for form in FORMS.values():
+        for length in (2, "long", 64.5):
+            with pytest.raises(UserError, match=rf"input\.length={length}"):
+                form(length)
 
 
 def packed(arrays: Any, row: int) -> tuple[list[int], list[tuple[int, int]]]:

@@ -107,9 +107,11 @@ def test_a_bad_setting_is_one_line(data: Any) -> None:
 
 
 def test_a_split_without_text_is_refused() -> None:
-    empty = SimpleNamespace(stores={"validation": store_of([])}, vocabulary=FakeVocabulary())
-    with pytest.raises(UserError, match="validation split holds no example"):
-        evaluation_examples(compose(), empty)  # type: ignore[arg-type]
+    empty: Any = SimpleNamespace(stores={"validation": store_of([])}, vocabulary=FakeVocabulary())
+    with pytest.raises(UserError, match="validation split of the corpus holds no text"):
+        evaluation_examples(compose(), empty)
+    with pytest.raises(UserError, match="train split of the corpus holds no text"):
+        compose_examples(compose(), empty)
 
 
 def test_config_files_say_what_they_are() -> None:

@@ -73,14 +73,14 @@ def split_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 @cache
 def scale_settings(family: str, scale: str) -> dict[str, Any]:
-    """The file `conf/scale/<family>/<scale>.yaml`: `overrides` (the measured recipe) and `seeds`.
+    """The file `conf/recipe/<family>/<scale>.yaml`: `overrides` (the measured recipe) and `seeds`.
 
     A file of the same name in the working directory's own `conf` counts too.
     Raises UserError naming the known scales.
     """
     import yaml
 
-    folders = [root / "scale" / family for root in (conf_dir(), Path.cwd() / "conf")]
+    folders = [root / "recipe" / family for root in (conf_dir(), Path.cwd() / "conf")]
     for folder in folders:
         if (path := folder / f"{scale}.yaml").is_file():
             settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,10 @@ class Layout(Protocol):
     def pack(self, views: Views, vocabulary: Any) -> Arrays: ...
 
 
-@dataclass(frozen=True)
+SEMANTICS: Final = 1  # raised when the frame of rows, the layout or the common evaluation changes
+
+
+@dataclass(frozen=True, eq=False)
 class Examples:
     """The examples of one split; an example's id is its number in the corpus' order.
 
@@ -104,7 +107,9 @@ def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") 
 
 
 def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:
-    examples = Examples(data.stores[split], form, corruption, Encoder(), data.vocabulary, seed, form.length)
-    if not examples.size(0):
-        raise UserError(f"the {split} split holds no example", "give a larger corpus")
-    return examples
+    store = data.stores.get(split)
+    if store is not None:
+        examples = Examples(store, form, corruption, Encoder(), data.vocabulary, seed, form.length)
+        if examples.size(0):
+            return examples
+    raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ceteris.corruption import Schedule
 from ceteris.inputs.pieces import Index, Store
-from ceteris.inputs.sentences import sentence_index
+from ceteris.inputs.sentences import check_length, sentence_index
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
 
@@ -23,6 +23,9 @@ class FullSentences:
     length: int
     redraw: Schedule = field(default_factory=Static)
     semantics: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_length(self.length)
 
     def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
         return sentence_index(store, length, cross=True)

@@ -75,13 +75,14 @@ def _member(value_S: Array, sorted_D: Array) -> NDArray[np.bool_]:
     return found_S
 
 
-def sentence_index(store: Store, length: int, cross: bool) -> SentenceIndex:
-    """The rows of at most `length` tokens; `cross`: a row may go over the end of a document.
+def check_length(length: object) -> None:
+    """Raise UserError where a row of `length` has no room for a token between its specials."""
+    if not isinstance(length, int) or length < 3:
+        raise UserError(f"input.length={length}", "give a whole number, at least 3: a token between two specials")
 
-    Raises UserError where `length` has no room for a token between its specials.
-    """
-    if length < 3:
-        raise UserError(f"input.length={length}", "give at least 3: a token between two specials")
+
+def sentence_index(store: Store, length: int, cross: bool) -> SentenceIndex:
+    """The rows of at most `length` tokens; `cross`: a row may go over the end of a document."""
     parts = [_cut(store, *found, length - 1) for found in _found(store, length - 1, cross)]
     rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else _none()
     close_N = rows.count_N + rows.lead_N + rows.trail_N + rows.inner_N

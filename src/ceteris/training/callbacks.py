@@ -19,7 +19,8 @@ from ceteris.console import watched
 from ceteris.errors import UserError
 
 LAST = "last.ckpt"
-WARM_STEPS = 5  # first steps of a process that its speed leaves out
+WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
+KEPT_RATES = 20_000  # steps whose speed is remembered
 
 
 class Diverged(Exception):
@@ -33,7 +34,6 @@ class Meter(pl.Callback):
         self.counts: Counter[str] = Counter()
         self.train_seconds = self.step_seconds = 0.0
         self.rates: list[float] = []
-        self._warm = 0
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self._mark = time.perf_counter()
@@ -42,14 +42,11 @@ class Meter(pl.Callback):
         self._step = time.perf_counter()
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if module.device.type == "cuda" and self._warm <= WARM_STEPS:
-            module.last["losses"][next(iter(module.last["losses"]))].item()
         now = time.perf_counter()
         self.step_seconds += now - self._step
         self.train_seconds, self._mark = self.train_seconds + now - self._mark, now
         self.counts.update(module.last["counts"])
-        self._warm += 1
-        if self._warm > WARM_STEPS:
+        if len(self.rates) < KEPT_RATES:
             self.rates.append(module.last["counts"]["input_tokens"] / (now - self._step))
 
     def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -57,7 +54,8 @@ class Meter(pl.Callback):
 
     def tokens_per_second(self) -> float:
         """Median over steps of input tokens that are no padding, first steps left out; 0 without steps."""
-        return statistics.median(self.rates) if self.rates else 0.0
+        steady = self.rates[min(WARM_STEPS, len(self.rates) // 2) :]
+        return statistics.median(steady) if steady else 0.0
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -103,7 +101,7 @@ class Evaluations(pl.Callback):
 
     def __init__(self, evaluate: Callable[[Any], dict[str, float]], points: int, total: int, curves: Curves) -> None:
         self.evaluate, self.curves = evaluate, curves
-        self.at = {math.ceil(total * point / points) for point in range(1, points)} if points else set()
+        self.at = {math.ceil(total * point / points) for point in range(1, points)} - {total}
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step in self.at:

@@ -67,8 +67,8 @@ class Learner(pl.LightningModule):
 
     def _update(self, optimizer: Any, number: int, counts: Counter[str]) -> None:
         self.tokens_seen += counts["input_tokens"]
-        seen = int(self.tokens_seen) if self.schedule.position == "tokens" else 0
-        done = seen / self.total_tokens if self.schedule.position == "tokens" else (number + 1) / self.total_steps
+        by_tokens = self.schedule.position == "tokens"
+        done = int(self.tokens_seen) / self.total_tokens if by_tokens else (number + 0.5) / self.total_steps
         rate = self.optimizer_spec.lr * self.schedule.factor(min(done, 1.0))
         for group in optimizer.param_groups:
             group["lr"] = rate

@@ -1,0 +1,122 @@
+"""Prose out of docstrings: no code, no tables, no mark-up that is no prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import cleandoc
+
+_RULER = re.compile(r"^([=\-~^*#\"'+`.:_])\1{2,}$|^[=\s]+=$|^[|+].*[|+]$|^:?-{2,}(\s*\|\s*:?-+)*$")
+_FENCE = re.compile(r"^(```|~~~)")
+_CODE_DIRECTIVE = re.compile(r"^\.\.\s*(?:[\w-]+::|\[|_|\|)")
+_PROSE_DIRECTIVE = re.compile(
+    r"^\.\.\s*(?:note|warning|tip|important|caution|attention|danger|hint|deprecated|versionadded|versionchanged|seealso|admonition)::\s*(?P<text>.*)$"
+)
+_FIELD = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword|raises?|returns?|yields?|ivar|cvar|var)\b[^:]*:\s*(?P<text>.*)$")
+_OTHER_FIELD = re.compile(r"^:[\w\s]+:.*$|^@\w+.*$")
+_GOOGLE_ITEM = re.compile(r"^[*`]{0,2}\w[\w.*`, ]{0,40}(?:\s*\([^)]{0,160}\))?\s*:\s+(?P<text>[A-Z`].*)$")
+_NUMPY_ITEM = re.compile(r"^[*\w, `.]{1,60}\s:\s.*$|^[*\w, ]{1,40}:$")
+_BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|\(\d\)|#\.)\s+")
+_INLINE = (
+    (re.compile(r"!\[[^\]]*\]\([^)]*\)"), ""),  # Markdown image
+    (re.compile(r"\[([^\]]+)\]\((?:[^)\s]+)\)"), r"\1"),  # Markdown link
+    (re.compile(r":[\w:+-]+:`[!~]?([^`<]+?)\s*(?:<[^>`]*>)?`"), r"\1"),  # role
+    (re.compile(r"`([^`<]+?)\s*<[^>`]+>`_{1,2}"), r"\1"),  # reST link
+    (re.compile(r"`{1,3}([^`]+)`{1,3}_{0,2}"), r"\1"),  # code, reference
+    (re.compile(r"\s?\[[\w#*-]{1,12}\]_"), ""),  # citation
+    (re.compile(r"\*{2}([^*]+)\*{2}"), r"\1"),  # bold
+    (re.compile(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])"), r"\1"),  # emphasis
+    (re.compile(r"</?[a-zA-Z][^<>]{0,80}>"), ""),  # HTML tag
+    (re.compile(r"\|([\w-]+)\|"), r"\1"),  # substitution
+    (re.compile(r"\\(?=[*`_|\\ ])"), ""),  # escape
+)
+_URL = re.compile(r"<?\b(?:https?|ftp)://\S+|\bwww\.\S+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_SYMBOL = re.compile(r"[=(){}\[\]<>|/\\#@$^&*~_%+:;]")
+MIN_WORDS, MAX_SYMBOLS, MIN_LETTERS = 5, 0.035, 0.74  # a paragraph: words, symbols a character, share of letters
+
+
+def prose(docstring: str) -> list[str]:
+    """The paragraphs of prose in a docstring, in order."""
+    joined = (" ".join(lines) for lines in _groups(cleandoc(docstring).splitlines()))
+    cleaned = (re.sub(r"\s+", " ", _plain(text)).strip() for text in joined)
+    return [text for text in cleaned if is_prose(text)]
+
+
+def is_prose(text: str) -> bool:
+    """Whether a paragraph reads like sentences: enough words, mostly letters, few symbols, a sentence's end."""
+    words = _WORD.findall(text)
+    letters = sum(character.isalpha() or character == " " for character in text)
+    return (
+        len(words) >= MIN_WORDS
+        and letters >= MIN_LETTERS * len(text)
+        and len(_SYMBOL.findall(text)) <= MAX_SYMBOLS * len(text)
+        and sum(word.islower() for word in words) >= 0.5 * len(words)
+        and text[0].isalnum()
+    )
+
+
+def _plain(text: str) -> str:
+    for pattern, kept in _INLINE:
+        text = pattern.sub(kept, text)
+    return _URL.sub("", text)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _groups(lines: list[str]) -> Iterator[list[str]]:
+    """Lines that make a paragraph, code and tables left out."""
+    held: list[str] = []
+    for line in [*_uncoded(lines), ""]:
+        text = line.strip()
+        item = _item(text)
+        if item is not None or not text:
+            if held:
+                yield held
+            held = [item] if item else []
+        else:
+            held.append(text)
+
+
+def _item(text: str) -> str | None:
+    """What a line that begins a paragraph of its own says, "" for one that says nothing; None for any other line."""
+    for pattern in (_PROSE_DIRECTIVE, _FIELD, _GOOGLE_ITEM):
+        if match := pattern.match(text):
+            return match["text"]
+    if _RULER.match(text) or _OTHER_FIELD.match(text) or _NUMPY_ITEM.match(text):
+        return ""
+    if match := _BULLET.match(text):
+        rest = text[match.end() :]
+        inner = _GOOGLE_ITEM.match(rest)
+        return inner["text"] if inner else rest
+    return None
+
+
+def _uncoded(lines: list[str]) -> Iterator[str]:
+    """The lines outside of fences, doctests and literal blocks; headings over a ruler are left out too."""
+    block: int | None = None  # indent of the line whose deeper block is code
+    fenced = doctest = False
+    for at, line in enumerate(lines):
+        text = line.strip()
+        if _FENCE.match(text):
+            fenced = not fenced
+            yield ""
+            continue
+        if block is not None and text and _indent(line) <= block:
+            block = None
+        doctest = (doctest and bool(text)) or text.startswith((">>>", "In [", "$ "))
+        if fenced or doctest or block is not None:
+            continue
+        following = lines[at + 1].strip() if at + 1 < len(lines) else ""
+        if text and following and len(set(following)) == 1 and _RULER.match(following):
+            yield ""
+            continue
+        if _CODE_DIRECTIVE.match(text) and not _PROSE_DIRECTIVE.match(text):
+            block = _indent(line)
+            yield ""
+            continue
+        if text.endswith("::") and not _PROSE_DIRECTIVE.match(text):
+            block, line = _indent(line), line.rstrip()[:-1]
+        yield line

@@ -1,0 +1,1 @@
+"""Tokenizers, trained or loaded, and the memory-mapped store of the tokens of a corpus."""

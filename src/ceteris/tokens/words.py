@@ -1,0 +1,68 @@
+"""Where words start, from what the tokenizer reports and never from the look of a token.
+
+A word is what stands between white space; a punctuation mark, a symbol or a Han character is a word by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
+_SPACE, _LETTER, _ALONE = range(3)
+
+
+def from_word_ids(encodings: Sequence[Encoding], length_S: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """uint8 [T] over all sentences: 1 where the number of the pre-tokenizer's word changes or a sentence starts."""
+    words = chain.from_iterable(encoding.word_ids for encoding in encodings)
+    word_T = np.fromiter(words, np.int64, int(length_S.sum()))
+    start_T = np.ones(len(word_T), np.uint8)
+    start_T[1:] = word_T[1:] != word_T[:-1]
+    first_S = np.cumsum(length_S) - length_S
+    start_T[first_S[length_S > 0]] = 1
+    return start_T
+
+
+def from_offsets(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
+    """uint8 [T] of one sentence: 1 where the first visible character of a token starts a word of the text.
+
+    A token of white space alone starts the word that follows it. A token inside of a character (bytes) starts none.
+    """
+    kinds = [_kind(character) for character in text]
+    starts, done, opened = [], 0, False
+    for begin, end in offsets:
+        at = begin
+        while at < end and kinds[at] == _SPACE:
+            at += 1
+        blank = at == end
+        starts.append(not opened and (blank or (at >= done and _starts(kinds, at))))
+        opened, done = blank and (opened or starts[-1]), max(done, end)
+    return np.array(starts, np.uint8)
+
+
+def _starts(kinds: list[int], at: int) -> bool:
+    return at == 0 or kinds[at] == _ALONE or kinds[at - 1] != _LETTER
+
+
+@lru_cache(maxsize=1 << 16)
+def _kind(character: str) -> int:
+    if character.isspace() or character == "▁":
+        return _SPACE
+    alone = HAN.match(character) or unicodedata.category(character)[0] in "PS"
+    return _ALONE if alone else _LETTER
+
+
+def separated(backend: Tokenizer, text: str, parts: int) -> bool:
+    """Whether the pre-tokenizer makes exactly `parts` words of a text, so that its word ids can be trusted."""
+    ids: list[Any] = backend.encode(text, add_special_tokens=False).word_ids
+    return None not in ids and len(set(ids)) == parts

@@ -1,0 +1,1 @@
+"""Statistics: intervals, paired contrasts over shared seeds, claims and their verdicts."""

@@ -1,0 +1,101 @@
+"""Means, intervals and paired differences by Student's t. The unit is the pre-training seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+LEVEL = 0.95
+ALPHA = 1.0 - LEVEL
+DIGITS = 10  # statistics are kept to this many significant digits, the same on every machine
+
+
+class Summary(NamedTuple):
+    """n values: mean, sample standard deviation (n - 1) and the t interval of the mean; None where n is too small."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    ci_low: float | None
+    ci_high: float | None
+
+
+class Paired(NamedTuple):
+    """Differences first - second over the seeds that both have; p: two-sided paired t-test against zero."""
+
+    seeds: tuple[int, ...]
+    differences: tuple[float, ...]
+    summary: Summary
+    p: float | None
+
+
+def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation; None for a single value. Equal values have exactly zero spread."""
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return mean, None
+    scale = max(abs(value) for value in values)
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return mean, 0.0 if sd <= 1e-12 * scale else sd
+
+
+def t_quantile(n: int, alpha: float = ALPHA) -> float:
+    """The half width of a two-sided 1 - alpha interval of a mean of n, in standard errors."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, 1.0 - alpha / 2.0))
+
+
+def two_sided(n: int, statistic: float) -> float:
+    """P(|T| > |statistic|) for Student's t with n - 1 degrees of freedom."""
+    from scipy.special import stdtr
+
+    return float(2.0 * stdtr(n - 1, -abs(statistic)))
+
+
+def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
+    """One seed has a mean and no interval; no seed has nothing.
+
+    Values of several fine-tuning seeds are averaged before they come here: they share their pre-training and are no
+    further evidence about it.
+    """
+    if not values:
+        return Summary(0, None, None, None, None)
+    mean, sd = mean_sd(values)
+    if sd is None:
+        return Summary(1, rounded(mean), None, None, None)
+    half = t_quantile(len(values), alpha) * sd / math.sqrt(len(values))
+    return Summary(len(values), rounded(mean), rounded(sd), rounded(mean - half), rounded(mean + half))
+
+
+def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
+    """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has say nothing."""
+    seeds = tuple(sorted(first.keys() & second.keys()))
+    differences = tuple(first[seed] - second[seed] for seed in seeds)
+    return Paired(seeds, differences, summarize(differences), t_test(differences))
+
+
+def t_test(differences: Sequence[float]) -> float | None:
+    """Two-sided p of the mean against zero; None below two values, and where equal differences leave no spread."""
+    if len(differences) < 2:
+        return None
+    mean, sd = mean_sd(differences)
+    if not sd:
+        return 1.0 if mean == 0.0 else None
+    return rounded(two_sided(len(differences), mean / (sd / math.sqrt(len(differences)))))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjusted p-values (Holm 1979), in the order given."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    adjusted, largest = [0.0] * len(values), 0.0
+    for rank, at in enumerate(order):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[at]))
+        adjusted[at] = largest
+    return adjusted
+
+
+def rounded(value: float) -> float:
+    """To `DIGITS` significant digits, so that the last bits of a math library never show in a file."""
+    return float(f"{value:.{DIGITS}g}")

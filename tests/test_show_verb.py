@@ -1,0 +1,57 @@
+"""`ceteris show` from the command line to the file, on a small corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from ceteris.cli import main
+
+
+def shown(arguments: list[str], out: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], list[Any]]:
+    assert main(["show", *arguments, "n=50", f"out={out}"]) == 0
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report, pq.read_table(out).to_pylist()
+
+
+def test_rates_and_rows(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report, rows = shown([*arguments, "masking.rate=0.3"], tmp_path / "a.parquet", capsys)
+    assert [row["example_id"] for row in rows] == list(range(report["examples"]))
+    assert max(len(row["input_ids"]) for row in rows) <= 32
+    for row in rows:
+        predicted = sum(label >= 0 for label in row["labels"])
+        assert predicted == max(1, round(0.3 * len(row["labels"])))
+    specials = set(report["special_tokens"].values())
+    assert {"[CLS]", "[SEP]", "[MASK]", "[PAD]"} <= set(report["special_tokens"])
+    assert all(
+        label == -100 and start
+        for row in rows
+        for original, label, start in zip(row["original_ids"], row["labels"], row["word_starts"], strict=True)
+        if original in specials
+    )
+
+
+def test_schedule_and_seed(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def labels(*extra: str) -> list[list[int]]:
+        _, rows = shown([*arguments, *extra], tmp_path / "b.parquet", capsys)
+        return [row["labels"] for row in rows]
+
+    first = labels("epoch=0")
+    assert labels("epoch=1") != first
+    assert labels("epoch=1", "masking/schedule=static") == first
+    assert labels("epoch=6", "masking/schedule=copies", "masking.schedule.copies=3") == first
+    assert labels("seed=1") != first
+
+
+@pytest.mark.parametrize(
+    "setting", ["n=none", "masking.rate=2", "masking.rate=0.001", "objective.encoding.keep=0.5", "input.length=2"]
+)
+def test_bad_input_ends_with_status_two(setting: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", *arguments, setting]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("ceteris: ")
+    assert setting.partition("=")[0].rpartition(".")[2] in error
