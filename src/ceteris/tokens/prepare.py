@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ceteris.components import build as component
-from ceteris.console import say
+from ceteris.console import bar, say
 from ceteris.corpus.document import Corpus, Document
 from ceteris.corpus.fingerprint import Fingerprint, fingerprint
 from ceteris.corpus.splits import split_documents
@@ -19,8 +19,10 @@ from ceteris.files import whole_folder
 from ceteris.hashing import digest
 from ceteris.tokens import store
 from ceteris.tokens.store import TokenStore
-from ceteris.tokens.tokenizer import Tokenizer
+from ceteris.tokens.tokenizer import Tokenizer, load_vocabulary
 from ceteris.tokens.vocabulary import Vocabulary
+
+GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
 
 
 @dataclass
@@ -37,8 +39,7 @@ class Data:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        kept = json.loads((self.tokenizer_folder / "vocabulary.json").read_text(encoding="utf-8"))
-        return Vocabulary(**{k: tuple(v) if k == "specials" else v for k, v in kept.items() if k != "name"})
+        return load_vocabulary(self.tokenizer_folder)[0]
 
 
 @dataclass
@@ -46,24 +47,27 @@ class _Plan:
     """The names of the artefacts of one corpus and tokenizer."""
 
     corpus: Corpus
-    trainer: Any
+    source: Any  # a tokenizer's config: Trained or Pretrained
     cache: Path
 
     @cached_property
     def text(self) -> Fingerprint:
-        return fingerprint(self.corpus, self.cache)
+        found = fingerprint(self.corpus, self.cache)
+        for split in ("train", "validation"):
+            if not found.documents.get(split):
+                raise UserError(
+                    f"the corpus has no {split} document", "give more documents, or files named train and validation"
+                )
+        return found
 
     @cached_property
     def tokenizer_folder(self) -> Path:
         """The tokenizer, trained or loaded where it is not there yet."""
-        pretrained = not hasattr(self.trainer, 'train_characters')
-        meaning = self.trainer.identity() if pretrained else [self.text.text, self.trainer.identity()]
-        folder = self.cache / "tokenizers" / digest(meaning)
+        text = self.text.text if self.source.trained else None
+        folder = self.cache / "tokenizers" / digest([text, self.source.identity()], 16)
         if not folder.is_dir():
-            if not pretrained:
-                say(f"training a tokenizer of {self.trainer.vocab_size} pieces")
             with whole_folder(folder) as work:
-                self.trainer.build((document.text for document in self.documents() if document.split == "train"), work)
+                self.source.build(self._training_text() if self.source.trained else (), work)
         return folder
 
     @cached_property
@@ -75,44 +79,68 @@ class _Plan:
             "documents": self.text.documents,
             "characters": self.text.characters,
             "sentences": [splitter.name, splitter.semantics],
-            "tokenizer": _file_digest(self.tokenizer_folder / "tokenizer.json"),
+            "tokenizer": _hash(self.tokenizer_folder / "tokenizer.json"),
             "semantics": store.SEMANTICS,
         }
 
+    @cached_property
+    def store_folder(self) -> Path:
+        """The stores of all splits, built where they are not there yet."""
+        folder = self.cache / "stores" / digest(self.plain, 16)
+        if not folder.is_dir():
+            total = sum(self.text.characters.values())
+            say(f"tokenizing {total / 1e6:.1f} million characters")
+            store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.corpus.sentences, folder, total)
+        return folder
+
     def documents(self) -> Iterator[Document]:
         return split_documents(self.corpus.documents(self.cache), self.corpus.validation)
+
+    def _training_text(self) -> Iterator[str]:
+        say(f"training a {self.source.kind} tokenizer of {self.source.vocab_size} entries")
+        paragraphs = (line for d in self.documents() if d.split == "train" for line in d.text.split("\n"))
+        limit, total = self.source.train_characters, self.text.characters["train"]
+        with bar("reading", min(limit, total), "char", scale=True) as moved:
+            for paragraph in spread(paragraphs, limit, total):
+                moved.update(len(paragraph))
+                yield paragraph
+
+
+def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
+    """About `limit` of `total` characters: paragraphs evenly spread over the text, at most `limit` characters."""
+    room = limit
+    for number, paragraph in enumerate(paragraphs):
+        if number * GOLDEN % 1.0 * total < limit:
+            yield paragraph[:room]
+            room -= len(paragraph)
+        if room <= 0:
+            return
 
 
 def data_fingerprint(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> dict[str, Any]:
     """The plain data that names the tokens of a config; trains the tokenizer where it must, builds no store.
 
     Raises:
-        UserError: for an empty or broken corpus, or a vocabulary that the text cannot give.
+        UserError: for an empty or broken corpus, one without training or validation text, or a vocabulary that the
+            text cannot give.
     """
     return _Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain
 
 
 def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> Data:
-    """The token stores of a config, built where they are not cached.
+    """The token stores of a config, built where they are not cached; its fingerprint has the `tokens` by split too.
 
     Raises:
-        UserError: as `data_fingerprint`, and for a corpus without training or validation text.
+        UserError: as `data_fingerprint`.
     """
     plan = _Plan(component(corpus_cfg), component(tokenizer_cfg), cache)
-    for split in ("train", "validation"):
-        if not plan.text.documents.get(split):
-            raise UserError(f"the corpus has no {split} document", "give more documents, or files named train and validation")
-    folder = cache / "stores" / digest(plan.plain)
-    if not folder.is_dir():
-        total = sum(plan.text.characters.values())
-        say(f"tokenizing {total / 1e6:.1f} million characters")
-        store.build(plan.documents(), Tokenizer.load(plan.tokenizer_folder), plan.corpus.sentences, folder, total)
-    stores = {path.name: TokenStore(path) for path in sorted(folder.iterdir()) if path.is_dir()}
+    stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
     counts = {split: found.tokens for split, found in stores.items()}
+    for split in ("train", "validation"):
+        if not counts.get(split):
+            raise UserError(f"the {split} text of the corpus has no tokens", "give text that the tokenizer can read")
     return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
 
 
-def _file_digest(path: Path) -> str:
-    import hashlib
-
+def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

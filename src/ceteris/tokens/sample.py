@@ -49,7 +49,8 @@ def sampled(store: Any, tokens: int) -> Any:
         return store
     sentence_start, document_start = np.asarray(store.sentence_start), np.asarray(store.document_start)
     order_D = np.argsort(np.arange(len(document_start) - 1) * GOLDEN % 1.0, kind="stable")
-    spans, room = [], tokens
+    room = tokens
+    spans: list[tuple[int, int]] = []
     for document in order_D:
         first, stop = int(document_start[document]), int(document_start[document + 1])
         start = int(sentence_start[first])

@@ -11,25 +11,28 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceteris.console import bar
 from ceteris.corpus.document import Document
 from ceteris.corpus.sentences import Splitter
+from ceteris.errors import UserError
 from ceteris.files import whole_folder, write_json
-from ceteris.tokens.tokenizer import Tokenizer
+from ceteris.tokens.tokenizer import Batch, Tokenizer
 
 Array = np.ndarray[Any, Any]
 SEMANTICS = 1  # raised when the same text and tokenizer give another store
 BATCH = 400_000  # characters that are encoded at once; bounds the memory of a build
-FILES = {"ids": None, "word_start": np.uint8, "sentence_start": np.int64, "document_start": np.int64}
+LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
+FILES = ("ids", "word_start", "sentence_start", "document_start")
 
 
 @dataclass(frozen=True)
 class TokenStore:
-    """One split, read-only; it pickles as its path. T tokens, S sentences, D documents.
+    """One split, read-only; it pickles as its path. T tokens, S sentences, D documents, none of them empty.
 
-    ids: uint16 or uint32 [T]; word_start: uint8 [T], 1 where a token starts a word; sentence_start: int64 [S + 1] in
-    tokens; document_start: int64 [D + 1] in sentences.
+    ids: uint16 [T] where the vocabulary has at most 65,536 entries, else uint32; word_start: uint8 [T], 1 where a token
+    starts a word; sentence_start: int64 [S + 1] in tokens; document_start: int64 [D + 1] in sentences.
     """
 
     folder: Path
@@ -42,19 +45,19 @@ class TokenStore:
 
     @cached_property
     def ids(self) -> Array:
-        return self._map("ids", np.dtype(self.meta["dtype"]))
+        return self._map("ids", self.meta["dtype"], self.tokens)
 
     @cached_property
     def word_start(self) -> Array:
-        return self._map("word_start", np.dtype(np.uint8))
+        return self._map("word_start", "uint8", self.tokens)
 
     @cached_property
     def sentence_start(self) -> Array:
-        return self._map("sentence_start", np.dtype(np.int64))
+        return self._map("sentence_start", "int64", self.sentences + 1)
 
     @cached_property
     def document_start(self) -> Array:
-        return self._map("document_start", np.dtype(np.int64))
+        return self._map("document_start", "int64", self.documents + 1)
 
     @property
     def tokens(self) -> int:
@@ -68,9 +71,16 @@ class TokenStore:
     def documents(self) -> int:
         return int(self.meta["documents"])
 
-    def _map(self, name: str, dtype: Any) -> Array:
+    @property
+    def characters(self) -> int:
+        """Characters of the sentences, before the tokenizer normalises them."""
+        return int(self.meta["characters"])
+
+    def _map(self, name: str, dtype: str, count: int) -> Array:
         path = self.folder / f"{name}.bin"
-        return np.memmap(path, dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
+        if not path.is_file() or path.stat().st_size != count * np.dtype(dtype).itemsize:
+            raise UserError(f"{path} does not have the size that meta.json says", f"delete {self.folder.parent}")
+        return np.asarray(np.memmap(path, dtype, mode="r")) if count else np.empty(0, dtype)
 
     def __reduce__(self) -> Any:
         return TokenStore, (self.folder,)
@@ -87,38 +97,43 @@ class _Writer:
     sentences: int = 0
     documents: int = 0
     characters: int = 0
+    open_document: int = -1
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
         self.files = {name: (self.folder / f"{name}.bin").open("wb") for name in FILES}
-        for name in ("sentence_start", "document_start"):
-            self.files[name].write(np.zeros(1, np.int64).tobytes())
 
-    def add(self, ids_T: Array, start_T: Array, length_S: Array, document_S: Array) -> None:
+    def add(self, batch: Batch, document_S: NDArray[np.int64], characters: int) -> None:
         """Sentences with the number of the document that each is in; empty ones and empty documents are dropped."""
-        kept_S = length_S > 0
-        self.files["ids"].write(ids_T.astype(self.dtype).tobytes())
-        self.files["word_start"].write(start_T.astype(np.uint8).tobytes())
-        ends_S = self.tokens + np.cumsum(length_S[kept_S], dtype=np.int64)
-        self.files["sentence_start"].write(ends_S.tobytes())
-        own_S = document_S[kept_S]
-        last_S = np.flatnonzero(np.diff(own_S, append=-1))
-        self.files["document_start"].write((self.sentences + 1 + last_S).astype(np.int64).tobytes())
-        self.tokens += len(ids_T)
-        self.sentences += int(kept_S.sum())
-        self.documents += len(last_S)
+        kept_S = batch.length_S > 0
+        length_S, document_S = batch.length_S[kept_S], document_S[kept_S]
+        new_S = np.flatnonzero(np.diff(document_S, prepend=self.open_document))
+        self._write("ids", batch.ids_T.astype(self.dtype))
+        self._write("word_start", batch.word_start_T)
+        self._write("sentence_start", self.tokens + np.cumsum(length_S) - length_S)
+        self._write("document_start", self.sentences + new_S)
+        self.open_document = int(document_S[-1]) if len(document_S) else self.open_document
+        self.tokens += len(batch.ids_T)
+        self.sentences += len(length_S)
+        self.documents += len(new_S)
+        self.characters += characters
 
     def close(self) -> None:
-        """Flush everything and write the counts."""
+        """Write the ends of the last sentence and document, and the counts."""
+        self._write("sentence_start", np.array([self.tokens], np.int64))
+        self._write("document_start", np.array([self.sentences], np.int64))
         for file in self.files.values():
             file.close()
         counts = {name: getattr(self, name) for name in ("tokens", "sentences", "documents", "characters")}
         write_json(self.folder / "meta.json", {**counts, "dtype": np.dtype(self.dtype).name})
 
+    def _write(self, name: str, values: Array) -> None:
+        self.files[name].write(values.tobytes())
+
 
 @dataclass
-class _Batch:
-    """Whole documents of one split, as sentences."""
+class _Part:
+    """Consecutive sentences of one split."""
 
     split: str
     sentences: list[str] = field(default_factory=list)
@@ -126,32 +141,33 @@ class _Batch:
     characters: int = 0
 
 
-def build(documents: Iterable[Document], tokenizer: Tokenizer, splitter: Splitter, folder: Path, characters: int = 0) -> None:
+def build(
+    documents: Iterable[Document], tokenizer: Tokenizer, splitter: Splitter, folder: Path, characters: int = 0
+) -> None:
     """Write `folder/<split>/` for every split among the documents; whole or not at all.
 
-    Memory is bounded by the largest document. `characters` is the size for the progress bar.
+    Every sentence is encoded by itself. `characters` is the size for the progress bar.
 
     Raises:
-        UserError: where the disk is full.
+        UserError: where the folder cannot be written.
     """
     dtype = np.uint16 if tokenizer.vocabulary.size <= 1 << 16 else np.uint32
     writers: dict[str, _Writer] = {}
     with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as moved:
-        for batch, encodings in _encoded(_batches(documents, splitter), tokenizer):
-            writer = writers.get(batch.split) or writers.setdefault(batch.split, _Writer(work / batch.split, dtype))
-            writer.add(*encodings, np.array(batch.document_S, np.int64))
-            writer.characters += batch.characters
-            moved.update(batch.characters)
+        for part, batch in _encoded(_parts(documents, splitter), tokenizer):
+            writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
+            writer.add(batch, np.array(part.document_S, np.int64), part.characters)
+            moved.update(part.characters)
         for writer in writers.values():
             writer.close()
 
 
-def _encoded(batches: Iterator[_Batch], tokenizer: Tokenizer) -> Iterator[tuple[_Batch, list[Any]]]:
-    """Each batch with its encodings; the next one is encoded while this one is written."""
+def _encoded(parts: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
+    """Each part with its tokens; the next one is encoded while this one is written and split."""
     with ThreadPoolExecutor(1) as pool:
         waiting = None
-        for batch in batches:
-            coming = (batch, pool.submit(tokenizer.flat, batch.sentences))
+        for part in parts:
+            coming = (part, pool.submit(tokenizer.flat, part.sentences))
             if waiting is not None:
                 yield waiting[0], waiting[1].result()
             waiting = coming
@@ -159,17 +175,29 @@ def _encoded(batches: Iterator[_Batch], tokenizer: Tokenizer) -> Iterator[tuple[
             yield waiting[0], waiting[1].result()
 
 
-def _batches(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Batch]:
-    """Batches of about BATCH characters, one split each; a document is never cut."""
-    open_: dict[str, _Batch] = {}
+def _parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
+    """About BATCH characters of one split each, in the order of the documents; a document may be cut."""
+    filling: dict[str, _Part] = {}
     for number, document in enumerate(documents):
         assert document.split is not None
-        batch = open_.setdefault(document.split, _Batch(document.split))
         for paragraph in document.text.split("\n"):
-            found = splitter(paragraph)
-            batch.sentences += found
-            batch.document_S += [number] * len(found)
-        batch.characters += len(document.text)
-        if batch.characters >= BATCH:
-            yield open_.pop(document.split)
-    yield from open_.values()
+            for sentence in splitter(paragraph):
+                part = filling.get(document.split) or filling.setdefault(document.split, _Part(document.split))
+                for piece in cut(sentence):
+                    part.sentences.append(piece)
+                    part.document_S.append(number)
+                part.characters += len(sentence)
+                if part.characters >= BATCH:
+                    yield filling.pop(document.split)
+    yield from filling.values()
+
+
+def cut(sentence: str) -> list[str]:
+    """A sentence in pieces of at most LONGEST characters, cut at the last space where there is one."""
+    pieces = []
+    while len(sentence) > LONGEST:
+        at = sentence.rfind(" ", LONGEST // 2, LONGEST + 1)
+        at = at if at > 0 else LONGEST
+        pieces.append(sentence[:at])
+        sentence = sentence[at:].lstrip()
+    return [*pieces, sentence]

@@ -52,6 +52,7 @@ class Tokenizer:
         """Many sentences at once, one after the other, without special tokens."""
         if not sentences:
             return Batch(np.empty(0, np.uint32), np.empty(0, np.uint8), np.empty(0, np.int64))
+        sentences = [readable(sentence) for sentence in sentences]
         encodings = self.backend.encode_batch(sentences, add_special_tokens=False)
         rows = [encoding.ids for encoding in encodings]
         length_S = np.fromiter(map(len, rows), np.int64, len(rows))
@@ -84,8 +85,8 @@ class Tokenizer:
         return words.separated(self.backend, "one. two", 3), words.separated(self.backend, "中国", 2)
 
     def save(self, folder: Path) -> None:
-        """Write the folder in the layout that `transformers.AutoTokenizer` loads; it frames a text as [CLS] text [SEP]."""
-        names = {role: self.backend.id_to_token(getattr(self.vocabulary, role)) for role in ROLES}
+        """Write what `transformers.AutoTokenizer` loads; it frames a text as [CLS] text [SEP]."""
+        names = {role: str(self.backend.id_to_token(getattr(self.vocabulary, role))) for role in ROLES}
         folder.mkdir(parents=True, exist_ok=True)
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
@@ -101,11 +102,22 @@ class Tokenizer:
         return cls(Backend.from_file(str(folder / "tokenizer.json")), vocabulary, name)
 
 
+def readable(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which are no characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
 def load_vocabulary(folder: Path) -> tuple[Vocabulary, str]:
     """The special tokens and the name of a saved tokenizer, without loading it."""
     path = folder / RECORD
     if not path.is_file():
-        raise UserError(f"{folder} holds no saved tokenizer", f"load it with tokenizer=pretrained tokenizer.name={folder}")
+        raise UserError(
+            f"{folder} holds no saved tokenizer", f"load it with tokenizer=pretrained tokenizer.name={folder}"
+        )
     values = json.loads(path.read_text(encoding="utf-8"))
     name = values.pop("name")
     return Vocabulary(**{**values, "specials": tuple(values["specials"])}), name
@@ -144,8 +156,9 @@ def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: s
 
     named = [*dict.fromkeys(roles.values()), *sentinel_names(sentinels)]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in named])
-    ids = {role: backend.token_to_id(token) for role, token in roles.items()}
+    every = backend.get_vocab()
+    ids = {role: every[token] for role, token in roles.items()}
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
-    unused = {at for token, at in backend.get_vocab().items() if token.startswith("[unused") and token.endswith("]")}
-    size = max(backend.get_vocab().values()) + 1
+    unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
+    size = max(every.values()) + 1
     return Tokenizer(backend, Vocabulary(size=size, **ids, specials=tuple(sorted(special | unused))), name)

@@ -1,12 +1,13 @@
 """Tokenizers trained on the corpus: the same text gives the same vocabulary, whatever the machine.
 
-All three cut text into the same kind of words first (white space, punctuation and symbols, single Han characters), so
-that they differ only in how a word is cut into pieces.
+All three cut text into the same words first (those of BERT: white space, punctuation, single Han
+characters), so that they differ only in how a word is cut into pieces.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ceteris.errors import UserError
-from ceteris.tokens.tokenizer import ROLES, Tokenizer, assemble
+from ceteris.tokens.tokenizer import Tokenizer, assemble, readable
+from ceteris.tokens.words import HAN_RANGES, SYMBOLS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
 Texts = Sequence[str]
 BYTES = 256
-_GPT2 = (  # GPT-2's words, but each Han character and punctuation mark by itself and vowel signs with their letters
-    r"'(?:s|t|re|ve|m|ll|d)| ?\p{Han}| ?[[\p{L}\p{M}]&&\P{Han}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]|\s+(?!\S)|\s+"
-)
-_MARKS = r"▁?[[\p{P}\p{S}\p{Han}]&&[^▁]]"
+_ALONE = rf"\p{{P}}{re.escape(SYMBOLS)}{HAN_RANGES}"  # a word by itself
+_BYTE_WORDS = rf" ?[^\s{_ALONE}]+| ?[{_ALONE}]|\s+(?!\S)|\s+"
+_MARKS = rf"▁?[{_ALONE}]"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Trained:
     train_characters: int = 20_000_000
     sentinels: int = 0
 
+    trained: ClassVar[bool] = True
     kind: ClassVar[str]
     semantics: ClassVar[int] = 1
     roles: ClassVar[Mapping[str, str]]  # in the order of their ids
@@ -46,7 +48,9 @@ class Trained:
     def __post_init__(self) -> None:
         smallest = self._smallest()
         if self.vocab_size < smallest:
-            raise UserError(f"tokenizer.vocab_size={self.vocab_size} is too small for {self.kind}", f"at least {smallest}")
+            raise UserError(
+                f"tokenizer.vocab_size={self.vocab_size} is too small for {self.kind}", f"at least {smallest}"
+            )
         if self.train_characters < 1:
             raise UserError(f"tokenizer.train_characters={self.train_characters}", "give a number above 0")
         if self.sentinels < 0:
@@ -61,7 +65,7 @@ class Trained:
 
         Raises UserError where the text is too small for the vocabulary.
         """
-        backend = self._train(list(texts))
+        backend = self._train([readable(text) for text in texts])
         if (size := backend.get_vocab_size()) != self.vocab_size:
             raise too_small(self.vocab_size, size)
         tokenizer = assemble(backend, self.roles, self.sentinels, self.kind)
@@ -97,15 +101,11 @@ class WordPiece(Trained):
     roles = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}  # noqa: RUF012
 
     def _train(self, texts: Texts) -> Backend:
-        from tokenizers.models import WordPiece as Model
-
         specials = list(self.roles.values())
         characters = frequent(self._empty({}), texts, limit(self.alphabet, self))
         tails = sorted(token for token in self._fit(texts, specials, characters, 0) if token.startswith("##"))
         vocabulary = self._fit(texts, specials + tails, characters, self.vocab_size)
-        backend = self._empty(vocabulary)
-        assert isinstance(backend.model, Model)
-        return backend
+        return self._empty(vocabulary)
 
     def _empty(self, vocabulary: dict[str, int]) -> Backend:
         from tokenizers import Tokenizer as Backend
@@ -151,7 +151,9 @@ class BPE(Trained):
         backend = Backend(models.BPE())
         backend.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Prepend(" ")])
         as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-        backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(_GPT2), "isolated"), as_bytes])
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(_BYTE_WORDS), "isolated"), as_bytes]
+        )
         backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
         trainer = BpeTrainer(
             vocab_size=self.vocab_size,

@@ -1,6 +1,7 @@
 """Where words start, from what the tokenizer reports and never from the look of a token.
 
-A word is what stands between white space; a punctuation mark, a symbol or a Han character is a word by itself.
+A word is what BERT's basic tokenizer calls one: it stands between white space, and a punctuation mark or a Han
+character is a word by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
+HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+HAN = re.compile(f"[{HAN_RANGES}]")
+SYMBOLS = "$+<=>^`|~"  # of ASCII; with the Unicode categories P* these are the punctuation marks
 _SPACE, _LETTER, _ALONE = range(3)
 
 
@@ -58,7 +61,7 @@ def _starts(kinds: list[int], at: int) -> bool:
 def _kind(character: str) -> int:
     if character.isspace() or character == "▁":
         return _SPACE
-    alone = HAN.match(character) or unicodedata.category(character)[0] in "PS"
+    alone = HAN.match(character) or character in SYMBOLS or unicodedata.category(character)[0] == "P"
     return _ALONE if alone else _LETTER
 
 

@@ -59,9 +59,11 @@ class Outcome:
     seeds: int | None
     reason: str
 
-    def said(self, scale: str) -> str:
-        """Such as "undecided at smoke scale (needs about 14 seeds)"."""
-        return f"{self.verdict} at {scale} scale" + (f" ({self.reason})" if self.reason else "")
+    def said(self, scale: str, silent: Sequence[str] = ()) -> str:
+        """Such as "undecided at smoke scale (needs about 14 seeds)"; `silent`: columns that say nothing about it."""
+        words = [self.reason] if self.reason else []
+        words += [f"nothing said by {', '.join(silent)}"] if silent and self.verdict != "not run" else []
+        return f"{self.verdict} at {scale} scale" + (f" ({'; '.join(words)})" if words else "")
 
 
 def p_claim(contrast: Contrast) -> float | None:

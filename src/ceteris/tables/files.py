@@ -1,0 +1,62 @@
+"""All files of a table, as bytes: the same bytes for the same records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ceteris.errors import UserError
+from ceteris.tables.latex import latex
+from ceteris.tables.markdown import markdown
+from ceteris.tables.page import page
+from ceteris.tables.plot import draw
+from ceteris.tables.words import Table
+
+_FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "values")
+
+
+def render(table: Table) -> dict[str, bytes]:
+    """{file name: content} of table.{md,tex,html,json,csv} and plot.{png,svg}."""
+    plots = draw(table)
+    texts = {
+        "table.md": markdown(table),
+        "table.tex": latex(table),
+        "table.html": page(table, plots["plot.svg"].decode()),
+        "table.json": json.dumps(table, indent=2, sort_keys=True, allow_nan=False) + "\n",
+        "table.csv": sheet(table),
+    }
+    return {**{name: text.encode() for name, text in texts.items()}, **plots}
+
+
+def sheet(table: Table) -> str:
+    """One line for each arm or anchor and column, in the metric's own unit; published numbers as lines of their own."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, _FIELDS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for kind, rows in (("arm", table["arms"]), ("anchor", table["anchors"])):
+        for row in rows:
+            for column, cell in row["metrics"].items():
+                values = cell.get("values", [])
+                numbers = {key: cell[key] for key in ("mean", "sd", "ci_low", "ci_high") if cell.get(key) is not None}
+                found = {"n": len(values) or "", "values": " ".join(map(str, values)), **numbers}
+                writer.writerow({"kind": kind, "arm": row["name"], "column": column, **found})
+    for arm in table["arms"]:
+        for metric, found in arm["published"].items():
+            writer.writerow({"kind": "published", "arm": arm["name"], "column": metric, "mean": found["value"]})
+    return buffer.getvalue()
+
+
+def write(folder: Path, content: Mapping[str, bytes]) -> None:
+    """Write the files, each whole or not at all. Raises UserError where the folder is not writable."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in content.items():
+            part = folder / f".{name}.part"
+            part.write_bytes(data)
+            os.replace(part, folder / name)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written ({error.strerror})", "choose another out=") from error

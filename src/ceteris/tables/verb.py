@@ -1,0 +1,98 @@
+"""`ceteris table SWEEP [scale=...] [--check]`: build a sweep's table from its records, or check one that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ceteris.config import SCALE, split_overrides
+from ceteris.console import say
+from ceteris.errors import UserError
+from ceteris.study.store import records
+from ceteris.tables.build import Table, build
+from ceteris.tables.design import Design
+from ceteris.tables.files import render, write
+from ceteris.tables.markdown import markdown
+
+RESULTS = Path("analysis/results")
+REPORTS = Path("reports")
+_KEYS = ("scale", "out", "runs", "results")
+
+
+class Request(NamedTuple):
+    """What was asked for. `out`: where the files are written, or with `check` where they are compared."""
+
+    sweep: str
+    scale: str
+    check: bool
+    out: Path | None
+    runs: Path
+    results: Path
+
+
+def table(argv: list[str]) -> int:
+    """Write and print a table; with `--check` rebuild the kept one from the kept records and compare bytes.
+
+    Arguments: SWEEP, scale=, out= (folder of the files), runs= (of new runs), results= (of kept ones). Returns 1 where
+    a kept file differs. Raises UserError for bad input and for records that make no fair table.
+    """
+    request = parse(argv)
+    roots = [request.results / request.scale] if request.check else [request.runs, request.results / request.scale]
+    made = assemble(_design(request), request.scale, roots)
+    study = made["study"]
+    if request.check:
+        return check(request.out or request.results / request.scale / study, render(made))
+    out = request.out or REPORTS / study / request.scale
+    content = render(made)
+    write(out, content)
+    print(markdown(made), end="")
+    say(f"written to {out}: {', '.join(sorted(content))}")
+    return 0
+
+
+def parse(argv: Sequence[str]) -> Request:
+    """The arguments. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
+    flags = [text for text in argv if text.startswith("-")]
+    names = [text for text in argv if "=" not in text and text not in flags]
+    if unknown := [flag for flag in flags if flag != "--check"]:
+        raise UserError(f"table does not know {unknown[0]}", "its only flag is --check")
+    if len(names) != 1:
+        raise UserError(f"table takes one sweep, got {len(names)}", "ceteris table roberta_table1 scale=smoke")
+    values = split_overrides([text for text in argv if "=" in text and text not in flags])
+    if wrong := [key for key in values if key not in _KEYS]:
+        raise UserError(f"table does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
+    return Request(
+        sweep=names[0],
+        scale=values.get("scale", SCALE),
+        check="--check" in flags,
+        out=Path(values["out"]) if "out" in values else None,
+        runs=Path(values.get("runs", "runs")),
+        results=Path(values.get("results", RESULTS)),
+    )
+
+
+def assemble(design: Design, scale: str, roots: Sequence[Path]) -> Table:
+    """The table of the records below these roots; records that are not whole are named in its notes."""
+    found = records(design.study, scale, roots)
+    made = build(design, found.records)
+    made["notes"] += [f"Kept out: {why}." for why in found.left_out]
+    return made
+
+
+def check(folder: Path, content: Mapping[str, bytes]) -> int:
+    """Compare the files kept in a folder with what their records give; names each that differs."""
+    differing = [name for name, new in sorted(content.items()) if _kept(folder / name) != new]
+    for name in differing:
+        print(f"{folder / name}: {'differs from its records' if (folder / name).is_file() else 'is missing'}")
+    if not differing:
+        print(f"{folder}: {len(content)} files follow from their records")
+    return 1 if differing else 0
+
+
+def _kept(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _design(request: Request) -> Design:
+    raise NotImplementedError

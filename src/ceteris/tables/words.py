@@ -1,0 +1,197 @@
+"""How numbers and rows of a table are written, the same in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+NONE = "-"
+Table = Mapping[str, Any]
+
+
+class Cell(NamedTuple):
+    """Text of a cell; `best`: to be set in bold."""
+
+    text: str
+    best: bool = False
+
+
+class Block(NamedTuple):
+    """A rectangular part of the table: a heading, a header line, lines, and what is said below."""
+
+    heading: str
+    header: list[str]
+    lines: list[list[Cell]]
+    below: list[str]
+    left: int = 1  # columns of words, set flush left
+
+
+def number(table: Table, column: str, value: float | None, extra: int = 0, sign: bool = False) -> str:
+    """A value in the unit that the column is read in: accuracies in points, losses in their own unit."""
+    if value is None:
+        return NONE
+    points = table["about"][column]["unit"] == "points"
+    decimals = extra + (1 if points else 2 if column.endswith("perplexity") else 3)
+    text = f"{value * (100 if points else 1):{'+' if sign else ''}.{decimals}f}"
+    return text if float(text) != 0.0 else f"{0.0:.{decimals}f}"
+
+
+def interval(table: Table, column: str, cell: Mapping[str, Any], extra: int = 0) -> str:
+    """`[low, high]`, or nothing where one seed has none."""
+    if cell.get("ci_low") is None:
+        return ""
+    return f" [{number(table, column, cell['ci_low'], extra)}, {number(table, column, cell['ci_high'], extra)}]"
+
+
+def cell(table: Table, row: Mapping[str, Any], column: str) -> Cell:
+    """`mean (sd) [95 % interval]`, with n where it is not that of the row."""
+    found = row["metrics"].get(column)
+    if found is None:
+        return Cell(NONE)
+    sd = f" ({number(table, column, found['sd'])})" if found.get("sd") is not None else ""
+    text = number(table, column, found["mean"]) + sd + interval(table, column, found)
+    n = len(found["values"]) if "values" in found else row["n"]
+    text += "" if n == row["n"] else f" n={n}"
+    return Cell(text, column in row.get("best", ()))
+
+
+def label(table: Table, column: str) -> str:
+    """`sst2/accuracy ↑`, with a mark where the column decides nothing."""
+    about = table["about"][column]
+    return f"{column} {'↑' if about['higher_is_better'] else '↓'}" + ("" if about["decides"] else " †")
+
+
+def p_value(p: float | None) -> str:
+    return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def blocks(table: Table) -> list[Block]:
+    """The table's parts in reading order: ours beside the paper's, differences to the baseline, the paper's own."""
+    return [block for block in (ours(table), differences(table), papers(table)) if block.lines]
+
+
+def ours(table: Table) -> Block:
+    beside = table["paper"].get("beside", {})
+    header = ["arm", "n"]
+    for column in table["columns"]:
+        header += [label(table, column)] + ([f"paper: {beside[column]}"] if column in beside else [])
+    lines = [_line(table, row, beside) for row in (*table["arms"], *table["anchors"])]
+    said = "Mean over pre-training seeds (standard deviation) [95 % interval of the mean, by t]; accuracies in points."
+    below = [said, "Bold: better than every other arm by the paired 95 % interval."]
+    if not all(about["decides"] for about in table["about"].values()):
+        below.append("† decides no claim, see the notes.")
+    return Block(f"Results at {table['scale']} scale", header, lines, below)
+
+
+def _line(table: Table, row: Mapping[str, Any], beside: Mapping[str, str]) -> list[Cell]:
+    line = [Cell(name(table, row)), Cell(NONE if row["n"] is None else str(row["n"]))]
+    for column in table["columns"]:
+        line.append(cell(table, row, column))
+        if column in beside:
+            line.append(Cell(paper_number(row, beside[column])))
+    return line
+
+
+def name(table: Table, row: Mapping[str, Any]) -> str:
+    """An arm with what is amiss with it; the baseline and the anchors say what they are."""
+    if "overrides" not in row:
+        return f"({row['name']})"
+    words = (["baseline"] if row["name"] == table["baseline"] else []) + (
+        [] if row["status"] == "done" else [row["status"]]
+    )
+    return str(row["name"]) + (f" ({', '.join(words)})" if words else "")
+
+
+def paper_number(row: Mapping[str, Any], metric: str) -> str:
+    found = row.get("published", {}).get(metric)
+    return NONE if found is None else f"{found['value']}"
+
+
+def differences(table: Table) -> Block:
+    """Each arm less the baseline over their shared seeds."""
+    columns = table["columns"]
+    lines = [
+        [
+            Cell(arm["name"]),
+            *(Cell(_difference(table, arm["versus_baseline"].get(column), column)) for column in columns),
+        ]
+        for arm in table["arms"]
+        if arm["versus_baseline"]
+    ]
+    below = ["Paired over shared seeds, [95 % interval], p of the paired t-test against zero (before Holm), n pairs."]
+    header = [f"arm - {table['baseline']}", *(label(table, column) for column in columns)]
+    return Block("Difference to the baseline", header, lines, below)
+
+
+def _difference(table: Table, found: Mapping[str, Any] | None, column: str) -> str:
+    if found is None:
+        return NONE
+    text = number(table, column, found["difference"], 1, sign=True) + interval(table, column, found, 1)
+    return f"{text} p={p_value(found['p'])} n={found['n']}" if found["p"] is not None else f"{text} n={found['n']}"
+
+
+def papers(table: Table) -> Block:
+    """The paper's columns that have no counterpart of ours: its own metrics, under its own names."""
+    paper = table["paper"]
+    if not paper:
+        return Block("", [], [], [])
+    lines = [
+        [Cell(arm["name"]), Cell(paper["rows"][arm["name"]]), *(Cell(paper_number(arm, m)) for m in paper["own"])]
+        for arm in table["arms"]
+        if arm["name"] in paper["rows"]
+    ]
+    below = [f"Setting: {paper['setting']}", *(f"Flag: {flag}" for flag in paper["flags"])]
+    heading = f"In the paper ({paper['source']})"
+    return Block(heading, ["arm", "the paper's row", *paper["own"]], lines if paper["own"] else [], below, left=2)
+
+
+def contrasts(table: Table, claim: Mapping[str, Any]) -> Block:
+    """The evidence of a claim."""
+    header = [
+        "column",
+        "contrast",
+        "difference",
+        "95 % interval",
+        "margin",
+        "p",
+        "p for the claim (Holm)",
+        "n",
+        "verdict",
+    ]
+    return Block(claim["text"], header, [_contrast(table, found) for found in claim["contrasts"]], [], left=2)
+
+
+def _contrast(table: Table, found: Mapping[str, Any]) -> list[Cell]:
+    column = found["column"]
+    reason = f" ({found['reason']})" if found["reason"] and table["about"][column]["decides"] else ""
+    mark = "" if table["about"][column]["decides"] else " †"
+    texts = [
+        column,
+        f"{found['arm']} - {found['versus']}",
+        number(table, column, found["difference"], 1, sign=True),
+        interval(table, column, found, 1).strip() or NONE,
+        number(table, column, found["margin"], 1),
+        p_value(found["p"]),
+        p_value(found["p_holm"]),
+        str(found["n"]),
+        found["verdict"] + reason + mark,
+    ]
+    return [Cell(text) for text in texts]
+
+
+def spent(table: Table) -> str:
+    """One line on budgets: what is matched and what was really used."""
+    budget = table["budget"]
+    keys = {"tokens": "input_tokens"}
+    key = keys.get(budget["matched"], budget["matched"])
+    used = [f"{arm} {values[key]:,.0f}" for arm, values in budget["arms"].items() if key in values]
+    return f"Matched {budget['matched']} (within 1 %), used: {'; '.join(used)}."
+
+
+def differing(table: Table) -> Sequence[str]:
+    """One line an arm: in which keys of the config it differs from the baseline."""
+    lines = []
+    for arm, keys in table["audit"]["differences"].items():
+        changes = [f"{key}: {change}" for key, change in keys.items()]
+        lines.append(f"{arm}: " + ("; ".join(changes) if changes else "as the baseline"))
+    return lines

@@ -1,0 +1,198 @@
+"""One run from text to record: found again, resumed to the same bits, refused where the input is bad."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+
+from ceteris.cli import main
+from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.study.identity import identify
+from ceteris.study.store import verify
+from ceteris.training import callbacks
+from ceteris.training.run import run
+
+STEPS = ["trainer.max_steps=8", "trainer.log_every=1", "model.dropout=0.1", "model.attention_dropout=0.1"]
+
+
+def record(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return found
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    return {name: tensor.tobytes() for name, tensor in load_file(folder / "model" / "model.safetensors").items()}
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_record_holds_what_the_contract_names(arguments: list[str]) -> None:
+    folder = run(compose([*arguments, "study=s", "arm=a", "seed=3"]))
+    found = record(folder)
+    assert folder.parts[-3:-1] == ("s", "a")
+    assert folder.name == f"seed3-{found['signature']}"
+    assert (found["schema"], found["study"], found["arm"], found["seed"], found["status"]) == (1, "s", "a", 3, "done")
+    assert {"mlm_loss", "mlm_perplexity", "mlm_accuracy"} <= set(found["metrics"])
+    assert {"raw_tokens", "input_tokens", "predicted_tokens", "flops", "train_seconds", "steps"} <= set(found["budget"])
+    assert found["budget"]["steps"] == 2
+    assert found["speed"]["tokens_per_second"] > 0
+    assert found["baselines"]["mlm_loss"]["unigram"] > 0
+    assert 0.1 < found["realised"]["masking_rate"] < 0.25
+    assert verify(found)
+    assert (folder / "config.yaml").is_file()
+
+
+def test_the_same_command_finds_the_run(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(compose(arguments))
+    before = (first / "result.json").read_bytes()
+    again = run(compose([*arguments, "profile.workers=1", "trainer.log_every=7"]))
+    assert again == first
+    assert (first / "result.json").read_bytes() == before
+    assert "found" in capsys.readouterr().err
+
+
+def test_another_meaning_is_another_run(arguments: list[str]) -> None:
+    base = identify(compose(arguments))
+    for change in ("seed=1", "masking.rate=0.2", "masking/schedule=static", "optimizer.lr=0.5", "model.layers=1"):
+        assert identify(compose([*arguments, change])).signature != base.signature
+    for same in ("profile.workers=2", "study=other", "arm=other", "logger=wandb", "profile.precision=bf16-mixed"):
+        assert identify(compose([*arguments, same])).signature == base.signature
+
+
+def test_one_text_in_another_place_is_the_same_run(arguments: list[str], text_folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere"
+    copy.mkdir()
+    for file in text_folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    moved = identify(compose([*arguments, f"corpus.path={copy}"]))
+    assert moved.signature == identify(compose(arguments)).signature
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_interrupted_run_ends_with_the_same_bits(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    whole = run(compose([*arguments, *STEPS, f"run_dir={tmp_path / 'whole'}"]))
+    broken = compose([*arguments, *STEPS, f"run_dir={tmp_path / 'broken'}", "profile.checkpoint_steps=3", f"profile.workers={workers}"])
+    save = callbacks.LastCheckpoint.save
+
+    def save_and_die(self: callbacks.LastCheckpoint, trainer: Any) -> None:
+        save(self, trainer)
+        if trainer.global_step == 6:
+            callbacks.append_line(self.folder / "metrics.jsonl", {"step": 7, "train/mlm_loss": 99.0})
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.LastCheckpoint, "save", save_and_die)
+        with pytest.raises(MemoryError):
+            run(broken)
+    assert not (tmp_path / "broken" / "result.json").exists()
+    resumed = run(broken)
+    assert weights(resumed) == weights(whole)
+    assert lines(resumed) == lines(whole)
+    assert record(resumed)["budget"]["input_tokens"] == record(whole)["budget"]["input_tokens"]
+    assert not (resumed / callbacks.LAST).exists()
+
+
+def test_workers_and_microbatches_do_not_change_the_data(arguments: list[str], tmp_path: Path) -> None:
+    extra = [*STEPS, "model.dropout=0", "model.attention_dropout=0"]
+    plain = run(compose([*arguments, *extra, f"run_dir={tmp_path / 'a'}"]))
+    spread = run(compose([*arguments, *extra, f"run_dir={tmp_path / 'b'}", "profile.workers=4"]))
+    micro = run(compose([*arguments, *extra, f"run_dir={tmp_path / 'c'}", "profile.microbatch=1"]))
+    assert weights(spread) == weights(plain)
+    assert record(micro)["budget"]["predicted_tokens"] == record(plain)["budget"]["predicted_tokens"]
+    assert record(micro)["metrics"]["mlm_loss"] == pytest.approx(record(plain)["metrics"]["mlm_loss"], abs=1e-3)
+
+
+def test_tasks_are_fine_tuned_over_their_seeds(arguments: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.seeds=[0,1]", "finetune.batch_size=8"]
+    found = record(run(compose([*arguments, *task])))
+    assert [(r["task"], r["seed"]) for r in found["task_runs"]] == [("sst2", 0), ("sst2", 1)]
+    mean = sum(r["metrics"]["accuracy"] for r in found["task_runs"]) / 2
+    assert found["metrics"]["sst2/accuracy"] == pytest.approx(mean)
+    assert set(found["baselines"]["sst2/accuracy"]) == {"majority", "bag_of_words"}
+
+
+def test_without_steps_the_model_is_from_scratch(arguments: list[str]) -> None:
+    found = record(run(compose([*arguments, "trainer.max_steps=0"])))
+    assert found["budget"]["steps"] == found["budget"]["input_tokens"] == 0
+    assert found["metrics"]["mlm_loss"] > found["baselines"]["mlm_loss"]["unigram"]
+
+
+def test_arms_of_one_pretraining_share_it(arguments: list[str], task_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.batch_size=8"]
+    first = run(compose([*arguments, *task, "arm=one"]))
+    second = run(compose([*arguments, *task, "arm=two", "finetune.optimizer.lr=1e-5"]))
+    assert record(first)["pretrain_signature"] == record(second)["pretrain_signature"]
+    assert record(first)["signature"] != record(second)["signature"]
+    assert record(first)["budget"] == record(second)["budget"]
+    assert "pre-training found" in capsys.readouterr().err
+
+
+def test_a_diverged_run_is_a_record(arguments: list[str]) -> None:
+    found = record(run(compose([*arguments, "trainer.max_steps=6", "trainer.log_every=1", "optimizer.lr=1e30", "trainer.clip=null"])))
+    assert found["status"] == "diverged"
+    assert "loss" in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        (["nothing.here=1"], "nothing.here"),
+        (["model=bert_tinny"], "bert_tiny"),
+        (["input.length=1000"], "input.length=1000 exceeds model.positions=512"),
+        (["tokenizer.vocab_size=5000"], "tokenizer.vocab_size"),
+        (["trainer.max_steps=null"], "trainer has no budget"),
+        (["batch.size=0"], "batch.size=0"),
+        (["masking.rate=0"], "masking.rate"),
+        (["objective.encoding.mask=0.9"], "objective.encoding"),
+        (["optimizer.lr=-1"], "optimizer.lr"),
+        (["corpus.path=/nowhere"], "/nowhere"),
+        (["profile.precision=8"], "profile.precision"),
+        (["task=sst2", "tasks.sst2.path=/nowhere"], "tasks.sst2.path"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_step(
+    arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", *arguments, *bad]) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    assert len(told) == 1
+    assert named in told[0]
+    assert not list(tmp_path.rglob("metrics.jsonl"))
+
+
+def test_help_is_fast_because_nothing_heavy_is_imported() -> None:
+    code = "import sys; from ceteris.cli import main; main(['--help']); print([m for m in ('torch', 'hydra', 'numpy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
+def test_finding_a_finished_run_imports_no_torch(arguments: list[str]) -> None:
+    run(compose(arguments))
+    code = (
+        "import sys; from ceteris.config import compose; from ceteris.training.run import run;"
+        f"run(compose({arguments!r})); print('torch' in sys.modules, 'transformers' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False False"
+
+
+def test_a_full_disk_names_the_checkpoint(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import pytorch_lightning as pl
+
+    def full(self: Any, path: Any, *more: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.Trainer, "save_checkpoint", full)
+    with pytest.raises(UserError, match=r"last\.ckpt cannot be written"):
+        run(compose([*arguments, "profile.checkpoint_steps=1"]))
