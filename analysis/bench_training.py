@@ -83,10 +83,17 @@ def ours(size: int, precision: str, threads: int, steps: int) -> float:
 
 def peer(size: int, bf16: bool, steps: int) -> float:
     """The Trainer's tokens a second, median over steps."""
-    from transformers import BertConfig, BertForMaskedLM, DataCollatorForLanguageModeling, Trainer, TrainerCallback
-    from transformers import PreTrainedTokenizerFast, TrainingArguments
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
+    from transformers import (
+        BertConfig,
+        BertForMaskedLM,
+        DataCollatorForLanguageModeling,
+        PreTrainedTokenizerFast,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
 
     words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4} | {f"w{n}": n for n in range(5, size)}
     tokenizer = PreTrainedTokenizerFast(
@@ -94,8 +101,10 @@ def peer(size: int, bf16: bool, steps: int) -> float:
         pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
     )  # fmt: skip
     ids = np.random.default_rng(0).integers(5, size, (BATCH * (steps + WARM), LENGTH)).tolist()
-    shape = dict(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024)
-    model = BertForMaskedLM(BertConfig(vocab_size=size, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **shape))
+    shape = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
+    model = BertForMaskedLM(
+        BertConfig(vocab_size=size, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **shape)
+    )
     ends: list[float] = []
 
     class Clock(TrainerCallback):
@@ -121,10 +130,15 @@ def main() -> None:
     steps, threads = int(given.get("steps", 30)), int(given.get("threads", 2))
     torch.set_num_threads(threads)
     profile = Profile("cpu", "bf16-mixed", threads, 0, None, False)
-    print(f"BERT-mini, length {LENGTH}, batch {BATCH}, {threads} threads, no dropout, {steps} steps a turn, {TURNS} turns")
+    print(
+        f"BERT-mini, length {LENGTH}, batch {BATCH}, {threads} threads, no dropout, {steps} steps a turn, {TURNS} turns"
+    )
     for size in (8192, 30522):
         print(f"  vocabulary {size}")
-        turns = [(ours(size, "bf16-mixed", threads, steps), peer(size, True, steps), peer(size, False, steps)) for _ in range(TURNS)]
+        turns = [
+            (ours(size, "bf16-mixed", threads, steps), peer(size, True, steps), peer(size, False, steps))
+            for _ in range(TURNS)
+        ]
         mine, bf16, default = (statistics.median(column) for column in zip(*turns, strict=True))
         flops = 3 * (MINI.forward_flops(1, LENGTH) + 0.15 * 2 * (256**2 + 256 * size))
         print(f"  ours / Trainer bf16 {mine / bf16:.2f}, ours / Trainer default {mine / default:.2f}, "

@@ -8,11 +8,47 @@ import pytest
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
-WORDS = (
-    "the a one every old small red quiet sailor captain river house garden letter winter morning road friend sister "
-    "walked wrote opened crossed remembered watched carried found and but because while near under before after "
-    "slowly never again often"
-).split()
+WORDS = [
+    "the",
+    "a",
+    "one",
+    "every",
+    "old",
+    "small",
+    "red",
+    "quiet",
+    "sailor",
+    "captain",
+    "river",
+    "house",
+    "garden",
+    "letter",
+    "winter",
+    "morning",
+    "road",
+    "friend",
+    "sister",
+    "walked",
+    "wrote",
+    "opened",
+    "crossed",
+    "remembered",
+    "watched",
+    "carried",
+    "found",
+    "and",
+    "but",
+    "because",
+    "while",
+    "near",
+    "under",
+    "before",
+    "after",
+    "slowly",
+    "never",
+    "again",
+    "often",
+]
 
 
 def story(number: int, sentences: int = 12) -> str:
@@ -56,7 +92,9 @@ def task_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("sst2")
     for split, count in (("train", 64), ("validation", 32)):
-        rows = [{"sentence": f"{('dull', 'bright')[n % 2]} {story(n, 1)}", "label": n % 2, "idx": n} for n in range(count)]
+        rows = [
+            {"sentence": f"{('dull', 'bright')[n % 2]} {story(n, 1)}", "label": n % 2, "idx": n} for n in range(count)
+        ]
         pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}.parquet")
     return folder
 

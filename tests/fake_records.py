@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ceteris.tables.design import SCRATCH, Design
+from ceteris.study.sweep import SCRATCH
+from ceteris.tables.design import Design
 
 LOSS, TASK = "mlm_loss", "docs_package/accuracy"
 MEANS = {"static_x10": (5.0, 0.60), "dynamic": (4.9, 0.605), "static": (5.4, 0.55), SCRATCH: (9.0, 0.20)}
@@ -62,6 +63,9 @@ def design(**changes: Any) -> Design:
             "metrics": {"sst2/accuracy": "sst2_acc"},
         },
         "sweep_hash": "hash",
-        "differences": {"dynamic": {"masking.schedule._target_": "Copies -> Dynamic"}},
+        "audit": {
+            "controlled": True,
+            "differences": {"static_x10": {}, "dynamic": {"masking.schedule.copies": [3, None]}},
+        },
     }
     return Design(**{**values, **changes})

@@ -28,7 +28,9 @@ VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0
 
 
 def parts(norm: str, dropout: float = 0.0) -> tuple[Encoder, Objective]:
-    spec = Bert(2, 32, 2, 64, positions=40, dropout=dropout, attention_dropout=dropout, norm=norm, initializer_range=0.2)
+    spec = Bert(
+        2, 32, 2, 64, positions=40, dropout=dropout, attention_dropout=dropout, norm=norm, initializer_range=0.2
+    )
     encoder = spec.build(VOCABULARY, seed=3)
     objective = MaskedLM(Replace()).build(encoder)
     initialise(objective, 3, 0.2)
@@ -45,7 +47,14 @@ def arrays(rows: int, seed: int = 0, padded: bool = True) -> dict[str, Any]:
     target_P = ids_BL.reshape(-1)[slot_P].copy()
     ids_BL.reshape(-1)[slot_P] = 4
     counts = {"predicted": len(slot_P), "input_tokens": int(length_B.sum()), "raw_tokens": 0, "padding": 0}
-    return {"ids_BL": ids_BL, "length_B": length_B, "part_BL": np.zeros_like(ids_BL), "slot_P": slot_P, "target_P": target_P, "counts": counts}
+    return {
+        "ids_BL": ids_BL,
+        "length_B": length_B,
+        "part_BL": np.zeros_like(ids_BL),
+        "slot_P": slot_P,
+        "target_P": target_P,
+        "counts": counts,
+    }
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -61,7 +70,9 @@ def test_loss_equals_transformers(norm: str, padded: bool, tmp_path: Path) -> No
     labels = np.full_like(packed["ids_BL"], -100)
     labels.reshape(-1)[packed["slot_P"]] = packed["target_P"]
     mask = torch.from_numpy((np.arange(24) < packed["length_B"][:, None]).astype(np.int64))
-    output = theirs(input_ids=batch["ids_BL"], attention_mask=mask, token_type_ids=batch["part_BL"], labels=torch.from_numpy(labels))
+    output = theirs(
+        input_ids=batch["ids_BL"], attention_mask=mask, token_type_ids=batch["part_BL"], labels=torch.from_numpy(labels)
+    )
     assert ours.item() == pytest.approx(float(output.loss), abs=1e-5)
 
 
@@ -70,7 +81,9 @@ def test_a_saved_encoder_loads_bit_for_bit(tmp_path: Path) -> None:
     checkpoint.save(encoder, objective.heads["mlm"], tmp_path)
     other = Bert(2, 32, 2, 64, positions=40, norm="pre").build(VOCABULARY, seed=9)
     checkpoint.load(other, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(encoder.state_dict().values(), other.state_dict().values(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(encoder.state_dict().values(), other.state_dict().values(), strict=True)
+    )
 
 
 class Descent:

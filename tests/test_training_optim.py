@@ -65,7 +65,11 @@ def test_every_curve_rises_then_never_rises_again() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "named"),
-    [({"curve": "zigzag"}, "curve=zigzag"), ({"curve": "linear", "warmup": 1.0}, "warmup"), ({"curve": "linear", "position": "hours"}, "hours")],
+    [
+        ({"curve": "zigzag"}, "curve=zigzag"),
+        ({"curve": "linear", "warmup": 1.0}, "warmup"),
+        ({"curve": "linear", "position": "hours"}, "hours"),
+    ],
 )
 def test_bad_schedules_are_named(settings: dict[str, object], named: str) -> None:
     with pytest.raises(UserError, match=named):

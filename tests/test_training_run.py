@@ -82,7 +82,15 @@ def test_an_interrupted_run_ends_with_the_same_bits(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     whole = run(compose([*arguments, *STEPS, f"run_dir={tmp_path / 'whole'}"]))
-    broken = compose([*arguments, *STEPS, f"run_dir={tmp_path / 'broken'}", "profile.checkpoint_steps=3", f"profile.workers={workers}"])
+    broken = compose(
+        [
+            *arguments,
+            *STEPS,
+            f"run_dir={tmp_path / 'broken'}",
+            "profile.checkpoint_steps=3",
+            f"profile.workers={workers}",
+        ]
+    )
     save = callbacks.LastCheckpoint.save
 
     def save_and_die(self: callbacks.LastCheckpoint, trainer: Any) -> None:
@@ -128,7 +136,9 @@ def test_without_steps_the_model_is_from_scratch(arguments: list[str]) -> None:
     assert found["metrics"]["mlm_loss"] > found["baselines"]["mlm_loss"]["unigram"]
 
 
-def test_arms_of_one_pretraining_share_it(arguments: list[str], task_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arms_of_one_pretraining_share_it(
+    arguments: list[str], task_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.batch_size=8"]
     first = run(compose([*arguments, *task, "arm=one"]))
     second = run(compose([*arguments, *task, "arm=two", "finetune.optimizer.lr=1e-5"]))
@@ -139,7 +149,13 @@ def test_arms_of_one_pretraining_share_it(arguments: list[str], task_folder: Pat
 
 
 def test_a_diverged_run_is_a_record(arguments: list[str]) -> None:
-    found = record(run(compose([*arguments, "trainer.max_steps=6", "trainer.log_every=1", "optimizer.lr=1e30", "trainer.clip=null"])))
+    found = record(
+        run(
+            compose(
+                [*arguments, "trainer.max_steps=6", "trainer.log_every=1", "optimizer.lr=1e30", "trainer.clip=null"]
+            )
+        )
+    )
     assert found["status"] == "diverged"
     assert "loss" in found["error"]
 
@@ -172,7 +188,8 @@ def test_bad_input_is_one_line_before_any_step(
 
 
 def test_help_is_fast_because_nothing_heavy_is_imported() -> None:
-    code = "import sys; from ceteris.cli import main; main(['--help']); print([m for m in ('torch', 'hydra', 'numpy') if m in sys.modules])"
+    heavy = "[m for m in ('torch', 'hydra', 'numpy') if m in sys.modules]"
+    code = f"import sys; from ceteris.cli import main; main(['--help']); print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")
 

@@ -11,12 +11,12 @@ from ceteris.errors import UserError
 
 # verb -> (module, function, usage, what it does)
 VERBS: dict[str, tuple[str, str, str, str]] = {
-    "train": ("ceteris.training.main", "train", "[key=value ...] [-m]", "one run (Hydra application; -m for multirun)"),
+    "train": ("ceteris.training.main", "train", "[key=value ...] [-m]", "one run (Hydra application; -m: multirun)"),
     "show": ("ceteris.show", "show", "[n=8 epoch=0 out=F.parquet ...]", "draw corrupted examples, realised rates"),
-    "plan": ("ceteris.study.plan", "plan", "SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, before training"),
-    "run": ("ceteris.study.runner", "run", "SWEEP [scale=... slots=N]", "every arm x seed of a sweep; finished runs are found"),
+    "plan": ("ceteris.study.plan", "plan", "SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, in advance"),
+    "run": ("ceteris.study.runner", "run", "SWEEP [scale=... slots=N]", "every arm x seed; finished runs are found"),
     "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed: done, running, failed, missing"),
-    "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper's numbers beside ours, with verdicts"),
+    "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper's numbers beside ours, verdicts"),
     "published": ("ceteris.published.verb", "published", "[ID]", "the papers' own tables, with their sources"),
 }  # fmt: skip
 

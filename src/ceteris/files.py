@@ -19,7 +19,9 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror})", "free space or choose another folder") from error
+        raise UserError(
+            f"{path} cannot be written ({error.strerror})", "free space or choose another folder"
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,7 +12,9 @@ _CODE_DIRECTIVE = re.compile(r"^\.\.\s*(?:[\w-]+::|\[|_|\|)")
 _PROSE_DIRECTIVE = re.compile(
     r"^\.\.\s*(?:note|warning|tip|important|caution|attention|danger|hint|deprecated|versionadded|versionchanged|seealso|admonition)::\s*(?P<text>.*)$"
 )
-_FIELD = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword|raises?|returns?|yields?|ivar|cvar|var)\b[^:]*:\s*(?P<text>.*)$")
+_FIELD = re.compile(
+    r"^:(?:param|parameter|arg|argument|key|keyword|raises?|returns?|yields?|ivar|cvar|var)\b[^:]*:\s*(?P<text>.*)$"
+)
 _OTHER_FIELD = re.compile(r"^:[\w\s]+:.*$|^@\w+.*$")
 _GOOGLE_ITEM = re.compile(r"^[*`]{0,2}\w[\w.*`, ]{0,40}(?:\s*\([^)]{0,160}\))?\s*:\s+(?P<text>[A-Z`].*)$")
 _NUMPY_ITEM = re.compile(r"^[*\w, `.]{1,60}\s:\s.*$|^[*\w, ]{1,40}:$")

@@ -54,7 +54,9 @@ class Pysbd:
         try:
             import pysbd
         except ImportError as error:
-            raise UserError("corpus/sentences=pysbd needs the package pysbd", "pip install 'ceteris[sentences]'") from error
+            raise UserError(
+                "corpus/sentences=pysbd needs the package pysbd", "pip install 'ceteris[sentences]'"
+            ) from error
         object.__setattr__(self, "_segment", pysbd.Segmenter(language=self.language, clean=False).segment)
 
     def __call__(self, paragraph: str) -> list[str]:

@@ -32,7 +32,9 @@ def split_documents(documents: Iterable[Document], validation: float = 0.05) -> 
     share = validation if named or not head else max(validation, min(map(draw, head)) + 2.0**-60)
     for number, document in enumerate(chain(head, stream)):
         limit = share if number < len(head) else validation
-        yield document if document.split else document._replace(split="validation" if draw(document) < limit else "train")
+        yield (
+            document if document.split else document._replace(split="validation" if draw(document) < limit else "train")
+        )
 
 
 def _halves(document: Document, validation: float) -> Iterator[Document]:

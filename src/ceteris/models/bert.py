@@ -33,7 +33,9 @@ class Bert:
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
-            raise UserError(f"model.hidden={self.hidden} is no multiple of model.heads={self.heads}", "change one of them")
+            raise UserError(
+                f"model.hidden={self.hidden} is no multiple of model.heads={self.heads}", "change one of them"
+            )
         if self.norm not in ("post", "pre"):
             raise UserError(f"model.norm={self.norm} is unknown", "use post or pre")
         if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
@@ -42,7 +44,9 @@ class Bert:
     def check_length(self, length: int, key: str) -> None:
         """Raises UserError where an input of `length` tokens has no position."""
         if length > self.positions:
-            raise UserError(f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions")
+            raise UserError(
+                f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
+            )
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
         """The encoder with its initial weights, a pure function of (self, vocabulary, seed)."""

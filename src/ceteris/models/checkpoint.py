@@ -56,6 +56,10 @@ def load(encoder: Encoder, folder: Path) -> None:
     prefix, _ = _NAMES[encoder.spec.norm]
     try:
         tensors: dict[str, Tensor] = load_file(path)
-        encoder.backbone.load_state_dict({k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)})
+        encoder.backbone.load_state_dict(
+            {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+        )
     except (SafetensorError, RuntimeError) as error:
-        raise UserError(f"{path} does not fit the model ({' '.join(str(error).split())[:160]})", "use its own config") from error
+        raise UserError(
+            f"{path} does not fit the model ({' '.join(str(error).split())[:160]})", "use its own config"
+        ) from error

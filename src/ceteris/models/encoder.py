@@ -30,7 +30,7 @@ class Encoder(nn.Module):
         self.spec = spec
         self.width, self.depth = spec.hidden, spec.layers
         self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.backbone = _backbone(spec, vocabulary, self.first_position)
+        self.backbone: Any = _backbone(spec, vocabulary, self.first_position)
 
     @property
     def table_VD(self) -> nn.Parameter:
@@ -63,22 +63,22 @@ class Encoder(nn.Module):
 
 
 def _backbone(spec: Bert, vocabulary: Vocabulary, first_position: int) -> nn.Module:
-    shape = dict(
-        vocab_size=vocabulary.size,
-        hidden_size=spec.hidden,
-        num_hidden_layers=spec.layers,
-        num_attention_heads=spec.heads,
-        intermediate_size=spec.intermediate,
-        max_position_embeddings=spec.positions + first_position,
-        hidden_dropout_prob=spec.dropout,
-        attention_probs_dropout_prob=spec.attention_dropout,
-        initializer_range=spec.initializer_range,
-        type_vocab_size=2,
-        pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.cls,
-        eos_token_id=vocabulary.sep,
-        attn_implementation="sdpa",
-    )
+    shape: dict[str, Any] = {
+        "vocab_size": vocabulary.size,
+        "hidden_size": spec.hidden,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.intermediate,
+        "max_position_embeddings": spec.positions + first_position,
+        "hidden_dropout_prob": spec.dropout,
+        "attention_probs_dropout_prob": spec.attention_dropout,
+        "initializer_range": spec.initializer_range,
+        "type_vocab_size": 2,
+        "pad_token_id": vocabulary.pad,
+        "bos_token_id": vocabulary.cls,
+        "eos_token_id": vocabulary.sep,
+        "attn_implementation": "sdpa",
+    }
     if spec.norm == "pre":
         return RobertaPreLayerNormModel(RobertaPreLayerNormConfig(**shape), add_pooling_layer=False)
     return BertModel(BertConfig(**shape), add_pooling_layer=False)

@@ -34,7 +34,9 @@ class Schedule:
         if self.position not in ("steps", "tokens"):
             raise UserError(f"lr_schedule.position={self.position} is unknown", "use steps or tokens")
         if not 0 <= self.warmup < 1 or (self.curve == "inverse_sqrt" and self.warmup == 0):
-            raise UserError(f"lr_schedule.warmup={self.warmup} does not fit {self.curve}", "give a share of the run such as 0.06")
+            raise UserError(
+                f"lr_schedule.warmup={self.warmup} does not fit {self.curve}", "give a share of the run such as 0.06"
+            )
 
     def factor(self, done: float) -> float:
         """Share of the peak rate when the share `done` (0..1] of the run is reached with the coming step."""

@@ -18,7 +18,7 @@ _REPORTING = {"trainer": {"log_every"}}
 
 
 class Identity(NamedTuple):
-    """signature: of the whole run; pretrain: of its pre-training alone; folder: where the run lives; data, tasks: fingerprints."""
+    """signature: of the run; pretrain: of its pre-training alone; folder: where it lives; data, tasks: fingerprints."""
 
     signature: str
     pretrain: str
@@ -38,8 +38,12 @@ def identify(cfg: Any) -> Identity:
     cache = Path(values["paths"]["cache"]).expanduser()
     data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache)
     tasks = task_fingerprints(cfg, cache)
+    from ceteris import examples, noise
+
     meaning = {part: _meaning(values[part], _REPORTING.get(part, set())) for part in _PRETRAINING}
-    pretrain = digest({"semantics": SEMANTICS, "seed": values["seed"], "data": data, **meaning})
+    pretrain = digest(
+        {"semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS], "seed": values["seed"], "data": data, **meaning}
+    )
     whole = {"pretrain": pretrain, "tasks": tasks}
     if tasks:
         whole |= {part: _meaning(values[part]) for part in ("finetune", "finetuning")}
@@ -76,10 +80,10 @@ def _semantics(target: str) -> int:
 
 
 def _folder(values: dict[str, Any], signature: str) -> Path:
-    name = Path(values["study"]) / values["arm"] / f"seed{values['seed']}-{signature}"
+    name = Path(str(values["study"]), str(values["arm"]), f"seed{values['seed']}-{signature}")
     if values["run_dir"] is None:
-        return Path(values["paths"]["runs"]) / name
-    own = Path(values["run_dir"])
+        return Path(str(values["paths"]["runs"])) / name
+    own = Path(str(values["run_dir"]))
     return own / name if _holds_another(own, signature) else own
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
-from ceteris.tables.design import SCRATCH, Design
+from ceteris.study.sweep import SCRATCH
+from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
@@ -47,15 +48,11 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "anchors": _anchors(design, evidence, columns),
         "claims": _claims(design, evidence, claims, columns, reasons),
         "paper": _paper(design, paper, columns),
-        "audit": {"controlled": True, "varies": list(design.varies), "differences": _plain(design)},
+        "audit": {"varies": list(design.varies), **design.audit},
         "budget": _budget(design, evidence),
         "notes": [*_remarks(design, evidence, columns, reasons), *evidence.notes],
         "sources": [] if paper is None else [paper.source],
     }
-
-
-def _plain(design: Design) -> dict[str, Any]:
-    return {arm: dict(differences) for arm, differences in design.differences.items()}
 
 
 def _measured(design: Design, evidence: Evidence, column: str) -> bool:

@@ -12,15 +12,13 @@ from ceteris.published.atlas import table as published_table
 from ceteris.verdict.claims import Claim, parse
 from ceteris.verdict.metrics import incomparable
 
-SCRATCH = "from_scratch"  # the anchor arm: the same model fine-tuned without pre-training
-
 
 @dataclass(frozen=True)
 class Design:
     """`arms`: {name: overrides}; `seeds`: those the scale asks for; `published`: {table, rows, metrics} or empty.
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics, and
-    only where both are the same task and metric.
+    only where both are the same task and metric. `audit`: {controlled, differences} as the control audit found them.
     """
 
     study: str
@@ -35,7 +33,7 @@ class Design:
     published: Mapping[str, Any] = field(default_factory=dict)
     sweep_hash: str | None = None
     title: str = ""
-    differences: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    audit: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def carrying(self) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ceteris.tables.design import SCRATCH, Design
+from ceteris.study.sweep import SCRATCH
+from ceteris.tables.design import Design
 
 Record = Mapping[str, Any]
 

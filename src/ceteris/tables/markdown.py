@@ -17,7 +17,7 @@ def markdown(table: Table) -> str:
         parts += [f"**{claim['text']}**: {claim['said']}", ""]
         parts += [_block(contrasts(table, claim)), ""] if claim["contrasts"] else []
     parts += ["## Notes", "", *(f"- {note}" for note in (*table["notes"], spent(table)))]
-    parts += [f"- Arm {line}" for line in differing(table)]
+    parts += [f"- {line}." for line in differing(table)]
     parts += [f"- Source of the paper's numbers: {source}" for source in table["sources"]]
     return "\n".join(parts) + "\n"
 

@@ -51,7 +51,7 @@ def _body(table: Table, title: str, plot_svg: str) -> Iterator[str]:
         yield f'<h3>{escape(claim["text"])}</h3><p class="verdict">{escape(claim["said"])}</p>'
         yield _block(contrasts(table, claim)) if claim["contrasts"] else ""
     yield "<h2>Notes</h2><ul>"
-    notes = [*table["notes"], spent(table), *(f"Arm {line}" for line in differing(table))]
+    notes = [*table["notes"], spent(table), *(f"{line}." for line in differing(table))]
     for note in (*notes, *(f"Source of the paper's numbers: {source}" for source in table["sources"])):
         yield f"<li>{escape(note)}</li>"
     yield "</ul>"

@@ -44,9 +44,9 @@ def _panel(panel: Any, table: Table, column: str) -> None:
     for at, arm in enumerate(table["arms"]):
         if found := arm["metrics"].get(column):
             _arm(panel, at, found, factor)
-    for name, value, at in marks:
+    for name, value, place in marks:
         if low <= value <= high:
-            _mark(panel, name, value, at)
+            _mark(panel, name, value, place)
     panel.set_xlim(low, high)
     panel.set_title(label(table, column) + (" (points)" if factor == 100.0 else ""), fontsize=9)
     panel.set_ylim(-0.6, len(table["arms"]) - 0.4)

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ceteris.config import SCALE, split_overrides
+from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
+from ceteris.study.audit import audit
 from ceteris.study.store import records
+from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
 from ceteris.tables.design import Design
 from ceteris.tables.files import render, write
@@ -17,7 +19,7 @@ from ceteris.tables.markdown import markdown
 
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
-_KEYS = ("scale", "out", "runs", "results")
+_KEYS = ("scale", "study", "out", "paths.runs", "results")
 
 
 class Request(NamedTuple):
@@ -25,6 +27,7 @@ class Request(NamedTuple):
 
     sweep: str
     scale: str
+    study: str | None  # the name that the runs were given instead of the sweep's
     check: bool
     out: Path | None
     runs: Path
@@ -34,12 +37,13 @@ class Request(NamedTuple):
 def table(argv: list[str]) -> int:
     """Write and print a table; with `--check` rebuild the kept one from the kept records and compare bytes.
 
-    Arguments: SWEEP, scale=, out= (folder of the files), runs= (of new runs), results= (of kept ones). Returns 1 where
-    a kept file differs. Raises UserError for bad input and for records that make no fair table.
+    Arguments: SWEEP, scale=, study= (where the runs were given another name), out= (folder of the files), paths.runs=
+    (of new runs), results= (of kept ones). Returns 1 where a kept file differs. Raises UserError for bad input and for
+    records that make no fair table.
     """
     request = parse(argv)
     roots = [request.results / request.scale] if request.check else [request.runs, request.results / request.scale]
-    made = assemble(_design(request), request.scale, roots)
+    made = assemble(design_of(load(request.sweep), request.scale, request.study), roots)
     study = made["study"]
     if request.check:
         return check(request.out or request.results / request.scale / study, render(made))
@@ -65,16 +69,17 @@ def parse(argv: Sequence[str]) -> Request:
     return Request(
         sweep=names[0],
         scale=values.get("scale", SCALE),
+        study=values.get("study"),
         check="--check" in flags,
         out=Path(values["out"]) if "out" in values else None,
-        runs=Path(values.get("runs", "runs")),
+        runs=Path(values.get("paths.runs", "runs")),
         results=Path(values.get("results", RESULTS)),
     )
 
 
-def assemble(design: Design, scale: str, roots: Sequence[Path]) -> Table:
+def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
-    found = records(design.study, scale, roots)
+    found = records(design.study, design.scale, roots)
     made = build(design, found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
     return made
@@ -94,5 +99,25 @@ def _kept(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def _design(request: Request) -> Design:
-    raise NotImplementedError
+def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
+    """What a sweep file asks of a table at a scale; its arms are audited once more as they compose now.
+
+    Raises UserError for an unknown scale and for arms that differ in more than the sweep says.
+    """
+    seeds = sweep.seeds_at(scale)
+    configs = {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])}
+    return Design(
+        study=study or sweep.study,
+        scale=scale,
+        title=sweep.title,
+        baseline=sweep.baseline,
+        columns=sweep.columns,
+        arms=sweep.arms,
+        varies=sweep.varies,
+        matched=sweep.matched,
+        claims=sweep.claims,
+        seeds=seeds,
+        published=sweep.published,
+        sweep_hash=sweep.hash(scale),
+        audit=audit(sweep, configs),
+    )

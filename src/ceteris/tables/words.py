@@ -192,6 +192,7 @@ def differing(table: Table) -> Sequence[str]:
     """One line an arm: in which keys of the config it differs from the baseline."""
     lines = []
     for arm, keys in table["audit"]["differences"].items():
-        changes = [f"{key}: {change}" for key, change in keys.items()]
-        lines.append(f"{arm}: " + ("; ".join(changes) if changes else "as the baseline"))
+        changes = [f"{key} = {own} (baseline: {base})" for key, (base, own) in keys.items()]
+        if arm != table["baseline"]:
+            lines.append(f"{arm} differs in " + ("; ".join(changes) if changes else "nothing"))
     return lines

@@ -44,14 +44,14 @@ class Tokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
         """(ids, word_start) of each sentence, without special tokens."""
+        if not sentences:
+            return []
         batch = self.flat(sentences)
         edges = np.cumsum(batch.length_S)[:-1]
         return list(zip(np.split(batch.ids_T, edges), np.split(batch.word_start_T, edges), strict=True))
 
     def flat(self, sentences: Sequence[str]) -> Batch:
         """Many sentences at once, one after the other, without special tokens."""
-        if not sentences:
-            return Batch(np.empty(0, np.uint32), np.empty(0, np.uint8), np.empty(0, np.int64))
         sentences = [readable(sentence) for sentence in sentences]
         encodings = self.backend.encode_batch(sentences, add_special_tokens=False)
         rows = [encoding.ids for encoding in encodings]

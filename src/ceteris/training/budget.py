@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ceteris.components import build
-from ceteris.errors import UserError
 from ceteris.examples import compose_examples
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
@@ -29,10 +28,7 @@ def plan_of(cfg: Any, data: Data) -> tuple[StepPlan, int]:
     Raises UserError where the text gives no example or an input exceeds the model's positions.
     """
     build(cfg.model).check_length(cfg.input.length, "input.length")
-    examples = compose_examples(cfg, data)
-    if examples.size(0) == 0:
-        raise UserError(f"the corpus gives no example of input.length={cfg.input.length}", "use more text or shorter input")
-    plan = compose_plan(examples, cfg)
+    plan = compose_plan(compose_examples(cfg, data), cfg)
     limits = cfg.trainer
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
 

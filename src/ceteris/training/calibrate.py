@@ -58,11 +58,12 @@ def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile
     rows = train[: cfg.finetune.batch_size * (WARM + STEPS)]
     encoded = encode(rows, data.tokenizer, data.vocabulary, cfg.finetune.length)
     learner, steps = finetuner(cfg, encoder, encoded, task, 0)
-    total = -(-len(train) // cfg.finetune.batch_size) * cfg.finetune.epochs
-    return _measure(learner, steps, profile) * total * len(cfg.finetune.seeds)
+    total = -(-len(train) // int(cfg.finetune.batch_size)) * int(cfg.finetune.epochs)
+    seeds = len(cfg.finetune.seeds)
+    return _measure(learner, steps, profile) * total * seeds
 
 
-def _measure(learner: Any, steps: Any, profile: Profile) -> float:
+def _measure(learner: pl.LightningModule, steps: Any, profile: Profile) -> float:
     clock = _Clock()
     few = min(steps.total, WARM + STEPS)
     trainer(profile, few, [clock]).fit(learner, loader(steps, 0, profile.workers))

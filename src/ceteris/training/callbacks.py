@@ -129,7 +129,9 @@ class LastCheckpoint(pl.Callback):
             os.replace(part, self.folder / LAST)
         except (OSError, RuntimeError) as error:
             part.unlink(missing_ok=True)
-            raise UserError(f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes") from error
+            raise UserError(
+                f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes"
+            ) from error
         self._saved = time.monotonic()
 
 
@@ -141,7 +143,12 @@ class Bar(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self.bar = tqdm(
-            desc=self.what, total=self.total, initial=trainer.global_step, unit="step", disable=not watched(), leave=False
+            desc=self.what,
+            total=self.total,
+            initial=trainer.global_step,
+            unit="step",
+            disable=not watched(),
+            leave=False,
         )
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from ceteris.examples import Examples
-from ceteris.heads.mlm import MaskedLMHead
 from ceteris.models.encoder import Encoder
 from ceteris.training.steps import as_batch
 
@@ -31,7 +30,7 @@ class Evaluation:
         for at in range(0, len(rows), ROWS):
             yield self.examples.batch(0, rows[at : at + ROWS])
 
-    def measure(self, encoder: Encoder, head: MaskedLMHead) -> dict[str, float]:
+    def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}.
 
         In full precision whatever the training used, so that the profile does not move it.

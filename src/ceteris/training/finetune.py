@@ -63,10 +63,14 @@ def _encoded(cfg: Any, data: Data, task: Any, cache: Path) -> dict[str, Encoded]
     }
 
 
-def _run(cfg: Any, encoder: Encoder, encoded: dict[str, Encoded], task: Any, seed: int, profile: Profile) -> dict[str, float]:
+def _run(
+    cfg: Any, encoder: Encoder, encoded: dict[str, Encoded], task: Any, seed: int, profile: Profile
+) -> dict[str, float]:
     own = int(digest([cfg.seed, task.name, seed], 15), 16)  # of the head, the order and dropout
     learner, steps = finetuner(cfg, encoder, encoded["train"], task, own)
-    trainer(profile, steps.total, [Bar(f"{task.name} seed {seed}", steps.total)]).fit(learner, loader(steps, 0, profile.workers))
+    trainer(profile, steps.total, [Bar(f"{task.name} seed {seed}", steps.total)]).fit(
+        learner, loader(steps, 0, profile.workers)
+    )
     metrics: dict[str, float] = {}
     for split, rows in encoded.items():
         if split != "train":
@@ -100,7 +104,8 @@ def finetuner(cfg: Any, encoder: Encoder, encoded: Encoded, task: Any, seed: int
 def _score(learner: Finetuning, encoded: Encoded, task: Any) -> dict[str, float]:
     """Metrics over all examples, in full precision."""
     learner.eval()
-    head, guesses, targets = learner.objective.heads["task"], [], []
+    head: Any = learner.objective.heads["task"]
+    guesses, targets = [], []
     with torch.inference_mode():
         for rows in order(encoded.length_N, ROWS, 0, 0, shuffle=False):
             batch = learner.transfer_batch_to_device(task_batch(encoded, rows), learner.device, 0)

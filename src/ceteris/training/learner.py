@@ -41,6 +41,7 @@ class Learner(pl.LightningModule):
         self.optimizer_spec, self.schedule = optimizer, schedule
         self.total_steps, self.total_tokens = total_steps, total_tokens
         self.clip, self.seed = clip, seed
+        self.tokens_seen: Tensor
         self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
         self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
         self.carried: Any = None  # a model's state between steps (memory)

@@ -31,7 +31,9 @@ class Wandb:
         if self.mode not in ("auto", "online", "offline"):
             raise UserError(f"logger.mode={self.mode} is unknown", "use auto, online or offline")
 
-    def open(self, *, run_id: str, name: str, group: str, job_type: str, tags: list[str], config: Any, folder: Path) -> Any:
+    def open(
+        self, *, run_id: str, name: str, group: str, job_type: str, tags: list[str], config: Any, folder: Path
+    ) -> Any:
         """A Lightning logger whose run has a deterministic id and is resumed; None where W&B cannot start."""
         offline = self.mode == "offline" or (self.mode == "auto" and not _has_key())
         os.environ.setdefault("WANDB_SILENT", "true")

@@ -9,7 +9,20 @@ from typing import Any
 from ceteris.config import conf_dir, expand, explained
 from ceteris.errors import UserError
 
-_FLAGS_WITH_VALUE = ("--config-name", "--config-path", "--config-dir", "--package", "-cn", "-cp", "-cd", "-p", "--info", "--cfg", "-c", "-i")
+_FLAGS_WITH_VALUE = (
+    "--config-name",
+    "--config-path",
+    "--config-dir",
+    "--package",
+    "-cn",
+    "-cp",
+    "-cd",
+    "-p",
+    "--info",
+    "--cfg",
+    "-c",
+    "-i",
+)
 
 
 def train(argv: list[str]) -> int:
@@ -29,7 +42,9 @@ def train(argv: list[str]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
     flags, overrides = _split(argv)
     multirun = "-m" in flags or "--multirun" in flags
-    own_scale = multirun and "hydra/sweeper=arms" in overrides  # that sweeper lays the scale over the sweep's base itself
+    own_scale = (
+        multirun and "hydra/sweeper=arms" in overrides
+    )  # that sweeper lays the scale over the sweep's base itself
     sys.argv = ["ceteris train", *flags, *(overrides if own_scale else expand(overrides))]
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()

@@ -46,7 +46,8 @@ class StepPlan:
 
     def order(self, epoch: int) -> Array:
         """The permutation of an epoch's examples, int64 [N], drawn from (seed, epoch) alone."""
-        return self._cached(epoch)[0]
+        order_N: Array = self._cached(epoch)[0]
+        return order_N
 
     def _epoch(self, epoch: int) -> tuple[Array, Array]:
         length_N = self.examples.lengths(epoch)

@@ -68,7 +68,9 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
     if stage.steps:
         _fit(stage, meter, logger)
     metrics = stage.evaluation.measure(stage.encoder, stage.objective.heads["mlm"])
-    append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}})
+    append_line(
+        stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}}
+    )
     checkpoint.save(stage.encoder, stage.objective.heads["mlm"], stage.folder / "model")
     part = _record(stage, meter, metrics)
     write_json(found, part)

@@ -205,4 +205,6 @@ def require_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{folder} cannot be made ({error.strerror})", "choose another run_dir or paths.runs") from error
+        raise UserError(
+            f"{folder} cannot be made ({error.strerror})", "choose another run_dir or paths.runs"
+        ) from error

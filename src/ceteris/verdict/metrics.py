@@ -38,7 +38,5 @@ def incomparable(column: str, varies: tuple[str, ...]) -> str | None:
     for key in varies:
         dotted = key.replace("/", ".")
         if dotted.split(".")[0] in _FAMILIES and not dotted.startswith("masking.schedule"):
-            return (
-                f"no verdict: arms differ in {key}, and this loss favours the arm that trained on its masks"
-            )
+            return f"no verdict: arms differ in {key}, and this loss favours the arm that trained on its masks"
     return None

@@ -31,7 +31,8 @@ class Contrast:
 
     @property
     def sd(self) -> float | None:
-        return mean_sd(self.paired.differences)[1]
+        """Sample standard deviation of the differences; None below two."""
+        return mean_sd(self.paired.differences)[1] if self.paired.differences else None
 
     @property
     def room(self) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from ceteris.config import conf_dir
 
 
-class UserConf(SearchPathPlugin):  # type: ignore[misc]
+class UserConf(SearchPathPlugin):
     """Appends `./conf` to Hydra's search path, after the shipped configs, so that it adds and never hides."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:

@@ -1,0 +1,170 @@
+"""From synthetic records to table.json: statistics, controls, honest rows, the paper's numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from fake_records import LOSS, TASK, design, record, study
+from scipy import stats
+
+from ceteris.errors import UserError
+from ceteris.study.sweep import SCRATCH
+from ceteris.tables.build import build
+
+
+def test_the_numbers_are_scipys_and_paired_by_seed() -> None:
+    records = study(5)
+    made = build(design(), records)
+    ours = {r["seed"]: r["metrics"][LOSS] for r in records if r["arm"] == "dynamic"}
+    base = {r["seed"]: r["metrics"][LOSS] for r in records if r["arm"] == "static_x10"}
+    arm = next(arm for arm in made["arms"] if arm["name"] == "dynamic")
+    cell = arm["metrics"][LOSS]
+    assert cell["values"] == list(ours.values())
+    low, high = stats.t.interval(0.95, 4, sum(ours.values()) / 5, stats.sem(list(ours.values())))
+    assert (cell["ci_low"], cell["ci_high"]) == (pytest.approx(low), pytest.approx(high))
+    contrast = made["claims"][0]["contrasts"][0]
+    assert contrast["column"] == LOSS
+    assert contrast["p"] == pytest.approx(stats.ttest_rel(list(ours.values()), list(base.values())).pvalue)
+    assert contrast["difference"] == pytest.approx(sum(ours[s] - base[s] for s in ours) / 5)
+    assert arm["versus_baseline"][LOSS]["p"] == contrast["p"]
+    assert {"column", "arm", "versus", "difference", "ci_low", "ci_high", "p", "n"} <= contrast.keys()
+
+
+def test_the_contracts_keys() -> None:
+    made = build(design(), study())
+    assert {
+        "study",
+        "scale",
+        "baseline",
+        "columns",
+        "arms",
+        "claims",
+        "audit",
+        "budget",
+        "anchors",
+        "notes",
+    } <= made.keys()
+    for arm in made["arms"]:
+        assert {"name", "overrides", "n", "status", "metrics", "published"} <= arm.keys()
+        assert all({"mean", "sd", "ci_low", "ci_high", "values"} <= cell.keys() for cell in arm["metrics"].values())
+    assert made["audit"]["differences"]["dynamic"]
+    assert made["columns"] == [LOSS, TASK]
+    assert "Not run at smoke scale: sst2/accuracy." in made["notes"]
+    assert made["claims"][0]["verdict"] == "reproduced"
+    assert made["claims"][0]["said"] == "reproduced at smoke scale (nothing said by sst2/accuracy)"
+
+
+def test_the_order_of_records_does_not_matter() -> None:
+    assert build(design(), study()) == build(design(), study()[::-1])
+
+
+def test_anchor_rows_and_the_sensitivity_control() -> None:
+    made = build(design(), study())
+    anchors = {anchor["name"]: anchor["metrics"] for anchor in made["anchors"]}
+    assert anchors["from scratch"].keys() == {TASK}
+    assert anchors["bag of words"][TASK]["mean"] == 0.58
+    assert anchors["majority class"][TASK]["mean"] == 0.11
+    assert anchors["unigram"][LOSS]["mean"] == 6.5
+    weak = [r if r["arm"] != SCRATCH else r | {"metrics": {TASK: 0.6 + 0.01 * r["seed"]}} for r in study()]
+    made = build(design(), weak)
+    assert not made["about"][TASK]["decides"]
+    task = next(c for c in made["claims"][0]["contrasts"] if c["column"] == TASK)
+    assert (task["verdict"], task["p_holm"]) == ("undecided", None)
+    assert "not sensitive" in task["reason"]
+
+
+def test_a_table_on_the_plateau_says_that_it_is_too_small() -> None:
+    flat = [r | {"baselines": {LOSS: {"unigram": 5.05}}} for r in study()]
+    made = build(design(columns=(LOSS,), claims=("dynamic > static_x10",), published={}), flat)
+    assert made["claims"][0]["verdict"] == "undecided"
+    assert "only compare word frequencies" in made["claims"][0]["said"]
+    assert any("too small to decide" in note for note in made["notes"])
+
+
+def test_arms_that_differ_in_their_masks_have_no_verdict_on_the_loss() -> None:
+    made = build(design(varies=("masking.rate",), claims=("dynamic > static_x10",)), study())
+    assert [contrast["column"] for contrast in made["claims"][0]["contrasts"]] == [TASK]
+    assert not made["about"][LOSS]["decides"]
+    named = build(design(varies=("masking.rate",), claims=("dynamic > static_x10 on mlm_loss",)), study())
+    assert named["claims"][0]["verdict"] == "undecided"
+    assert "no verdict" in named["claims"][0]["said"]
+
+
+def test_unmatched_budgets_make_no_table() -> None:
+    records = study()
+    records[1]["budget"] = {"input_tokens": 900_000}
+    with pytest.raises(UserError, match=r"budgets differ .* in tokens: .*dynamic/seed0 used 900000"):
+        build(design(), records)
+    assert build(design(matched="steps"), records)["budget"]["matched"] == "steps"
+
+
+def test_failed_diverged_and_missing_runs_stay_in_sight() -> None:
+    records = [r for r in study() if not (r["arm"] == "static" and r["seed"] == 4)]
+    records[0] |= {"status": "diverged", "error": "loss is not a number at step 40"}
+    for r in records:
+        if r["arm"] == "dynamic":
+            r |= {"status": "failed", "metrics": {}}
+    made = build(design(), records)
+    states = {arm["name"]: (arm["status"], arm["n"]) for arm in made["arms"]}
+    assert states == {"static_x10": ("partial", 4), "dynamic": ("failed", 0), "static": ("partial", 4)}
+    assert "static_x10/seed0 diverged: loss is not a number at step 40." in made["notes"]
+    assert "static: no record of seed 4." in made["notes"]
+    assert made["claims"][0]["verdict"] == "not run"
+    assert next(a for a in made["arms"] if a["name"] == "dynamic")["metrics"] == {}
+
+
+def test_one_seed_prints_no_interval() -> None:
+    made = build(design(seeds=(0,)), [r for r in study() if r["seed"] == 0])
+    cell = made["arms"][0]["metrics"][LOSS]
+    assert cell["mean"] is not None
+    assert (cell["sd"], cell["ci_low"], cell["ci_high"]) == (None, None, None)
+    assert made["claims"][0]["verdict"] == "undecided"
+    assert "One seed, so no interval: static_x10, dynamic, static." in made["notes"]
+
+
+def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
+    records = study()
+    records += [record("dynamic", 0, {LOSS: 1.0}, signature="another")]
+    records[6]["metrics"][TASK] = math.nan
+    records[9]["data"] = {"fingerprint": "other text"}
+    records[10]["sweep_hash"] = "older"
+    made = build(design(), records)
+    notes = "\n".join(made["notes"])
+    assert "dynamic/seed0 is kept out: records of several signatures (another, dynamic-0)." in notes
+    assert f"{records[6]['arm']}/seed1: {TASK} is not a number and is kept out." in notes
+    assert f"{records[9]['arm']}/seed2 is kept out: it was trained on another text" in notes
+    assert f"Made under another version of the sweep file: {records[10]['arm']}/seed2." in notes
+    assert next(arm for arm in made["arms"] if arm["name"] == "dynamic")["metrics"][LOSS]["seeds"] == [1, 3, 4]
+
+
+def test_the_papers_numbers_stand_beside_the_same_metric_only() -> None:
+    made = build(design(), study())
+    dynamic = next(arm for arm in made["arms"] if arm["name"] == "dynamic")
+    source = "Liu et al. 2019, arXiv 1907.11692, Table 1"
+    assert dynamic["published"]["sst2_acc"] == {"value": 92.9, "source": source}
+    assert next(arm for arm in made["arms"] if arm["name"] == "static")["published"] == {}
+    assert made["paper"]["beside"] == {}  # sst2 was not run, so nothing of ours stands beside it
+    assert made["paper"]["own"] == ["squad20_f1", "mnli_m_acc", "sst2_acc"]
+    for r in (records := study()):
+        r["metrics"]["sst2/accuracy"] = 0.8 + r["metrics"][TASK] / 10
+    made = build(design(), records)
+    assert made["paper"]["beside"] == {"sst2/accuracy": "sst2_acc"}
+    assert "sst2_acc" not in made["paper"]["own"]
+
+
+def test_best_needs_an_interval_on_the_better_side() -> None:
+    made = build(design(), study())
+    assert {arm["name"]: arm["best"] for arm in made["arms"]}["dynamic"] == [LOSS, TASK]
+    close = build(design(), study(spread=1.0))
+    assert not any(arm["best"] for arm in close["arms"])
+
+
+def test_bad_designs_are_named() -> None:
+    with pytest.raises(UserError, match="no finished run"):
+        build(design(), [])
+    with pytest.raises(UserError, match="matched: epochs"):
+        build(design(matched="epochs"), study())
+    wrong = {"table": "roberta_table1", "rows": {"dynamc": "dynamic masking"}}
+    with pytest.raises(UserError, match=r"published\.rows.*dynamc"):
+        build(design(published=wrong), study())

@@ -1,0 +1,193 @@
+"""Files of a table: the same bytes for the same records, readable, escaped, self-contained; and the verb."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+from fake_records import LOSS, TASK, design, study
+
+from ceteris.errors import UserError
+from ceteris.study.store import seal
+from ceteris.tables.build import build
+from ceteris.tables.files import render
+from ceteris.tables.grid import grid
+from ceteris.tables.latex import escape
+from ceteris.tables.verb import check, parse, table
+
+FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv", "plot.png", "plot.svg"}
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[str, bytes]:
+    return render(build(design(), study()))
+
+
+def test_all_files_and_the_same_bytes_again(rendered: dict[str, bytes]) -> None:
+    assert rendered.keys() == FILES
+    assert render(build(design(), study()[::-1])) == rendered
+
+
+def test_json_is_the_table(rendered: dict[str, bytes]) -> None:
+    assert json.loads(rendered["table.json"]) == build(design(), study())
+
+
+def test_markdown_is_aligned_and_says_everything(rendered: dict[str, bytes]) -> None:
+    text = rendered["table.md"].decode()
+    for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.M):
+        assert len({len(line) for line in block.splitlines()}) == 1
+    assert "static_x10 (baseline)" in text
+    assert "(from scratch)" in text
+    assert "(unigram)" in text
+    assert "reproduced at smoke scale" in text
+    assert "Liu et al. 2019, arXiv 1907.11692, Table 1" in text
+    assert re.search(r"dynamic +\|   5 \| \*\*4\.\d{3} \(0\.\d{3}\) \[4\.\d{3}, 4\.\d{3}\]\*\*", text)
+    assert "dynamic differs in masking.schedule.copies = None (baseline: 3)." in text
+
+
+def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
+    text = rendered["table.tex"].decode()
+    assert text.count(r"\begin{") == text.count(r"\end{")
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == text.count(r"\begin{tabular}")
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    assert not re.search(r"(?<!\\)[_#&%](?!$)", re.sub(r" & |%$", " ", body, flags=re.M))
+    assert escape("a_b & 50 % of {x} ~ \\ $ ^") == (
+        r"a\_b \& 50 \% of \{x\} \textasciitilde{} \textbackslash{} \$ \textasciicircum{}"
+    )
+    assert body.isascii()
+    for line in body.splitlines():
+        if line.endswith(r"\\"):
+            assert line.count(" & ") >= 2
+
+
+class Balanced(HTMLParser):
+    VOID = ("meta", "br", "use", "path", "rect", "link")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_html_is_well_formed_and_needs_nothing_else(rendered: dict[str, bytes]) -> None:
+    text = rendered["table.html"].decode()
+    parser = Balanced()
+    parser.feed(text)
+    assert parser.open == []
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r'(src|href)="(?!#)', text)
+    assert "<script" not in text
+    assert "<svg" in text
+
+
+def test_html_escapes_names() -> None:
+    records = [r | {"status": "failed", "error": "<b>&"} if r["seed"] == 4 else r for r in study()]
+    assert "&lt;b&gt;&amp;" in render(build(design(), records))["table.html"].decode()
+
+
+def test_csv_has_every_cell(rendered: dict[str, bytes]) -> None:
+    rows = list(csv.DictReader(io.StringIO(rendered["table.csv"].decode())))
+    mine = [row for row in rows if (row["arm"], row["column"]) == ("dynamic", LOSS)]
+    assert len(mine) == 1
+    assert len(mine[0]["values"].split()) == 5
+    assert {row["column"] for row in rows if row["kind"] == "arm"} == {LOSS, TASK}
+    assert [row["mean"] for row in rows if row["kind"] == "published" and row["column"] == "sst2_acc"] == [
+        "92.5",
+        "92.9",
+    ]
+
+
+def test_plots_carry_no_date(rendered: dict[str, bytes]) -> None:
+    assert rendered["plot.png"].startswith(b"\x89PNG")
+    assert b"Software" not in rendered["plot.png"]
+    assert b"<dc:date>" not in rendered["plot.svg"]
+
+
+def test_grid_escapes_bars() -> None:
+    assert grid(["a", "b"], [["x|y", "1"]]).splitlines()[2] == "| x\\|y |   1 |"
+
+
+def test_check_names_the_files_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = {"table.md": b"one", "table.csv": b"two"}
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    assert check(tmp_path, content) == 0
+    (tmp_path / "table.md").write_bytes(b"edited")
+    (tmp_path / "table.csv").unlink()
+    capsys.readouterr()
+    assert check(tmp_path, content) == 1
+    said = capsys.readouterr().out
+    assert "table.md: differs" in said
+    assert "table.csv: is missing" in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "names"),
+    [
+        ([], "one sweep"),
+        (["a", "b"], "one sweep"),
+        (["a", "--force"], "--force"),
+        (["a", "scael=cpu"], "scael"),
+        (["nosuchsweep"], "nosuchsweep"),
+    ],
+)
+def test_bad_arguments_are_named(argv: list[str], names: str) -> None:
+    with pytest.raises(UserError, match=names):
+        table(argv)
+
+
+def test_arguments() -> None:
+    request = parse(["roberta_table1", "scale=cpu", "--check", "out=x/y"])
+    assert (request.sweep, request.scale, request.check, request.out) == ("roberta_table1", "cpu", True, Path("x/y"))
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a sweep of its own and kept records of all its runs."""
+    monkeypatch.chdir(tmp_path)
+    asked = design()
+    sweep = {
+        "study": asked.study,
+        "varies": list(asked.varies),
+        "matched": "tokens",
+        "arms": {arm: list(overrides) for arm, overrides in asked.arms.items()},
+        "baseline": asked.baseline,
+        "columns": list(asked.columns),
+        "claims": list(asked.claims),
+        "published": dict(asked.published),
+    }
+    (tmp_path / "mine.yaml").write_text("# RoBERTa, table 1\n" + yaml.safe_dump(sweep))
+    for record in study():
+        place = tmp_path / "results/smoke" / record["study"] / record["arm"] / f"seed{record['seed']}-x" / "result.json"
+        place.parent.mkdir(parents=True)
+        place.write_text(json.dumps(seal(record)))
+    return tmp_path
+
+
+def test_the_verb_writes_prints_and_checks(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = kept / "results/smoke/roberta_table1"
+    assert table(["mine.yaml", "results=results", f"out={folder}"]) == 0
+    said = capsys.readouterr().out
+    assert "# roberta_table1: RoBERTa, table 1" in said
+    assert "reproduced at smoke scale" in said
+    assert {path.name for path in folder.iterdir()} >= FILES
+    assert table(["mine.yaml", "results=results", "--check"]) == 0
+    record = next(folder.glob("dynamic/seed0-*/result.json"))
+    record.write_text(record.read_text().replace('"mlm_loss": 4', '"mlm_loss": 3'))
+    assert table(["mine.yaml", "results=results", "--check"]) == 1
+    assert "table.json: differs from its records" in capsys.readouterr().out
+    assert table(["mine.yaml", "results=results"]) == 0
+    assert "edited after the run" in capsys.readouterr().out

@@ -1,0 +1,71 @@
+"""The language of claims."""
+
+from __future__ import annotations
+
+import pytest
+
+from ceteris.errors import UserError
+from ceteris.verdict.claims import Pair, parse
+
+ARMS = ("static", "static_x10", "dynamic")
+COLUMNS = ("mlm_loss", "sst2/accuracy", "squad/f1")
+
+
+def test_margins_in_points_and_on_a_column() -> None:
+    claim = parse("dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss", ARMS, COLUMNS)
+    assert claim.pairs == (Pair("dynamic", ">=", "static_x10"),)
+    assert claim.columns is None
+    assert [claim.margin(column) for column in COLUMNS] == [0.02, 0.005, 0.005]
+
+
+def test_a_margin_that_names_a_column_wins() -> None:
+    claim = parse("dynamic ~ static, margin 1 points on squad/f1, margin 0.5 points, margin 0.1 nats", ARMS, COLUMNS)
+    assert [claim.margin(column) for column in COLUMNS] == [0.1, 0.005, 0.01]
+
+
+def test_columns_are_a_list() -> None:
+    claim = parse("dynamic > static on sst2/accuracy, squad/f1, margin 0.5 points", ARMS, COLUMNS)
+    assert claim.columns == ("sst2/accuracy", "squad/f1")
+    assert parse("dynamic > static on mlm_loss, margin 0.01", ARMS, COLUMNS).margin("mlm_loss") == 0.01
+    assert parse("dynamic > static", ARMS, COLUMNS).columns is None
+    assert parse("dynamic ≥ static", ARMS, COLUMNS).pairs[0].relation == ">="
+
+
+def test_orders_and_best() -> None:
+    chain = parse("monotone(static, static_x10, dynamic)", ARMS, COLUMNS).pairs
+    assert chain == (
+        Pair("static_x10", ">=", "static"),
+        Pair("dynamic", ">=", "static_x10"),
+        Pair("dynamic", ">", "static"),
+    )
+    best = parse("best is dynamic on mlm_loss", ARMS, COLUMNS)
+    assert best.pairs == (Pair("dynamic", ">", "static"), Pair("dynamic", ">", "static_x10"))
+    assert parse("best is dynamic of (dynamic, static_x10)", ARMS, COLUMNS).pairs == (
+        Pair("dynamic", ">", "static_x10"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("dynamic beats static", "not understood"),
+        ("dynamic > dynamic", "with itself"),
+        ("dynamic > dynamc", "dynamc.*static_x10"),
+        ("best is span", "span"),
+        ("dynamic > static on sst2", "sst2.*sst2/accuracy"),
+        ("dynamic > static, margin half a point", "margin half a point"),
+        ("dynamic > static, margin -1 points", "margin -1"),
+        ("dynamic > static, margin 0.1", "without unit"),
+        ("dynamic > static, margin 0.1 points on mlm_loss", "points for mlm_loss"),
+        ("dynamic ~ static", "no margin on mlm_loss"),
+        ("dynamic ~ static, margin 0.5 points", "no margin on mlm_loss"),
+    ],
+)
+def test_unclear_claims_are_refused_by_name(text: str, names: str) -> None:
+    with pytest.raises(UserError, match=names):
+        parse(text, ARMS, COLUMNS)
+
+
+def test_equivalence_needs_no_margin_on_a_column_that_carries_no_claim() -> None:
+    claim = parse("dynamic ~ static, margin 0.5 points", ARMS, COLUMNS, COLUMNS[1:])
+    assert claim.margin("squad/f1") == 0.005

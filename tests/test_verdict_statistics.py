@@ -1,0 +1,120 @@
+"""Means, intervals and tests against scipy; power against the noncentral t; coverage by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ceteris.verdict.claims import Pair
+from ceteris.verdict.power import power, seeds_needed
+from ceteris.verdict.ruling import Contrast, p_claim, rule
+from ceteris.verdict.statistics import holm, paired, summarize, t_test
+
+VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
+
+
+@given(VALUES)
+@settings(max_examples=60, deadline=None)
+def test_summary_is_scipys(values: list[float]) -> None:
+    found = summarize(values)
+    assert found.n == len(values)
+    assert found.mean == pytest.approx(np.mean(values), rel=1e-8, abs=1e-9)
+    assert found.sd == pytest.approx(np.std(values, ddof=1), rel=1e-8, abs=1e-8)
+    if found.sd:
+        low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
+        assert (found.ci_low, found.ci_high) == (pytest.approx(low, rel=1e-8), pytest.approx(high, rel=1e-8))
+
+
+def test_one_seed_has_no_interval_and_none_has_nothing() -> None:
+    assert summarize([3.0]) == (1, 3.0, None, None, None)
+    assert summarize([]) == (0, None, None, None, None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=10))
+@settings(max_examples=60, deadline=None)
+def test_paired_test_is_scipys(pairs: list[tuple[float, float]]) -> None:
+    first, second = ([round(x, 4) for x in side] for side in zip(*pairs, strict=True))
+    found = paired(dict(enumerate(first)), dict(enumerate(second)))
+    assert found.summary.n == len(pairs)
+    if found.summary.sd:
+        assert found.p == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=1e-6)
+
+
+def test_pairing_uses_the_shared_seeds_alone() -> None:
+    found = paired({0: 1.0, 1: 2.0, 5: 9.0}, {1: 1.5, 0: 0.0, 7: 3.0})
+    assert found.seeds == (0, 1)
+    assert found.differences == (1.0, 0.5)
+
+
+def test_equal_differences_have_no_p_unless_they_are_zero() -> None:
+    assert t_test([0.0, 0.0, 0.0]) == 1.0
+    assert t_test([0.1 + 0.2 - 0.3 + 0.1] * 3) is None
+    assert t_test([1.0]) is None
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_power_of_one_boundary_is_the_noncentral_t() -> None:
+    for effect, n in ((1.0, 5), (0.5, 20), (2.0, 4)):
+        critical = stats.t.ppf(0.975, n - 1)
+        exact = stats.nct.sf(critical, n - 1, effect * np.sqrt(n))
+        assert power([effect], 1.0, n) == pytest.approx(exact, abs=1e-9)
+
+
+def test_seeds_needed_is_the_textbook_number() -> None:
+    assert seeds_needed([1.0], 1.0) == 10  # one-sample t-test, d = 1, two-sided 5 %, power 80 %
+    assert seeds_needed([0.5], 1.0) == 34
+    assert seeds_needed([0.5], 1.0, alpha=0.01) == 51
+    assert seeds_needed([0.001], 1.0) is None
+    assert seeds_needed([0.0], 1.0) is None
+
+
+def test_seeds_needed_for_equivalence_by_simulation() -> None:
+    n = seeds_needed([0.5, 0.5], 0.6)
+    assert n is not None
+    draws = np.random.default_rng(0).normal(0.0, 0.6, (20_000, n))
+    half = stats.t.ppf(0.975, n - 1) * draws.std(1, ddof=1) / np.sqrt(n)
+    decided = float((np.abs(draws.mean(1)) + half < 0.5).mean())
+    assert 0.79 < decided < 0.9
+
+
+@pytest.mark.parametrize(("relation", "margin"), [(">", 0.0), (">", 0.5), (">=", 0.3), ("~", 0.5)])
+@given(differences=st.lists(st.integers(-100, 100).map(lambda x: x / 100), min_size=2, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_the_claims_p_is_the_level_at_which_the_interval_decides(
+    relation: str, margin: float, differences: list[float]
+) -> None:
+    from ceteris.verdict.truth import judge
+
+    pair = Pair("a", relation, "b")  # type: ignore[arg-type]
+    contrast = Contrast("t/accuracy", pair, margin, paired(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0)))
+    p = p_claim(contrast)
+    if p is None or contrast.sd == 0.0 or not 1e-6 < p < 1 - 1e-6:
+        return
+    for alpha, decided in ((p * 1.001, True), (p * 0.999, False)):
+        low, high = stats.t.interval(1 - alpha, len(differences) - 1, np.mean(differences), stats.sem(differences))
+        assert (judge(contrast.pair.relation, low, high, margin) != "undecided") is decided
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_coverage_and_false_verdicts_by_simulation(n: int) -> None:
+    """Intervals cover at 95 %, and tables of four A/A contrasts are wrong in at most 5 % of the simulations."""
+    noise = np.random.default_rng(n)
+    covered, false, tables = 0, 0, 4000
+    for _ in range(tables):
+        pairs = [
+            paired(dict(enumerate(noise.normal(0, 1, n))), dict(enumerate(noise.normal(0, 1, n)))) for _ in range(4)
+        ]
+        covered += sum(1 for p in pairs if (p.summary.ci_low or 0) <= 0 <= (p.summary.ci_high or 0))
+        contrasts = [Contrast("t/accuracy", Pair("a", ">", "b"), 0.0, pair) for pair in pairs]
+        false += any(ruling.verdict in ("reproduced", "contradicted") for ruling in rule(contrasts))
+    assert 0.943 < covered / (4 * tables) < 0.957
+    assert false / tables < 0.06
