@@ -51,7 +51,9 @@ def words_of(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_vocabulary_has_the_size_asked_for_and_distinct_special_tokens(kind: str, trained: dict[str, Tokenizer]) -> None:
+def test_vocabulary_has_the_size_asked_for_and_distinct_special_tokens(
+    kind: str, trained: dict[str, Tokenizer]
+) -> None:
     tokenizer = trained[kind]
     vocabulary = tokenizer.vocabulary
     assert vocabulary.size == SIZES[kind] == tokenizer.backend.get_vocab_size()
@@ -78,7 +80,11 @@ def test_words(kind: str, text: str, expected: list[str], trained: dict[str, Tok
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(["old", "Sailor", "unbelievable", ",", "'", "(", "2023", "北京", "x3", "-", "é"]), max_size=9))
+@given(
+    st.lists(
+        st.sampled_from(["old", "Sailor", "unbelievable", ",", "'", "(", "2023", "北京", "x3", "-", "é"]), max_size=9
+    )
+)
 def test_all_kinds_cut_the_same_words(trained: dict[str, Tokenizer], parts: list[str]) -> None:
     for text in (" ".join(parts), "".join(parts)):
         counts = {kind: sum(int(starts.sum()) for _, starts in tok.encode([text])) for kind, tok in trained.items()}
@@ -201,7 +207,7 @@ def test_a_vocabulary_without_room(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
 def test_rare_characters_have_no_entries(kind: str, tmp_path: Path) -> None:
     texts = [*TEXTS, "".join(map(chr, range(0x4E00, 0x4F00)))]
-    tokenizer = KINDS[kind](SIZES[kind], alphabet=40).build(texts, tmp_path)
+    tokenizer = KINDS[kind](100, alphabet=40).build(texts, tmp_path)
     han = [piece for piece in tokenizer.backend.get_vocab() if words.HAN.search(piece)]
     assert len(han) < 10
     assert tokenizer.encode(["\u4eff"])[0][0].tolist()[-1] == tokenizer.vocabulary.unk
@@ -261,8 +267,7 @@ def test_pretrained_words_without_a_pre_tokenizer(llama_like: Path, tmp_path: Pa
     tokenizer = Pretrained(str(llama_like), sentinels=2).build((), tmp_path)
     assert words_of(tokenizer, "old sailor, a b.北京") == ["old", "sailor", ",", "a", "b", ".", "北", "京"]
     assert tokenizer.backend.token_to_id("<extra_id_0>") == tokenizer.vocabulary.size - 1
-    mixed = tokenizer.encode(["old sailor", "北京", "a"])
-    assert [starts.tolist() for _, starts in mixed][0] == [1, 0, 0][: len(mixed[0][1])] or mixed[0][1].sum() == 2
+    assert [int(starts.sum()) for _, starts in tokenizer.encode(["old sailor", "北京", "a"])] == [2, 2, 1]
 
 
 def test_pretrained_keeps_a_saved_one_as_it_is(folder: Path, trained: dict[str, Tokenizer], tmp_path: Path) -> None:

@@ -116,6 +116,8 @@ def explain(error: BaseException) -> UserError:
         choice = text.split("Could not find '")[1].split("'")[0]
         group, _, name = choice.rpartition("/")
         return UserError(f"unknown choice {group}={name}", f"known: {', '.join(choices(group)) or 'none'}")
+    if unread := getattr(error, "override", None):
+        return UserError(f"override {unread!r} cannot be read", "write key=value and quote special characters")
     return UserError(text.split(" full_key:")[0])
 
 

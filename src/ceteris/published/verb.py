@@ -43,7 +43,7 @@ def _numbers(entry: PublishedTable) -> str:
 
 
 def _line(entry: PublishedTable, row: PublishedRow, settings: list[str], marks: dict[str, int]) -> list[str]:
-    name = row.arm + "".join(f" [{marks[flag]}]" for flag in row.flags)
+    name = row.arm + (" (baseline)" if row.baseline else "") + "".join(f" [{marks[flag]}]" for flag in row.flags)
     values = [row.values[metric.name] for metric in entry.metrics]
     config = [str(row.config.get(key, "")) for key in settings]
     return [name, *config, *("-" if value is None else f"{value}" for value in values)]

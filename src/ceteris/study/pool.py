@@ -194,12 +194,11 @@ def _stop(running: Sequence[_Running]) -> None:
     for run in running:
         _signal(run.process, signal.SIGTERM)
     end = time.monotonic() + GRACE
-    for run in running:
-        try:
-            run.process.wait(max(0.0, end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
+    try:
+        while any(run.process.poll() is None for run in running) and time.monotonic() < end:
+            time.sleep(POLL)
+    finally:
+        for run in running:
             _signal(run.process, signal.SIGKILL)
             run.process.wait()
             run.log.close()
@@ -227,5 +226,6 @@ def _tail(log: Path, size: int = 8192) -> list[str]:
     """The last lines of this process' part of a log."""
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, 2) - size))
-        text = file.read().decode("utf-8", "replace")
-    return text.rpartition("\n$ ")[2].splitlines()[1:] if "\n$ " in text else text.splitlines()
+        text = "\n" + file.read().decode("utf-8", "replace")
+    _, command, own = text.rpartition("\n$ ")
+    return own.splitlines()[1:] if command else own.splitlines()

@@ -56,7 +56,7 @@ def records(study: str, scale: str, roots: Sequence[Path]) -> Found:
     The first root with a roll of the study and scale says which signatures belong together, so that runs of an older
     command never mix with those of the last one; without a roll all are returned.
     """
-    roll = next((found for root in roots if (found := read_roll(root, study, scale))), None)
+    roll = first_roll(roots, study, scale)
     found: dict[tuple[str, int, str], Record] = {}
     left_out = []
     for path in _paths(study, roots):
@@ -149,6 +149,11 @@ def read_roll(root: Path, study: str, scale: str) -> Roll | None:
         return Roll(**json.loads((root / study / f"{scale}.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def first_roll(roots: Sequence[Path], study: str, scale: str) -> Roll | None:
+    """The roll of the first root that has one."""
+    return next((found for root in roots if (found := read_roll(root, study, scale))), None)
 
 
 def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:

@@ -23,7 +23,14 @@ _KEYS = (
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_NAMING = "begin with a letter, then letters, digits, _ . -"
 _NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these as values
+
+
+def quoted(value: object) -> str:
+    """A value as Hydra's grammar reads it back unchanged."""
+    text = str(value)
+    return text if re.fullmatch(r"[\w./+-]*[a-zA-Z_/][\w./+-]*", text) else "'" + text.replace("'", "\\'") + "'"
 
 
 class Job(NamedTuple):

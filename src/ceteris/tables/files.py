@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ceteris.errors import UserError
+from ceteris.tables.build import Table
 from ceteris.tables.latex import latex
 from ceteris.tables.markdown import markdown
 from ceteris.tables.page import page
 from ceteris.tables.plot import draw
-from ceteris.tables.words import Table
 
 _FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "values")
 

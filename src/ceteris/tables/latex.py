@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ceteris.tables.words import Block, Cell, Table, blocks, contrasts, spent
+from ceteris.tables.build import Table
+from ceteris.tables.words import Block, Cell, blocks, contrasts, spent
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ceteris.tables.build import Table
 from ceteris.tables.grid import grid
-from ceteris.tables.words import Block, Table, blocks, contrasts, differing, spent
+from ceteris.tables.words import Block, blocks, contrasts, differing, spent
 
 
 def markdown(table: Table) -> str:

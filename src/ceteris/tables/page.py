@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from ceteris.tables.words import Block, Cell, Table, blocks, contrasts, differing, spent
+from ceteris.tables.build import Table
+from ceteris.tables.words import Block, Cell, blocks, contrasts, differing, spent
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --soft: #f3f5f7; --mark: #0b5cad; }

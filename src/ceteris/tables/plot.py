@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any, NamedTuple
 
-from ceteris.tables.words import Table, label, number, paper_number
+from ceteris.tables.build import Table
+from ceteris.tables.words import label, number, paper_number
 
 INK, OURS, PAPER, ANCHOR = "#222222", "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito's palette
 _SETTINGS: Any = {"svg.hashsalt": "ceteris", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 9}

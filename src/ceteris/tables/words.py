@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ceteris.tables.build import BUDGETS, Table
+
 NONE = "-"
-Table = Mapping[str, Any]
 
 
 class Cell(NamedTuple):
@@ -182,8 +183,7 @@ def _contrast(table: Table, found: Mapping[str, Any]) -> list[Cell]:
 def spent(table: Table) -> str:
     """One line on budgets: what is matched and what was really used."""
     budget = table["budget"]
-    keys = {"tokens": "input_tokens"}
-    key = keys.get(budget["matched"], budget["matched"])
+    key = BUDGETS[budget["matched"]]
     used = [f"{arm} {values[key]:,.0f}" for arm, values in budget["arms"].items() if key in values]
     return f"Matched {budget['matched']} (within 1 %), used: {'; '.join(used)}."
 

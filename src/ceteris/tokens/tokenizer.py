@@ -42,6 +42,9 @@ class Tokenizer:
         backend.no_truncation()
         backend.encode_special_tokens = True
 
+    def __reduce__(self) -> Any:  # a pickled backend forgets how it reads special tokens
+        return Tokenizer, (self.backend, self.vocabulary, self.name)
+
     def encode(self, sentences: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
         """(ids, word_start) of each sentence, without special tokens."""
         if not sentences:

@@ -1,0 +1,64 @@
+"""A sweep made concrete: every arm composed and audited, every run named, before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ceteris.config import compose
+from ceteris.study.audit import audit, require_matched
+from ceteris.study.identity import Identity, identify
+from ceteris.study.request import Request
+from ceteris.study.sweep import SCRATCH, Job, arm_overrides, jobs, quoted
+
+Compose = Callable[[list[str]], Any]
+Plan = Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """`jobs`: what was asked for; `configs`: {arm: config}, the anchor included; `audit`: as table.json shows it."""
+
+    request: Request
+    jobs: list[Job]
+    configs: Mapping[str, Any]
+    audit: dict[str, Any]
+
+    def config(self, job: Job) -> Any:
+        """The config of one run."""
+        config = self.configs[job.arm].copy()
+        config.study, config.arm, config.seed = job.study, job.arm, job.seed
+        return config
+
+    def identity(self, job: Job) -> Identity:
+        """The signature and folder of one run. Raises UserError for a corpus or task that cannot be read."""
+        return identify(self.config(job))
+
+
+def expand(request: Request, composed: Compose = compose) -> Expanded:
+    """Compose all arms, audit them, and list the runs.
+
+    The anchor `from_scratch` is among them where the scale has tasks. Raises UserError as `audit` and `jobs` do.
+    """
+    sweep, scale = request.sweep, request.scale
+    own = (*request.overrides, f"paths.runs={quoted(request.runs)}")
+    arms = {arm: composed(list(arm_overrides(sweep, scale, arm, own))) for arm in sweep.arms}
+    audited = audit(sweep, arms)
+    if anchored := bool(arms[sweep.baseline].get("tasks")):
+        arms[SCRATCH] = composed(list(arm_overrides(sweep, scale, SCRATCH, own)))
+    listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
+    return Expanded(request, listed, arms, audited)
+
+
+def planned_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, dict[str, Any]]:
+    """{arm: planned budget}, the anchor included, after the check that the arms' budgets match.
+
+    Prepares the data, once for all runs. Raises UserError for budgets more than 1 % apart.
+    """
+    if plan is None:
+        from ceteris.training.budget import planned as plan
+
+    budgets = {arm: plan(config) for arm, config in expanded.configs.items()}
+    require_matched(expanded.request.sweep, {arm: budgets[arm] for arm in expanded.request.sweep.arms})
+    return budgets

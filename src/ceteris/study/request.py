@@ -1,0 +1,120 @@
+"""What `ceteris run`, `status` and `plan` are asked for: SWEEP and Hydra-style key=value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ceteris.config import SCALE, split_overrides
+from ceteris.errors import UserError
+from ceteris.study.sweep import Sweep, load, names
+
+Value = TypeVar("Value")
+
+
+class Request(NamedTuple):
+    """`overrides`: the user's own, for every arm; `slots` None: as the machine has; `arms`, `seeds` None: all.
+
+    `runs`: root of the runs' folders; `results`: where finished records are looked for; `keep`: whether new ones are
+    copied there; `study`: a name instead of the sweep's.
+    """
+
+    sweep: Sweep
+    scale: str = SCALE
+    overrides: tuple[str, ...] = ()
+    slots: int | None = None
+    arms: tuple[str, ...] | None = None
+    seeds: tuple[int, ...] | None = None
+    runs: Path = Path("runs")
+    results: Path = Path("analysis/results")
+    keep: bool = False
+    study: str | None = None
+
+    @property
+    def named(self) -> str:
+        """The study that the runs belong to."""
+        return self.study or self.sweep.study
+
+    @property
+    def roots(self) -> list[Path]:
+        """Where the records of this study and scale are."""
+        return [self.runs, self.results / self.scale]
+
+
+def parse(verb: str, argv: Sequence[str]) -> Request:
+    """Read the arguments of a verb.
+
+    Own keys: scale=, slots=, arms=, seeds= (0,1,2 or range(0,5)), runs= (or run_dir=, paths.runs=), results=, study=;
+    every other key is an override of all arms.
+
+    Raises:
+        UserError: without a sweep, for an unknown one (naming the known) and for values that cannot be read.
+    """
+    if flags := [text for text in argv if text.startswith("-")]:
+        raise UserError(f"{verb} does not know {flags[0]}", f"write ceteris {verb} SWEEP scale=smoke key=value")
+    swept = [text for text in argv if "=" not in text and not text.startswith("~")]
+    if len(swept) != 1:
+        cause = f"{verb} takes one sweep, got {' and '.join(swept)}" if swept else f"{verb} needs a sweep"
+        raise UserError(cause, f"known: {', '.join(names()) or 'none'}")
+    given = split_overrides([text for text in argv if text not in swept])
+    request = Request(load(swept[0]))
+    for key, (field, read) in _OWN.items():
+        if key in given:
+            request = request._replace(**{field: _read(key, given.pop(key), read)}, **_implied(key))
+    if refused := [key for key in given if key in _REFUSED]:
+        raise UserError(f"{refused[0]}= belongs to the sweep file", f"copy {request.sweep.path} and change the copy")
+    return request._replace(overrides=tuple(f"{key}={value}" if value else key for key, value in given.items()))
+
+
+def _implied(key: str) -> dict[str, bool]:
+    return {"keep": True} if key == "results" else {}
+
+
+def _read(key: str, text: str, read: Callable[[str], Value]) -> Value:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise UserError(f"{key}={text} cannot be read", str(error)) from error
+
+
+def _slots(text: str) -> int | None:
+    if text in ("auto", "null"):
+        return None
+    if not text.isdecimal():
+        raise ValueError("write slots=2 or slots=auto")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in re.split(r"[\[\],\s]+", text) if name)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    if found := re.fullmatch(r"range\((\d+),\s*(\d+)\)", text):
+        return tuple(range(int(found[1]), int(found[2])))
+    numbers = _names(text)
+    if not numbers or not all(number.isdecimal() for number in numbers):
+        raise ValueError("write seeds=0,1,2 or seeds=range(0,5)")
+    return tuple(dict.fromkeys(map(int, numbers)))
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+_OWN = {
+    "scale": ("scale", str),
+    "slots": ("slots", _slots),
+    "arm": ("arms", _names),
+    "arms": ("arms", _names),
+    "seed": ("seeds", _seeds),
+    "seeds": ("seeds", _seeds),
+    "paths.runs": ("runs", _path),
+    "run_dir": ("runs", _path),
+    "runs": ("runs", _path),
+    "results": ("results", _path),
+    "study": ("study", str),
+}
+_REFUSED = ("family", "sweep", "sweep_hash")

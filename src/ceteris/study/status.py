@@ -1,0 +1,72 @@
+"""`ceteris status SWEEP`: arm x seed from the folders alone, in a moment; nothing is composed or trained."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ceteris.study import store
+from ceteris.study.board import Board, Cell, metric_of
+from ceteris.study.request import Request, parse
+from ceteris.study.sweep import SCRATCH, Job, jobs
+
+
+def status(argv: list[str]) -> int:
+    """The verb: prints the board. Returns 0. Raises UserError for an unknown sweep or scale."""
+    board = survey(parse("status", argv))
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(board.table())
+    else:
+        print(board.text())
+    return 0
+
+
+def survey(request: Request) -> Board:
+    """The state of every run of a sweep: by the last command's roll where there is one, else by the newest folder."""
+    roll = store.first_roll(request.roots, request.named, request.scale)
+    board = Board(f"{request.named} at scale={request.scale}", _jobs(request, roll), request.sweep.columns[0])
+    for job in board.jobs:
+        folders = list(_folders(request, job, roll))
+        cells = [_cell(request, folder, (roll.steps if roll else {}).get(job.arm)) for folder in folders]
+        board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), Cell())
+        board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
+    board.slots = max(1, board.count("running"))
+    return board
+
+
+def _jobs(request: Request, roll: store.Roll | None) -> list[Job]:
+    """The runs of the sweep, and what the last command had beside them."""
+    runs = roll.runs if roll else {}
+    sweep, arms, seeds = request.sweep, request.arms, request.seeds
+    anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
+    listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
+    if arms is None and seeds is None:
+        parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]
+        beside = [Job(request.named, arm, int(seed), ()) for arm, _, seed in parts if arm in (*sweep.arms, SCRATCH)]
+        listed += sorted(beside, key=lambda job: (job.seed, job.arm))
+    return listed
+
+
+def _folders(request: Request, job: Job, roll: store.Roll | None) -> Iterator[Path]:
+    signature = roll.runs.get(job.label) if roll else None
+    for root in request.roots:
+        found = (root / job.study / job.arm).glob(f"seed{job.seed}-{signature or '*'}")
+        yield from sorted(found, key=lambda folder: (-folder.stat().st_mtime, folder.name))
+
+
+def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
+    state = store.state(folder)
+    record, _ = store.read(folder / store.RECORD)
+    share = min(1.0, store.last_step(folder) / steps) if steps else 0.0
+    return Cell(state, share, metric_of((record or {}).get("metrics", {}), request.sweep.columns))
+
+
+def _seconds(folder: Path) -> float | None:
+    """Wall-clock seconds that a finished run took, from its first file to its record."""
+    marker, record = folder / "signature", folder / store.RECORD
+    if not (marker.is_file() and record.is_file()):
+        return None
+    return max(0.0, record.stat().st_mtime - marker.stat().st_mtime)

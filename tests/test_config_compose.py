@@ -1,0 +1,82 @@
+"""Every YAML of the project composes; bad keys are explained; a user's own conf folder extends ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ceteris.config import compose, conf_dir, expand, flat, plain, scale_settings, split_overrides
+from ceteris.errors import UserError
+
+FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
+RECIPES = [name for name in FILES if name.startswith("recipe/")]
+CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
+REQUIRED = {"corpus/text": ["corpus.path=somewhere"], "tokenizer/pretrained": ["tokenizer.name=somewhere"]}
+
+
+def test_the_glob_finds_the_files() -> None:
+    assert len(CHOICES) >= 37
+    assert len(RECIPES) >= 5
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_choice_composes_and_resolves(name: str) -> None:
+    group, _, choice = name.rpartition("/")
+    values = plain(compose(["scale=null", f"{group}={choice}", *REQUIRED.get(name, [])]))
+    assert flat(values)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_composes(name: str) -> None:
+    _, family, scale = name.split("/")
+    values = plain(compose([f"family={family}", f"scale={scale}"]))
+    for text in scale_settings(family, scale)["overrides"]:
+        key, _, value = text.partition("=")
+        if key in flat(values):
+            assert flat(values)[key] == yaml.safe_load(value) or str(flat(values)[key]) == value or "e-" in value
+    assert len(set(scale_settings(family, scale)["seeds"])) >= 2
+
+
+def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
+    cfg = compose(["scale=smoke", "batch.size=5", "batch.size=7", "model=bert_mini"])
+    assert (cfg.batch.size, cfg.model.layers, cfg.model.norm) == (7, 4, "pre")
+
+
+def test_expand_lays_the_recipe_below() -> None:
+    full = expand(["scale=test", "trainer.max_steps=9"])
+    assert [text for text in full if text.startswith("trainer.max_steps=")] == ["trainer.max_steps=9"]
+    assert "model=bert_tiny" in full
+    assert list(split_overrides(["a=1", "b=2", "a=3"]).items()) == [("b", "2"), ("a", "3")]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("modle=bert_tiny", "did you mean model"),
+        ("model=bert_tinny", "known: bert_base"),
+        ("optimizer.lrr=1", "optimizer.lr"),
+        ("scale=huge", "known scales: cpu, gpu, paper, smoke, test"),
+        ("seed", "write seed=VALUE"),
+        ("optimizer.lr=[1", "optimizer.lr=[1"),
+    ],
+)
+def test_bad_overrides_say_what_is_near(override: str, said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        compose([override])
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_users_conf_folder_extends_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "conf" / "model"
+    own.mkdir(parents=True)
+    (own / "bert_mine.yaml").write_text((conf_dir() / "model" / "bert_tiny.yaml").read_text().replace("128", "64"))
+    recipe = tmp_path / "conf" / "recipe" / "bert" / "pocket.yaml"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text("overrides: [model=bert_mine]\nseeds: [0, 1]\n")
+    monkeypatch.chdir(tmp_path)
+    scale_settings.cache_clear()
+    assert compose(["scale=pocket"]).model.hidden == 64
+    assert compose(["scale=null", "model=bert_tiny"]).model.hidden == 128
