@@ -75,11 +75,11 @@ class Repeated:
 
 def memory(text: str, kind: str, size: int, gigabytes: float) -> dict[str, Any]:
     """The whole way from documents to stores in this process, in a new cache."""
-    from ceteris.tokens.prepare import Data, _Plan
+    from ceteris.tokens.prepare import Data, Plan
 
     copies = round(gigabytes * 1e9 / len(text.encode()))
     with tempfile.TemporaryDirectory() as place:
-        plan = _Plan(Repeated(text, copies, Blingfire()), KINDS[kind](size), Path(place))
+        plan = Plan(Repeated(text, copies, Blingfire()), KINDS[kind](size), Path(place))
         start = time.perf_counter()
         text_of = plan.text
         Tokenizer.load(plan.tokenizer_folder)

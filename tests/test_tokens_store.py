@@ -115,6 +115,17 @@ def test_empty_sentences_and_documents_are_dropped(tmp_path: Path) -> None:
     assert (np.diff(found.sentence_start) > 0).all()
 
 
+def test_later_parts_go_on_with_their_document(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    whole = [Document("a", "old sailor\nred river\none house", "train"), Document("b", "one road", "train")]
+    parts = [
+        Document("a", "old sailor\nred river", "train"), Document("a", "one house", "train", 1), whole[1],
+    ]  # fmt: skip
+    build(whole, tokenizer, Lines(), tmp_path / "whole")
+    build(parts, tokenizer, Lines(), tmp_path / "parts")
+    assert TokenStore(tmp_path / "whole" / "train").document_start.tolist() == [0, 3, 4]
+    assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
+
+
 def test_a_store_without_tokens_is_readable(tokenizer: Tokenizer, tmp_path: Path) -> None:
     build([], tokenizer, Lines(), tmp_path / "none")
     assert list((tmp_path / "none").iterdir()) == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-import json
+import gc
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -17,13 +18,15 @@ from typing import Any, ClassVar
 
 from ceteris.console import bar, say
 from ceteris.corpus.document import Document
+from ceteris.corpus.kept import kept
 from ceteris.corpus.prose import prose
 from ceteris.corpus.sentences import Splitter
+from ceteris.corpus.splits import check_share
 from ceteris.errors import UserError
-from ceteris.files import whole_folder
 from ceteris.hashing import digest
 
 _SKIPPED = frozenset({"tests", "test", "testing", "_vendor", "vendor", "vendored"})
+CHUNK = 32  # modules that a process reads at once
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,10 @@ class Docstrings:
     distributions: Sequence[str]
     sentences: Splitter | None = None
     validation: float = 0.05
-    semantics: ClassVar[int] = 1
+    semantics: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check_share(self.validation)
 
     @cached_property
     def installed(self) -> dict[str, metadata.Distribution]:
@@ -53,27 +59,25 @@ class Docstrings:
         return found
 
     def source(self) -> Any:
-        return [[name, found.version] for name, found in self.installed.items()]
+        versions = [[name, found.version] for name, found in self.installed.items()]
+        return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
 
     def documents(self, cache: Path) -> Iterator[Document]:
-        folder = cache / "docstrings" / digest([self.semantics, self.source()])
-        if not folder.is_dir():
-            self._extract(folder)
-        with (folder / "documents.jsonl").open(encoding="utf-8") as lines:
-            for line in lines:
-                yield Document(*json.loads(line))
+        return kept(cache / "docstrings" / digest([self.semantics, self.source()]), self._extracted)
 
-    def _extract(self, folder: Path) -> None:
+    def _extracted(self) -> Iterator[Document]:
         files = [file for found in self.installed.values() for file in modules(found)]
         say(f"reading the docstrings of {len(self.installed)} distributions, {len(files)} modules (once)")
         seen: set[bytes] = set()
-        workers = len(os.sched_getaffinity(0))
-        with whole_folder(folder) as work, (work / "documents.jsonl").open("w", encoding="utf-8") as out:
-            with ProcessPoolExecutor(workers) as pool, bar("docstrings", len(files), "module") as moved:
-                for (name, _), docstrings in zip(files, pool.map(_docstrings, files, chunksize=32), strict=True):
-                    if text := "\n".join(_unseen(docstrings, seen)):
-                        out.write(json.dumps([name, text]) + "\n")
-                    moved.update()
+        workers = len(os.sched_getaffinity(0)) if len(files) > CHUNK else 1
+        with (
+            ProcessPoolExecutor(workers, initializer=gc.disable) as pool,
+            bar("docstrings", len(files), "module") as moved,
+        ):
+            for (name, _), docstrings in zip(files, pool.map(_docstrings, files, chunksize=CHUNK), strict=True):
+                if text := "\n".join(_unseen(docstrings, seen)):
+                    yield Document(name, text)
+                moved.update()
 
 
 def modules(found: metadata.Distribution) -> list[tuple[str, str]]:
@@ -94,9 +98,18 @@ def _docstrings(module: tuple[str, str]) -> list[list[str]]:
             tree = ast.parse(Path(module[1]).read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError):
         return []
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = sorted((n for n in ast.walk(tree) if isinstance(n, kinds)), key=lambda n: getattr(n, "lineno", 0))
-    return [found for node in nodes if (text := ast.get_docstring(node, clean=False)) and (found := prose(text))]
+    texts = (ast.get_docstring(node, clean=False) for node in _documented(tree))
+    return [found for text in texts if text and (found := prose(text))]
+
+
+def _documented(node: ast.AST) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """What may have a docstring, in the order of the source; statements are walked, expressions are not."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for child in getattr(node, block, ()):
+            if not isinstance(child, ast.expr):
+                yield from _documented(child)
 
 
 def _unseen(docstrings: list[list[str]], seen: set[bytes]) -> Iterator[str]:

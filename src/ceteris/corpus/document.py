@@ -16,7 +16,7 @@ class Document(NamedTuple):
     """A text with a name.
 
     id: stable name. text: paragraphs, one a line, never empty. split: train, validation or test where the source names
-    it. part: 0, or the number of a later part of a document that is too long to be held as one; parts follow each other.
+    it. part: 0, or the number of a later part of a document too long to be held as one; parts follow each other.
     """
 
     id: str

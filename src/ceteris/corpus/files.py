@@ -19,8 +19,7 @@ KINDS = {
     ".json": "json",
     ".parquet": "parquet",
 }
-SPLITS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
-SPLITS["dev"] = "validation"
+SPLITS = {"train": "train", "test": "test"} | dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 # train, train-00000-of-00001-1a2b, train_3; with the prefixes of the files of C4 and WikiText
 _NAMED = re.compile(rf"(?:c4-|wiki\.)?({'|'.join(SPLITS)})(?:[-_.]\d[\w.-]*)?")
@@ -48,7 +47,7 @@ def find(path: str) -> list[TextFile]:
     chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
     base = root if root.is_dir() else _common(chosen)
     names = [file.relative_to(base).as_posix() for file in chosen]
-    splits = _settled([_named(name) for name in names])
+    splits = settled([_named(name) for name in names])
     found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
     return sorted(found, key=lambda file: file.name)
 
@@ -93,7 +92,8 @@ def _named(name: str) -> str | None:
     return None
 
 
-def _settled(named: list[str | None]) -> list[str | None]:
+def settled(named: list[str | None]) -> list[str | None]:
+    """What the names of splits mean where they stand beside each other; None is drawn by document."""
     if len(set(named)) == 1:
         return [None] * len(named)
     training = "train" if "validation" in named else None

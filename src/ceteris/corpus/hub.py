@@ -1,111 +1,170 @@
-"""Corpora of the Hugging Face hub, or a local folder of the same layout in their place."""
+"""Corpora of the Hugging Face hub, or local folders of the same layout in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import logging
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlparse
+from urllib.request import getproxies
 
-from ceteris.corpus.document import Document, paragraphs
+from ceteris.console import bar, say
+from ceteris.corpus.document import Document, in_parts, paragraphs
+from ceteris.corpus.files import find, settled
+from ceteris.corpus.kept import kept
+from ceteris.corpus.rows import Reader, Row
 from ceteris.corpus.sentences import Splitter
+from ceteris.corpus.splits import check_share
+from ceteris.corpus.text import identity
+from ceteris.corpus.units import Rows, Unit
 from ceteris.errors import UserError
+from ceteris.hashing import digest
 
-Row = dict[str, Any]
-HUB_SPLITS = ("train", "validation", "test")
+
+@dataclass(frozen=True)
+class Set:
+    """One set of the hub: its name, configuration and revision, its columns, and what makes a document of its rows."""
+
+    name: str
+    config: str | None = None
+    revision: str | None = None
+    text_column: str = "text"
+    id_column: str | None = None
+    unit: Unit = field(default_factory=Rows)
+
+    def source(self) -> list[Any]:
+        return [self.name, self.config, self.revision, self.text_column, self.id_column, repr(self.unit)]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.config})" if self.config else self.name
 
 
 @dataclass(frozen=True)
 class Hub:
-    """Sets of the hub through `datasets`; `sets` lists (name, configuration) read one after the other.
+    """Sets of the hub, one after the other.
 
-    unit: `row` (a row is a document) | `wikitext` (rows are lines; a document starts at a ` = Title = ` row).
-    path: a local folder of the same layout (for several sets one sub-folder each), read instead of the hub.
-    limit: at most so many documents of each split, for streams.
+    Args:
+        sets: by short name.
+        path: a local folder of the same layout, read instead of the hub; of several sets each has a sub-folder there,
+            called by its short name.
+        streaming: read the first documents as a stream and keep only those.
+        limit: at most so many documents of each split of a set; null for all.
 
     Raises UserError where a set, a column or the network is missing.
     """
 
-    sets: Sequence[Sequence[str]]
-    sentences: Splitter
+    sets: Mapping[str, Set]
+    sentences: Splitter | None = None
     path: str | None = None
-    unit: str = "row"
-    text_column: str = "text"
     streaming: bool = False
     limit: int | None = None
-    validation: float = 0.005
-    semantics: ClassVar[int] = 1
+    errors: str = "strict"
+    validation: float = 0.05
+    semantics: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if self.unit not in ("row", "wikitext"):
-            raise UserError(f"corpus.unit={self.unit} is unknown", "use row or wikitext")
+        check_share(self.validation)
+        if self.limit is not None and self.limit < 1:
+            raise UserError(f"corpus.limit={self.limit} leaves no document", "give a positive number, or null for all")
 
     def source(self) -> Any:
-        settings = [list(map(list, self.sets)), self.unit, self.text_column, self.limit]
-        if self.path is None:
-            return settings
-        files = sorted(file for file in self._root.rglob("*") if file.is_file())
-        return [*settings, [[f.relative_to(self._root).as_posix(), f.stat().st_size, f.stat().st_mtime_ns] for f in files]]
-
-    @property
-    def _root(self) -> Path:
-        return Path(str(self.path)).expanduser()
+        sets = [[name, found.source()] for name, found in self.sets.items()]
+        files = [identity(find(str(self._folder(name)))) for name in self.sets] if self.path else []
+        return [sets, files, self.limit, self.errors]
 
     def documents(self, cache: Path) -> Iterator[Document]:
-        for name, configuration in self.sets:
-            splits = self._load(name, configuration)
-            named = "validation" in splits
-            for split in (split for split in HUB_SPLITS if split in splits):
-                found = self._documents(splits[split], f"{name}/{split}")
-                for number, text in enumerate(found):
-                    if self.limit is not None and number >= self.limit:
-                        break
-                    yield Document(f"{name}/{split}#{number}", text, split if named else None)
+        if self.path is None and self.streaming:
+            return kept(cache / "hub" / digest([self.semantics, self.source()]), self._counted)
+        return self._all()
 
-    def _load(self, name: str, configuration: str) -> Any:
-        from datasets import load_dataset
+    def _counted(self) -> Iterator[Document]:
+        say(f"streaming {', '.join(map(str, self.sets.values()))} (once)")
+        with bar("streaming", unit="document") as moved:
+            for document in self._all():
+                moved.update(not document.part)
+                yield document
 
+    def _all(self) -> Iterator[Document]:
+        for name, found in self.sets.items():
+            for split, rows in self._local(name, found) if self.path else self._hub(name, found):
+                for row in islice(found.unit(rows), self.limit):
+                    yield from in_parts(row.name, [paragraphs(row.text)], split)
+
+    def _local(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
+        reader = Reader(found.text_column, found.id_column, self.errors)
+        for file in find(str(self._folder(name))):
+            yield file.split, reader.rows(file)
+
+    def _folder(self, name: str) -> Path:
+        """Where the set lies: at `path`, in a folder of its short name, or in one of its configuration."""
+        folder = Path(str(self.path)).expanduser()
+        if len(self.sets) > 1:
+            folder /= name
+            if not folder.exists():
+                raise UserError(f"corpus.path={self.path} has no folder {name}", f"it needs {', '.join(self.sets)}")
+        inner = folder / (self.sets[name].config or "")
+        return inner if inner.is_dir() else folder
+
+    def _hub(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
+        loaded = load(found, self.streaming)
+        chosen = [split for split in ("train", "validation", "test") if split in loaded]
+        for split, meaning in zip(chosen, settled(list(chosen)), strict=True):
+            yield meaning, _rows(found, f"{name}/{split}", loaded[split])
+
+
+def load(found: Set, streaming: bool) -> Any:
+    """The splits of a set, from the hub or from the cache of `datasets`.
+
+    Raises:
+        UserError: where it cannot be had; at once where the hub cannot be reached.
+    """
+    from datasets import load_dataset
+
+    with _patience():
         try:
-            if self.path is None:
-                return load_dataset(name, configuration, streaming=self.streaming)
-            own = self._root / name.rsplit("/", 1)[-1]
-            return load_dataset(str(own if own.is_dir() else self._root), streaming=self.streaming)
-        except Exception as error:  # the hub's client raises many kinds
-            what = f"{name} ({configuration})" if self.path is None else f"corpus.path={self.path}"
-            reason = " ".join(str(error).split())[:120]
-            raise UserError(f"{what} cannot be loaded ({reason})", "check the network, or set corpus.path to a local folder") from error
-
-    def _documents(self, rows: Iterable[Row], where: str) -> Iterator[str]:
-        texts = self._texts(rows, where)
-        return articles(texts) if self.unit == "wikitext" else filter(None, map(paragraphs, texts))
-
-    def _texts(self, rows: Iterable[Row], where: str) -> Iterator[str]:
-        for row in rows:
-            if self.text_column not in row:
-                raise UserError(f"{where} has no column '{self.text_column}'", f"set corpus.text_column to one of {', '.join(row)}")
-            yield row[self.text_column] or ""
+            return load_dataset(found.name, found.config, revision=found.revision, streaming=streaming)
+        except Exception as error:  # the hub's client raises errors of many libraries
+            cause = f"{found} cannot be loaded from the hub ({type(error).__name__}: {str(error)[:160]})"
+            raise UserError(cause, "check the network, or give a local folder with corpus.path=FOLDER") from error
 
 
-def articles(lines: Iterable[str]) -> Iterator[str]:
-    """WikiText's rows as articles: one starts at a ` = Title = ` row with a blank row before and after it."""
-    held: list[str] = []
-    before, waiting = "", None
-    for line in lines:
-        text = line.strip()
-        if waiting is not None:
-            if not text and held:
-                yield "\n".join(held)
-                held = []
-            held.append(waiting)
-        waiting = text if _is_title(text) and not before else None
-        if text and waiting is None:
-            held.append(text)
-        before = text
-    if waiting is not None:
-        held.append(waiting)
-    if held:
-        yield "\n".join(held)
+def _rows(found: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    for number, row in enumerate(rows):
+        for key in ("text_column", "id_column"):
+            if (column := getattr(found, key)) is not None and column not in row:
+                cause = f"{found} has no column '{column}'"
+                raise UserError(cause, f"set {key} of the set to one of: {', '.join(row)}")
+        name = f"{where}#{number}" if found.id_column is None else f"{where}#{row[found.id_column]}"
+        yield Row(name, str(row[found.text_column] or ""))
 
 
-def _is_title(text: str) -> bool:
-    return len(text) > 4 and text.startswith("= ") and text.endswith(" =") and not text.startswith("= =")
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Without a way to the hub its client looks into its cache only, and does not try again for half a minute."""
+    from huggingface_hub import constants
+
+    before, logger = constants.HF_HUB_OFFLINE, logging.getLogger("huggingface_hub")
+    level = logger.level
+    constants.HF_HUB_OFFLINE = before or not _reachable(constants.ENDPOINT)
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+        logger.setLevel(level)
+
+
+def _reachable(address: str) -> bool:
+    url = urlparse(address)
+    if url.scheme in getproxies():
+        return True
+    try:
+        socket.create_connection((url.hostname or "", url.port or 443), timeout=5).close()
+    except OSError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from inspect import cleandoc
+from itertools import pairwise
 
 _RULER = re.compile(r"^([=\-~^*#\"'+`.:_])\1{2,}$|^[=\s]+=$|^[|+].*[|+]$|^:?-{2,}(\s*\|\s*:?-+)*$")
 _FENCE = re.compile(r"^(```|~~~)")
@@ -15,8 +16,9 @@ _PROSE_DIRECTIVE = re.compile(
 _FIELD = re.compile(
     r"^:(?:param|parameter|arg|argument|key|keyword|raises?|returns?|yields?|ivar|cvar|var)\b[^:]*:\s*(?P<text>.*)$"
 )
-_OTHER_FIELD = re.compile(r"^:[\w\s]+:.*$|^@\w+.*$")
-_GOOGLE_ITEM = re.compile(r"^[*`]{0,2}\w[\w.*`, ]{0,40}(?:\s*\([^)]{0,160}\))?\s*:\s+(?P<text>[A-Z`].*)$")
+_OTHER_FIELD = re.compile(r"^:[\w\s]+:(?!`).*$|^@\w+.*$")
+_NAME = r"[*`:~]{0,3}[\w.*][\w.*`]*"
+_ITEM = re.compile(rf"^{_NAME}(?:, ?{_NAME})*+(?:\s*\([^)]{{0,160}}\))?`{{0,2}}\s*:\s+(?P<text>\S.*)$")  # Google style
 _NUMPY_ITEM = re.compile(r"^[*\w, `.]{1,60}\s:\s.*$|^[*\w, ]{1,40}:$")
 _BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|\(\d\)|#\.)\s+")
 _INLINE = (
@@ -37,6 +39,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _SYMBOL = re.compile(r"[=(){}\[\]<>|/\\#@$^&*~_%+:;]")
 MIN_WORDS, MAX_SYMBOLS, MIN_LETTERS = 5, 0.035, 0.74  # a paragraph: words, symbols a character, share of letters
 
+LONGEST_TERM = 14  # words
+
 
 def prose(docstring: str) -> list[str]:
     """The paragraphs of prose in a docstring, in order."""
@@ -48,12 +52,12 @@ def prose(docstring: str) -> list[str]:
 def is_prose(text: str) -> bool:
     """Whether a paragraph reads like sentences: enough words, mostly letters, few symbols, a sentence's end."""
     words = _WORD.findall(text)
-    letters = sum(character.isalpha() or character == " " for character in text)
+    letters = sum(map(str.isalpha, text)) + text.count(" ")
     return (
         len(words) >= MIN_WORDS
         and letters >= MIN_LETTERS * len(text)
         and len(_SYMBOL.findall(text)) <= MAX_SYMBOLS * len(text)
-        and sum(word.islower() for word in words) >= 0.5 * len(words)
+        and sum(map(str.islower, words)) >= 0.5 * len(words)
         and text[0].isalnum()
     )
 
@@ -71,27 +75,43 @@ def _indent(line: str) -> int:
 def _groups(lines: list[str]) -> Iterator[list[str]]:
     """Lines that make a paragraph, code and tables left out."""
     held: list[str] = []
-    for line in [*_uncoded(lines), ""]:
-        text = line.strip()
-        item = _item(text)
+    items_at: int | None = None  # indent of the list of parameters that is being read
+    before = ""
+    for line, following in pairwise([*_uncoded(lines), "", ""]):
+        text, indent = line.strip(), _indent(line)
+        begins = not before or indent != _indent(before) or indent == items_at
+        item = _item(text, begins) if text else None
+        if item is None and begins and _is_term(text, indent, following):
+            item = ""
         if item is not None or not text:
             if held:
                 yield held
             held = [item] if item else []
+            items_at = indent if item is not None else items_at
         else:
             held.append(text)
+        before = line if text else ""
 
 
-def _item(text: str) -> str | None:
-    """What a line that begins a paragraph of its own says, "" for one that says nothing; None for any other line."""
-    for pattern in (_PROSE_DIRECTIVE, _FIELD, _GOOGLE_ITEM):
+def _is_term(text: str, indent: int, following: str) -> bool:
+    """A name or a type with its description indented below it."""
+    deeper = bool(following.strip()) and _indent(following) > indent
+    return deeper and not text.endswith((".", "!", "?")) and len(text.split()) <= LONGEST_TERM
+
+
+def _item(text: str, begins: bool) -> str | None:
+    """What a line that begins a paragraph of its own says, "" for one that says nothing; None for any other line.
+
+    `begins`: the line stands where a parameter of a list may begin.
+    """
+    for pattern in (_PROSE_DIRECTIVE, _FIELD, *([_ITEM] if begins else [])):
         if match := pattern.match(text):
             return match["text"]
     if _RULER.match(text) or _OTHER_FIELD.match(text) or _NUMPY_ITEM.match(text):
         return ""
     if match := _BULLET.match(text):
         rest = text[match.end() :]
-        inner = _GOOGLE_ITEM.match(rest)
+        inner = _ITEM.match(rest)
         return inner["text"] if inner else rest
     return None
 

@@ -66,7 +66,7 @@ class Reader:
         offset, mark = 0, "\ufeff"
         with _opened(file) as handle:
             for block in _blocks(handle, file):
-                waiting = len(cast(bytes, utf8.getstate()[0]))
+                waiting = len(utf8.getstate()[0])
                 try:
                     text = utf8.decode(block, final=not block)
                 except UnicodeDecodeError as error:
@@ -75,7 +75,7 @@ class Reader:
                 offset += len(block)
                 if text:
                     text, mark = text.removeprefix(mark), ""
-                yield cast(str, newlines.decode(text, final=not block))  # type: ignore[arg-type]
+                yield newlines.decode(text, final=not block)
 
     def _json(self, file: TextFile) -> Iterator[Row]:
         for number, line in enumerate(self._json_lines(file)):

@@ -27,7 +27,7 @@ def draw(document: Document) -> float:
 
 
 def split_documents(documents: Iterable[Document], validation: float = 0.05) -> Iterator[Document]:
-    """Every document with its split: the one that its source names, else by hash, so that adding documents moves no other.
+    """Every document with its split: its source's, else by hash, so that adding documents moves no other.
 
     A lone document is cut: its last `validation` share is validation. Of a few documents of which the hash draws none,
     or all, the one with the smallest, or largest, number makes an exception.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ceteris.corpus.document import Document, in_parts, paragraphs
+from ceteris.corpus.document import LONGEST, Document, in_parts, paragraphs
 from ceteris.corpus.files import TextFile, find
-from ceteris.corpus.rows import Reader, Row
+from ceteris.corpus.rows import Reader
 from ceteris.corpus.sentences import Splitter
-from ceteris.corpus.splits import check_share
+from ceteris.corpus.splits import check_share, cut
+
+Blocks = tuple[str, Iterable[str]]  # a document's name and its paragraphs, or runs of paragraphs
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Text:
 
     def __post_init__(self) -> None:
         check_share(self.validation)
+        Reader(errors=self.errors)
 
     @cached_property
     def reader(self) -> Reader:
@@ -48,35 +51,32 @@ class Text:
 
     def documents(self, cache: Path) -> Iterator[Document]:
         for file in self.files:
-            for name, blocks in self._named(file):
-                yield from in_parts(name, blocks, file.split)
+            found = chain.from_iterable(in_parts(*blocks, file.split) for blocks in self._blocks(file))
+            characters = self._lone(file)
+            yield from cut(found, characters, self.validation) if characters else found
 
-    def _named(self, file: TextFile) -> Iterator[tuple[str, Iterator[str]]]:
+    def _blocks(self, file: TextFile) -> Iterator[Blocks]:
         if file.kind != "text":
-            yield from ((row.name, iter([paragraphs(row.text)])) for row in self.reader.rows(file))
-            return
+            return ((row.name, [paragraphs(row.text)]) for row in self.reader.rows(file))
         lines = map(paragraphs, self.reader.lines(file))
         runs = (run for filled, run in groupby(lines, key=bool) if filled)
-        yield from ((f"{file.name}#{number}", run) for number, run in enumerate(runs))
+        return ((f"{file.name}#{number}", run) for number, run in enumerate(runs))
 
+    def _lone(self, file: TextFile) -> int:
+        """The length of the only document without a split, where it is too long to be held; 0 otherwise.
 
-@dataclass(frozen=True)
-class _Grouped:
-    """Rows that follow each other, as documents."""
-
-    files: Sequence[TextFile]
-    reader: Reader
-    group: Callable[[Iterator[Row]], Iterator[Row]]
-
-    def documents(self) -> Iterator[Document]:
-        return chain.from_iterable(map(self._of, self.files))
-
-    def _of(self, file: TextFile) -> Iterator[Document]:
-        for row in self.group(self.reader.rows(file)):
-            yield from in_parts(row.name, [paragraphs(row.text)], file.split)
+        Its split needs its length before its text.
+        """
+        undecided = [one for one in self.files if one.split is None]
+        if undecided != [file] or file.path.stat().st_size <= LONGEST:
+            return 0
+        blocks = self._blocks(file)
+        first = next(blocks, None)
+        parts = [(part.part, len(part.text)) for part in in_parts(*first, None)] if first else []
+        return sum(size for _, size in parts) if len(parts) > 1 and next(blocks, None) is None else 0
 
 
 def identity(files: Sequence[TextFile]) -> list[list[Any]]:
-    """Plain data that tells whether files may have changed: name, bytes, time of change in nanoseconds, split."""
+    """Plain data that tells whether files may have changed: names, splits, bytes, times in nanoseconds, inodes."""
     stats = ((file, file.path.stat()) for file in files)
-    return [[file.name, stat.st_size, stat.st_mtime_ns, file.split] for file, stat in stats]
+    return [[file.name, file.split, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino] for file, at in stats]

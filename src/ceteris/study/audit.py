@@ -50,10 +50,10 @@ def _leaves(config: Any, resolved: bool) -> dict[str, Any]:
     """{dotted key: value} of a config without the names of the run; unresolved values keep their interpolations."""
     from omegaconf import OmegaConf
 
-    if OmegaConf.is_config(config) and "hydra" in config:
+    if "hydra" in config:
         config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
-    tree = plain(config) if resolved else OmegaConf.to_container(config, resolve=False)
-    return flat({key: value for key, value in dict(tree).items() if key not in NAMES})
+    tree: Any = plain(config) if resolved else OmegaConf.to_container(config, resolve=False)
+    return flat({key: value for key, value in tree.items() if key not in NAMES})
 
 
 def _differences(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -114,7 +114,8 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) ->
     """
     planned = {arm: float(budget[sweep.matched]) for arm, budget in budgets.items()}
     if why := unmatched(planned):
+        amounts = why.replace("used", "plans")
         raise UserError(
-            f"{sweep.path}: the arms' budgets differ by more than 1 % in {sweep.matched} ({why.replace('used', 'plans')})",
-            f"set trainer.max_{'tokens' if sweep.matched == 'flops' else sweep.matched} for all arms, or change 'matched'",
+            f"{sweep.path}: the arms' budgets differ by more than 1 % in {sweep.matched} ({amounts})",
+            f"give all arms the same {sweep.matched}, or change 'matched'",
         )

@@ -18,7 +18,7 @@ Plan = Callable[[Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Expanded:
-    """`jobs`: what was asked for; `configs`: {arm: config}, the anchor included; `audit`: as table.json shows it."""
+    """`jobs`: what was asked for; `configs`: {arm: config of any seed}, with the anchor; `audit`: as in table.json."""
 
     request: Request
     jobs: list[Job]
@@ -28,7 +28,7 @@ class Expanded:
     def config(self, job: Job) -> Any:
         """The config of one run."""
         config = self.configs[job.arm].copy()
-        config.study, config.arm, config.seed = job.study, job.arm, job.seed
+        config.seed = job.seed
         return config
 
     def identity(self, job: Job) -> Identity:
@@ -43,10 +43,15 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     """
     sweep, scale = request.sweep, request.scale
     own = (*request.overrides, f"paths.runs={quoted(request.runs)}")
-    arms = {arm: composed(list(arm_overrides(sweep, scale, arm, own))) for arm in sweep.arms}
+
+    def config(arm: str) -> Any:
+        named = [f"study={request.named}", f"arm={arm}"]
+        return composed([*arm_overrides(sweep, scale, arm, own), *named])
+
+    arms = {arm: config(arm) for arm in sweep.arms}
     audited = audit(sweep, arms)
     if anchored := bool(arms[sweep.baseline].get("tasks")):
-        arms[SCRATCH] = composed(list(arm_overrides(sweep, scale, SCRATCH, own)))
+        arms[SCRATCH] = config(SCRATCH)
     listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
     return Expanded(request, listed, arms, audited)
 
@@ -56,9 +61,12 @@ def planned_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, d
 
     Prepares the data, once for all runs. Raises UserError for budgets more than 1 % apart.
     """
-    if plan is None:
-        from ceteris.training.budget import planned as plan
-
-    budgets = {arm: plan(config) for arm, config in expanded.configs.items()}
+    budgets = {arm: (plan or _planned)(config) for arm, config in expanded.configs.items()}
     require_matched(expanded.request.sweep, {arm: budgets[arm] for arm in expanded.request.sweep.arms})
     return budgets
+
+
+def _planned(config: Any) -> dict[str, Any]:
+    from ceteris.training.budget import planned
+
+    return planned(config)

@@ -44,20 +44,17 @@ def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure
         threads: of one run.
         planned, measure: the budget of a config, and its seconds on this machine; by default the real ones.
     """
-    if measure is None:
-        from ceteris.training.calibrate import seconds as measure
-
     budgets = planned_budgets(expanded, planned)
     arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
     say(f"measuring {len(arms)} arms by a few steps each, {threads} threads a run")
     return [_cost(expanded, arm, budgets[arm], threads, measure) for arm in progress(arms, "measuring", unit="arm")]
 
 
-def _cost(expanded: Expanded, arm: str, budget: Mapping[str, float], threads: int, measure: Measure) -> Cost:
+def _cost(expanded: Expanded, arm: str, budget: Mapping[str, float], threads: int, measure: Measure | None) -> Cost:
     config = expanded.config(next(job for job in expanded.jobs if job.arm == arm))
     if config.profile.threads is None:
         config.profile.threads = threads
-    measured = measure(config)
+    measured = (measure or _seconds)(config)
     return Cost(
         arm=arm,
         runs=sum(job.arm == arm for job in expanded.jobs),
@@ -70,6 +67,12 @@ def _cost(expanded: Expanded, arm: str, budget: Mapping[str, float], threads: in
     )
 
 
+def _seconds(config: Any) -> Mapping[str, float]:
+    from ceteris.training.calibrate import seconds
+
+    return seconds(config)
+
+
 def text(request: Request, found: Sequence[Cost], slots: int) -> str:
     """The costs as a table with a total; nothing is taken off for runs that are done."""
     header = ["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time a run", "time"]
@@ -77,17 +80,11 @@ def text(request: Request, found: Sequence[Cost], slots: int) -> str:
     runs, seconds = sum(cost.runs for cost in found), sum(cost.runs * cost.seconds for cost in found)
     tokens, flops = sum(cost.runs * cost.tokens for cost in found), sum(cost.runs * cost.flops for cost in found)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
-    end = f"about {duration(seconds / slots)} with {slots} runs side by side (measured on this machine, finished runs not taken off)"
+    end = f"about {duration(seconds / slots)} with {slots} runs side by side on this machine"
     return "\n".join([f"{request.named} at scale={request.scale}", *aligned([header, *rows]), end])
 
 
 def _row(cost: Cost) -> list[str]:
     numbers = [f"{cost.tokens:.3g}", f"{cost.epochs:.1f}", f"{cost.flops:.3g}", f"{cost.step_seconds:.3f}"]
-    return [
-        cost.arm,
-        str(cost.runs),
-        str(cost.steps),
-        *numbers,
-        duration(cost.seconds),
-        duration(cost.runs * cost.seconds),
-    ]
+    times = [duration(cost.seconds), duration(cost.runs * cost.seconds)]
+    return [cost.arm, str(cost.runs), str(cost.steps), *numbers, *times]

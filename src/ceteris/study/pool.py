@@ -1,8 +1,9 @@
-"""A pool of slots: every run is a process of its own, on its own cores or GPU. No barrier: a free slot takes the next."""
+"""A pool of slots: every run is a process of its own, on its own cores or GPU. A free slot takes the next at once."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -158,7 +159,7 @@ def _terminable() -> Iterator[None]:
 def _start(work: Work, slot: Slot, environment: Mapping[str, str]) -> _Running:
     work.log.parent.mkdir(parents=True, exist_ok=True)
     log = work.log.open("ab", buffering=0)
-    log.write(f"$ {' '.join(work.command)}\n".encode())
+    log.write(f"$ {shlex.join(work.command)}\n".encode())
     process = subprocess.Popen(
         work.command,
         stdin=subprocess.DEVNULL,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ceteris.config import SCALE, split_overrides
 from ceteris.errors import UserError
 from ceteris.study.sweep import Sweep, load, names
-
-Value = TypeVar("Value")
 
 
 class Request(NamedTuple):
@@ -59,20 +57,15 @@ def parse(verb: str, argv: Sequence[str]) -> Request:
         cause = f"{verb} takes one sweep, got {' and '.join(swept)}" if swept else f"{verb} needs a sweep"
         raise UserError(cause, f"known: {', '.join(names()) or 'none'}")
     given = split_overrides([text for text in argv if text not in swept])
-    request = Request(load(swept[0]))
-    for key, (field, read) in _OWN.items():
-        if key in given:
-            request = request._replace(**{field: _read(key, given.pop(key), read)}, **_implied(key))
+    own = {field: _read(key, given.pop(key), read) for key, (field, read) in _OWN.items() if key in given}
+    keep = any(text.startswith("results=") for text in argv)
     if refused := [key for key in given if key in _REFUSED]:
-        raise UserError(f"{refused[0]}= belongs to the sweep file", f"copy {request.sweep.path} and change the copy")
-    return request._replace(overrides=tuple(f"{key}={value}" if value else key for key, value in given.items()))
+        raise UserError(f"{refused[0]}= belongs to the sweep file", "copy it and change the copy")
+    overrides = tuple(key if key.startswith("~") and not value else f"{key}={value}" for key, value in given.items())
+    return Request(load(swept[0]), **own, overrides=overrides, keep=keep)
 
 
-def _implied(key: str) -> dict[str, bool]:
-    return {"keep": True} if key == "results" else {}
-
-
-def _read(key: str, text: str, read: Callable[[str], Value]) -> Value:
+def _read(key: str, text: str, read: Callable[[str], Any]) -> Any:
     try:
         return read(text)
     except ValueError as error:
@@ -104,7 +97,7 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
-_OWN = {
+_OWN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "scale": ("scale", str),
     "slots": ("slots", _slots),
     "arm": ("arms", _names),

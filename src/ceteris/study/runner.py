@@ -152,6 +152,7 @@ def _in_pool(state: _State, command: Command) -> None:
 
     def ended(end: Ended) -> None:
         state.board.durations.append(end.seconds)
+        _look(state)
         _after(state, by_label[end.work.label], reason(end) if end.status else "", end)
 
     def idle() -> None:
@@ -169,7 +170,7 @@ def train_command(job: Job) -> list[str]:
 
 
 def _work(state: _State, job: Job, command: Sequence[str], slot: Slot) -> Work:
-    given = any(text.startswith("profile.threads=") for text in job.overrides)
+    given = state.expanded.configs[job.arm].profile.threads is not None
     threads = [] if given else [f"profile.threads={len(slot.cores)}"]
     return Work(job.label, (*command, *threads), state.identities[job.label].folder / "log.txt")
 

@@ -58,8 +58,7 @@ def _folders(request: Request, job: Job, roll: store.Roll | None) -> Iterator[Pa
 
 
 def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
-    state = store.state(folder)
-    record, _ = store.read(folder / store.RECORD)
+    state, record = store.state(folder)
     share = min(1.0, store.last_step(folder) / steps) if steps else 0.0
     return Cell(state, share, metric_of((record or {}).get("metrics", {}), request.sweep.columns))
 

@@ -140,7 +140,7 @@ class Roll(NamedTuple):
     steps: dict[str, int]
 
     def holds(self, record: Record) -> bool:
-        return self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"]
+        return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
 
 
 def read_roll(root: Path, study: str, scale: str) -> Roll | None:
@@ -166,16 +166,19 @@ def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
     return roll
 
 
-def state(folder: Path) -> str:
-    """The state of a run's folder: done, diverged, failed, running, stopped (it goes on when asked) or missing."""
+def state(folder: Path) -> tuple[str, Record | None]:
+    """(the state of a run's folder, its record where it is over).
+
+    The state is done, diverged, failed, running, stopped (it goes on when asked) or missing.
+    """
     record, _ = read(folder / RECORD)
     if record is not None:
-        return str(record["status"])
+        return str(record["status"]), record
     if _held(folder / ".lock"):
-        return "running"
+        return "running", None
     if (folder / FAILED).is_file():
-        return "failed"
-    return "stopped" if (folder / "signature").is_file() else "missing"
+        return "failed", None
+    return "stopped" if (folder / "signature").is_file() else "missing", None
 
 
 def _held(lock: Path) -> bool:

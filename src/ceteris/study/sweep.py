@@ -30,7 +30,8 @@ _NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these
 def quoted(value: object) -> str:
     """A value as Hydra's grammar reads it back unchanged."""
     text = str(value)
-    return text if re.fullmatch(r"[\w./+-]*[a-zA-Z_/][\w./+-]*", text) else "'" + text.replace("'", "\\'") + "'"
+    plain = re.fullmatch(r"[A-Za-z_/][\w./+-]*", text) and text.lower() not in _NO_NAMES
+    return text if plain else "'" + text.replace("'", "\\'") + "'"
 
 
 class Job(NamedTuple):

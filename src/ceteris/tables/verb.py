@@ -19,7 +19,8 @@ from ceteris.tables.markdown import markdown
 
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
-_KEYS = ("scale", "study", "out", "paths.runs", "results")
+_RUNS = ("runs", "run_dir", "paths.runs")  # three names of one thing, as for `ceteris run`
+_KEYS = ("scale", "study", "out", *_RUNS, "results")
 
 
 class Request(NamedTuple):
@@ -72,7 +73,7 @@ def parse(argv: Sequence[str]) -> Request:
         study=values.get("study"),
         check="--check" in flags,
         out=Path(values["out"]) if "out" in values else None,
-        runs=Path(values.get("paths.runs", "runs")),
+        runs=Path(next((values[key] for key in _RUNS if key in values), "runs")),
         results=Path(values.get("results", RESULTS)),
     )
 

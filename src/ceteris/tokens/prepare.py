@@ -13,6 +13,7 @@ from ceteris.components import build as component
 from ceteris.console import bar, say
 from ceteris.corpus.document import Corpus, Document
 from ceteris.corpus.fingerprint import Fingerprint, fingerprint
+from ceteris.corpus.sentences import Splitter
 from ceteris.corpus.splits import split_documents
 from ceteris.errors import UserError
 from ceteris.files import whole_folder
@@ -43,7 +44,7 @@ class Data:
 
 
 @dataclass
-class _Plan:
+class Plan:
     """The names of the artefacts of one corpus and tokenizer."""
 
     corpus: Corpus
@@ -60,6 +61,12 @@ class _Plan:
                 )
         return found
 
+    @property
+    def splitter(self) -> Splitter:
+        if self.corpus.sentences is None:
+            raise UserError("corpus.sentences is not set", "choose one, such as corpus/sentences=blingfire")
+        return self.corpus.sentences
+
     @cached_property
     def tokenizer_folder(self) -> Path:
         """The tokenizer, trained or loaded where it is not there yet."""
@@ -73,12 +80,11 @@ class _Plan:
     @cached_property
     def plain(self) -> dict[str, Any]:
         """The fingerprint of the tokens: of the text, the splitter and the tokenizer, never of places."""
-        splitter = self.corpus.sentences
         return {
             "text": self.text.text,
             "documents": self.text.documents,
             "characters": self.text.characters,
-            "sentences": [splitter.name, splitter.semantics],
+            "sentences": [self.splitter.name, self.splitter.semantics],
             "tokenizer": _hash(self.tokenizer_folder / "tokenizer.json"),
             "semantics": store.SEMANTICS,
         }
@@ -90,7 +96,7 @@ class _Plan:
         if not folder.is_dir():
             total = sum(self.text.characters.values())
             say(f"tokenizing {total / 1e6:.1f} million characters")
-            store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.corpus.sentences, folder, total)
+            store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.splitter, folder, total)
         return folder
 
     def documents(self) -> Iterator[Document]:
@@ -124,7 +130,7 @@ def data_fingerprint(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> dict[s
         UserError: for an empty or broken corpus, one without training or validation text, or a vocabulary that the
             text cannot give.
     """
-    return _Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain
+    return Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain
 
 
 def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> Data:
@@ -133,7 +139,7 @@ def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> Data:
     Raises:
         UserError: as `data_fingerprint`.
     """
-    plan = _Plan(component(corpus_cfg), component(tokenizer_cfg), cache)
+    plan = Plan(component(corpus_cfg), component(tokenizer_cfg), cache)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
     counts = {split: found.tokens for split, found in stores.items()}
     for split in ("train", "validation"):

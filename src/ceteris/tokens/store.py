@@ -178,8 +178,10 @@ def _encoded(parts: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Pa
 def _parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
     """About BATCH characters of one split each, in the order of the documents; a document may be cut."""
     filling: dict[str, _Part] = {}
-    for number, document in enumerate(documents):
+    number = 0
+    for document in documents:
         assert document.split is not None
+        number += document.part == 0  # later parts go on with the same document
         for paragraph in document.text.split("\n"):
             for sentence in splitter(paragraph):
                 part = filling.get(document.split) or filling.setdefault(document.split, _Part(document.split))

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class ArmsSweeperConf:
     """`hydra.sweeper.*`."""
 
-    _target_: str = "hydra_plugins.ceteris_arms_sweeper.ArmsSweeper"
+    _target_: str = "hydra_plugins.ceteris_arms_sweeper.arms.ArmsSweeper"
 
 
 ConfigStore.instance().store(group="hydra/sweeper", name="arms", node=ArmsSweeperConf, provider="ceteris")
 
 
-class ArmsSweeper(Sweeper):  # type: ignore[misc]
+class ArmsSweeper(Sweeper):
     """Launches every arm x seed of `sweep=` in one batch, after the control audit and the check of the budgets."""
 
     hydra_context: HydraContext | None = None
@@ -77,5 +77,6 @@ class ArmsSweeper(Sweeper):  # type: ignore[misc]
         from ceteris.config import explained
 
         assert self.hydra_context is not None
+        assert self.config is not None
         with explained():
             return self.hydra_context.config_loader.load_sweep_config(self.config, overrides)

@@ -1,0 +1,139 @@
+"""The pool: slots, no barrier, failures that stop nobody, a stop that leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ceteris.errors import UserError
+from ceteris.study import pool
+from ceteris.study.pool import Ended, Slot, Work, machine_slots, reason, run_all
+
+CORE = sorted(os.sched_getaffinity(0))[0]
+SLOT = Slot((CORE,))
+
+
+def work(folder: Path, name: str, code: str) -> Work:
+    return Work(name, (sys.executable, "-S", "-c", code), folder / name / "log.txt")
+
+
+def test_a_free_slot_takes_the_next_without_a_barrier(tmp_path: Path) -> None:
+    """The long run holds one slot; all short ones pass through the other meanwhile."""
+    long = work(tmp_path, "long", "import time; time.sleep(1.2)")
+    short = [work(tmp_path, f"short{n}", "pass") for n in range(4)]
+    order = [end.work.label for end in run_all([long, *short], [SLOT, SLOT])]
+    assert order == ["short0", "short1", "short2", "short3", "long"]
+
+
+def test_one_failure_stops_nobody_and_its_reason_is_its_last_line(tmp_path: Path) -> None:
+    jobs = [
+        work(tmp_path, "plain", "raise ValueError('the cause')"),
+        work(tmp_path, "own", "import sys; print('ceteris: no text: give one'); print('later'); sys.exit(2)"),
+        work(tmp_path, "killed", "import os; os.kill(os.getpid(), 9)"),
+        work(tmp_path, "silent", "import sys; sys.exit(3)"),
+        work(tmp_path, "good", "print('fine')"),
+    ]
+    ends = {end.work.label: end for end in run_all(jobs, [SLOT])}
+    assert [ends[job.label].status for job in jobs] == [1, 2, -9, 3, 0]
+    assert reason(ends["plain"]) == "ValueError: the cause"
+    assert reason(ends["own"]) == "no text: give one"
+    assert reason(ends["killed"]).startswith("killed by SIGKILL")
+    assert reason(ends["silent"]) == "exit status 3"
+
+
+def test_the_log_is_appended_and_the_reason_is_of_the_last_try(tmp_path: Path) -> None:
+    first, second = work(tmp_path, "run", "raise ValueError('old')"), work(tmp_path, "run", "import sys; sys.exit(4)")
+    run_all([first], [SLOT])
+    (end,) = run_all([second], [SLOT])
+    text = end.work.log.read_text()
+    assert text.count("$ ") == 2
+    assert "ValueError: old" in text
+    assert reason(end) == "exit status 4"
+
+
+def test_a_slot_gives_cores_threads_and_device(tmp_path: Path) -> None:
+    code = (
+        "import os; print(os.sched_getaffinity(0), os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES'])"
+    )
+    job = work(tmp_path, "run", f"import time; time.sleep(0.2); {code}")
+    run_all([job], [Slot((CORE,), "3")])
+    assert job.log.read_text().splitlines()[-1] == f"{{{CORE}}} 1 3"
+
+
+def test_cores_and_devices_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(pool, "gpus", list)
+    assert [slot.cores for slot in machine_slots(20)] == [(core,) for core in range(8)]
+    assert [slot.cores for slot in machine_slots(3)] == [(0, 1), (2, 3), (4, 5)], "never more slots than runs"
+    assert [slot.cores for slot in machine_slots(20, 2)] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert len(machine_slots(20, 10)) == 10
+    assert {slot.device for slot in machine_slots(4)} == {None}
+    monkeypatch.setattr(pool, "gpus", lambda: ["0", "1"])
+    assert [slot.device for slot in machine_slots(20)] == ["0", "1"]
+    assert [slot.device for slot in machine_slots(20, 4)] == ["0", "1", "0", "1"], "several runs on one GPU"
+    with pytest.raises(UserError, match="slots=0 is below 1"):
+        machine_slots(4, 0)
+
+
+def test_visible_devices_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    assert pool.gpus() == ["2", "5"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert pool.gpus() == []
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from ceteris.study.pool import Slot, Work, run_all
+code = (
+    "import pathlib, signal, subprocess, sys, time\\n"
+    "def stop(*unused):\\n    pathlib.Path(sys.argv[1] + '.stopped').touch(); sys.exit(0)\\n"
+    "signal.signal(signal.SIGTERM, stop)\\n"
+    "pathlib.Path(sys.argv[1] + '.started').touch()\\n"
+    "time.sleep(60)\\n"
+)
+folder = Path(sys.argv[1])
+paths = [folder / f"r{n}" for n in (0, 1, 2)]
+works = [Work(path.name, (sys.executable, "-S", "-c", code, str(path)), Path(f"{path}.log")) for path in paths]
+try:
+    run_all(works, [Slot((%d,))] * 2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_ends_the_running_ones_and_starts_no_other(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen([sys.executable, "-c", STOPPED % CORE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 20
+    while len(list(tmp_path.glob("*.started"))) < 2 and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=20)
+    assert output == "interrupted\n"
+    assert sorted(path.name for path in tmp_path.glob("*.stopped")) == ["r0.stopped", "r1.stopped"]
+    assert not (tmp_path / "r2.started").exists()
+
+
+def test_ended_is_called_at_once_and_idle_between(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def ended(end: Ended) -> None:
+        seen.append(end.work.label)
+
+    run_all(
+        [work(tmp_path, "a", "pass"), work(tmp_path, "b", "import time; time.sleep(0.4)")],
+        [SLOT, SLOT],
+        started=lambda begun, slot: seen.append(f"{begun.label} in {slot}"),
+        ended=ended,
+        idle=lambda: seen.append("idle"),
+    )
+    assert seen[:2] == ["a in 0", "b in 1"]
+    assert "idle" in seen[seen.index("a") : seen.index("b")]

@@ -1,0 +1,211 @@
+"""`ceteris run` with runs that take no time: what is found, what failed, what is tried again, what is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_study_store import record
+
+from ceteris.errors import UserError
+from ceteris.files import write_json
+from ceteris.study import store
+from ceteris.study.expand import expand
+from ceteris.study.identity import identify
+from ceteris.study.request import Request, parse
+from ceteris.study.runner import run_sweep, train_command
+from ceteris.study.status import survey
+from ceteris.study.sweep import Job
+
+Ask = Callable[..., Request]
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+source, target, fails = sys.argv[1:4]
+assert sys.argv[4:] == ["profile.threads=1"], sys.argv
+if Path(fails).exists():
+    raise SystemExit("ceteris: planted failure: mend it")
+Path(target).parent.mkdir(parents=True, exist_ok=True)
+Path(target).write_text(Path(source).read_text())
+"""
+
+
+@pytest.fixture
+def ask(arguments: list[str], tmp_path: Path) -> Ask:
+    """A request for roberta_table1 on the small corpus, in a folder of its own."""
+
+    def made(*more: str, scale: str = "smoke") -> Request:
+        given = [text for text in arguments if not text.startswith(("scale=", "paths.runs="))]
+        own = [f"scale={scale}", f"runs={tmp_path / 'runs'}", "task=none", "profile.threads=null"]
+        request = parse("run", ["roberta_table1", *given, *own, *more])
+        return request._replace(results=request.results if request.keep else tmp_path / "results")
+
+    return made
+
+
+def plan(config: Any) -> dict[str, Any]:
+    return {"tokens": 100, "sequences": 10, "steps": 5, "flops": 1.0, "epochs": 1.0}
+
+
+def made_record(config: Any, **changes: Any) -> dict[str, Any]:
+    named = {"study": config.study, "arm": config.arm, "seed": config.seed, "scale": config.scale}
+    return record(signature=identify(config).signature, sweep_hash=config.sweep_hash, **{**named, **changes})
+
+
+class Commands:
+    """Command lines of runs that copy a ready record into place, or fail while `<label>.fails` exists."""
+
+    def __init__(self, request: Request, folder: Path) -> None:
+        self.expanded, self.folder, self.called = expand(request), folder, list[str]()
+        folder.mkdir(exist_ok=True)
+
+    def __call__(self, job: Job) -> list[str]:
+        self.called.append(job.label)
+        identity = self.expanded.identity(job)
+        source = self.folder / f"{identity.signature}.json"
+        write_json(source, made_record(self.expanded.config(job)))
+        fails = self.flag(job.label)
+        return [sys.executable, "-c", SCRIPT, str(source), str(identity.folder / store.RECORD), str(fails)]
+
+    def flag(self, label: str) -> Path:
+        return self.folder / f"{label.replace('/', '-')}.fails"
+
+
+def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
+    ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = ask("seeds=0,1", "slots=2")
+    commands = Commands(request, tmp_path / "made")
+    commands.flag("dynamic/seed0").touch()
+    assert run_sweep(request, plan=plan, command=commands) == 1
+    assert commands.called == [f"{arm}/seed{seed}" for seed in (0, 1) for arm in ("static_x10", "dynamic", "static")]
+    said = capfd.readouterr().err
+    assert "✗ dynamic/seed0 failed: planted failure: mend it (log: " in said
+    assert "5/6 done, 1 failed" in said
+    records = store.records("roberta_table1", "smoke", request.roots).records
+    failed = [made for made in records if made["status"] == "failed"]
+    assert [(made["arm"], made["seed"]) for made in failed] == [("dynamic", 0)]
+    assert failed[0]["error"] == "planted failure: mend it"
+    assert survey(request).cells["dynamic/seed0"].state == "failed"
+
+    commands.flag("dynamic/seed0").unlink()
+    commands.called.clear()
+    assert run_sweep(request, plan=plan, command=commands) == 0
+    assert commands.called == ["dynamic/seed0"]
+    assert "✓ dynamic/seed1 found (" in capfd.readouterr().err
+    found = store.records("roberta_table1", "smoke", request.roots)
+    assert {made["status"] for made in found.records} == {"done"}
+    assert found.left_out == []
+    assert run_sweep(request, plan=plan, command=commands) == 0
+    assert commands.called == ["dynamic/seed0"], "the third time nothing is left"
+
+
+def test_finished_records_are_kept_on_request_and_found_without_their_runs(
+    ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept"
+    request = ask("seeds=0", "slots=2", "arms=dynamic,static", f"results={kept}")
+    commands = Commands(request, tmp_path / "made")
+    assert run_sweep(request, plan=plan, command=commands) == 0
+    folders = sorted(path.parent for path in kept.rglob(store.RECORD))
+    assert [folder.parent.name for folder in folders] == ["dynamic", "static"]
+    assert {folder.parents[1] for folder in folders} == {kept / "smoke" / "roberta_table1"}
+
+    elsewhere = request._replace(runs=tmp_path / "fresh")
+    commands.called.clear()
+    assert run_sweep(elsewhere, plan=plan, command=commands) == 0
+    assert commands.called == []
+    assert "2 found, 0 new" in capfd.readouterr().err
+    assert len(store.records("roberta_table1", "smoke", [kept / "smoke"]).records) == 2
+
+
+def test_a_run_without_a_record_of_its_signature_has_failed(
+    ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = ask("seeds=0", "arms=static")
+    assert run_sweep(request, plan=plan, command=lambda job: [sys.executable, "-S", "-c", "pass"]) == 1
+    assert "ended without a record" in capfd.readouterr().err
+
+
+def test_scale_test_trains_in_process_and_survives_errors(
+    ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = ask("seeds=0", scale="test")
+    trained = []
+
+    def train(config: Any) -> None:
+        trained.append(config.arm)
+        if config.arm == "static_x10":
+            raise UserError("no text", "give one")
+        if config.arm == "dynamic":
+            raise ZeroDivisionError("by zero")
+        write_json(identify(config).folder / store.RECORD, made_record(config, status="diverged", error="loss inf"))
+
+    assert run_sweep(request, plan=plan, train=train) == 1
+    assert trained == ["static_x10", "dynamic", "static"]
+    said = capfd.readouterr().err
+    assert "static_x10/seed0 failed: no text: give one" in said
+    assert "dynamic/seed0 failed: ZeroDivisionError: by zero" in said
+    assert "✗ static/seed0 diverged" in said
+    cells = survey(request).cells
+    assert [cells[f"{arm}/seed0"].state for arm in trained] == ["failed", "failed", "diverged"]
+
+
+def test_unequal_budgets_and_undeclared_differences_stop_before_any_run(ask: Ask, tmp_path: Path) -> None:
+    def unequal(config: Any) -> dict[str, Any]:
+        return {**plan(config), "tokens": 120 if config.arm == "static" else 100}
+
+    request = ask("seeds=0")
+    with pytest.raises(UserError, match=r"in tokens .* static plans 120"):
+        run_sweep(request, plan=unequal, command=lambda job: pytest.fail("must not run"))
+    arms = {**request.sweep.arms, "static": ("masking/schedule=static", "optimizer.lr=0.5")}
+    with pytest.raises(UserError, match=r"static: optimizer\.lr"):
+        run_sweep(request._replace(sweep=replace(request.sweep, arms=arms)), plan=plan)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_anchor_runs_where_the_scale_has_tasks(ask: Ask, task_folder: Path) -> None:
+    request = ask("task=sst2", f"tasks.sst2.path={task_folder}", "seeds=0")
+    expanded = expand(request)
+    assert [job.arm for job in expanded.jobs] == ["static_x10", "dynamic", "static", "from_scratch"]
+    assert expanded.config(expanded.jobs[-1]).trainer.max_steps == 0
+    assert "from_scratch" not in expanded.audit["differences"]
+    assert [job.arm for job in expand(ask("seeds=0")).jobs] == ["static_x10", "dynamic", "static"]
+
+
+def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> None:
+    from ceteris.config import compose
+
+    expanded = expand(ask("seeds=3"))
+    for job in expanded.jobs:
+        python, flag, module, verb, *overrides = train_command(job)
+        assert (python, flag, module, verb) == (sys.executable, "-m", "ceteris", "train")
+        assert compose(overrides) == expanded.config(job)
+        assert identify(compose(overrides)).signature == expanded.identity(job).signature
+
+
+def test_the_roll_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_path: Path) -> None:
+    request = ask("seeds=0", "arms=static")
+    run_sweep(request, plan=plan, command=Commands(request, tmp_path / "made"))
+    roll = json.loads((request.runs / "roberta_table1" / "smoke.json").read_text())
+    assert set(roll["runs"]) == {f"{arm}/seed{seed}" for arm in request.sweep.arms for seed in (0, 1, 2)}
+    assert roll["steps"] == {"static_x10": 5, "dynamic": 5, "static": 5}
+    assert roll["sweep_hash"] == request.sweep.hash("smoke")
+
+
+@pytest.mark.slow
+def test_roberta_table1_runs_at_scale_test_and_is_found_again(ask: Ask, capfd: pytest.CaptureFixture[str]) -> None:
+    request = ask(scale="test")
+    assert run_sweep(request) == 0
+    found = store.records("roberta_table1", "test", request.roots)
+    assert len(found.records) == 6
+    assert found.left_out == []
+    assert {made["sweep_hash"] for made in found.records} == {request.sweep.hash("test")}
+    assert run_sweep(request) == 0
+    assert "6 found, 0 new" in capfd.readouterr().err

@@ -1,0 +1,176 @@
+"""Sweep files: what is refused, what wins, and what a sweep expands to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ceteris.config import compose, sweeps_dir
+from ceteris.errors import UserError
+from ceteris.study.audit import audit
+from ceteris.study.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
+
+PLAIN: dict[str, Any] = {
+    "study": "small",
+    "base": ["objective=mlm"],
+    "varies": ["masking/schedule"],
+    "matched": "tokens",
+    "arms": {"fixed": ["masking/schedule=static"], "fresh": ["masking/schedule=dynamic"]},
+    "baseline": "fixed",
+    "columns": ["mlm_loss", "sst2/accuracy"],
+    "claims": ["fresh >= fixed on all, margin 0.5 points, margin 0.02 nats"],
+}
+
+
+def write(folder: Path, **changes: Any) -> str:
+    content = {key: value for key, value in {**PLAIN, **changes}.items() if value is not ...}
+    path = folder / "small.yaml"
+    path.write_text("# A small sweep.\n" + yaml.safe_dump(content))
+    return str(path)
+
+
+def test_packaged_sweeps_are_composed_and_controlled() -> None:
+    files = sorted(sweeps_dir().rglob("*.yaml"))
+    assert len(files) >= 1
+    assert {path.stem for path in files} <= set(names())
+    for path in files:
+        sweep = load(str(path))
+        configs = {arm: compose(arm_overrides(sweep, "test", arm)) for arm in sweep.arms}
+        found = audit(sweep, configs)
+        assert found["controlled"] is True
+        assert found["differences"][sweep.baseline] == {}
+        assert all(found["differences"][arm] for arm in sweep.arms if arm != sweep.baseline)
+
+
+def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
+    sweep = load("roberta_table1")
+    for scale in ("smoke", "cpu", "gpu"):
+        config = compose(arm_overrides(sweep, scale, "static_x10"))
+        assert config.masking.schedule.copies == config.trainer.max_epochs / 4, scale
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"colums": ["mlm_loss"]}, "unknown key 'colums'"),
+        ({"varies": ...}, "lacks 'varies'"),
+        ({"arms": {}}, "lacks 'arms'"),
+        ({"arms": ["fixed"]}, "'arms' is no mapping"),
+        ({"arms": {"fixed": ["masking/schedule"]}}, "'masking/schedule' in 'arms.fixed' is no override"),
+        ({"arms": {"15": ["masking.rate=0.15"]}}, "'15' in 'arms' cannot name an arm"),
+        ({"arms": {SCRATCH: ["masking.rate=0.15"]}}, "cannot name an arm"),
+        ({"arms": {True: ["masking.rate=0.15"]}}, "'True' in 'arms' cannot name an arm"),
+        ({"study": "../up"}, "cannot name a folder"),
+        ({"baseline": "static"}, "baseline 'static' is no arm"),
+        ({"matched": "hours"}, "matched 'hours' is unknown"),
+        ({"seeds": [0, 0]}, "'seeds' is no list of different seeds"),
+        ({"seeds": [True]}, "'seeds' is no list of different seeds"),
+        ({"claims": ["dynamic >= fixed, margin 0.5 points"]}, "names the arm 'dynamic'"),
+        ({"claims": ["fresh is nice"]}, "is not understood"),
+        ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
+        ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the arm 'other'"),
+        ({"published": {"table": "roberta_table1", "rows": {"other": "dynamic masking"}}}, "names the arm 'other'"),
+        ({"published": {"table": "roberta_table1", "rows": {"fresh": "no such row"}}}, "has no row 'no such row'"),
+        ({"published": {"table": "no_table"}}, "no published table 'no_table'"),
+        (
+            {"published": {"table": "roberta_table1", "metrics": {"squad/f1": "squad20_f1"}}},
+            "names the column 'squad/f1'",
+        ),
+    ],
+)
+def test_bad_sweeps_are_refused_in_one_line_that_names_file_and_key(tmp_path: Path, changes: Any, said: str) -> None:
+    path = write(tmp_path, **changes)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    assert said in str(caught.value)
+    assert "small.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("study: [")
+    with pytest.raises(UserError, match=r"broken\.yaml is no YAML"):
+        load(str(tmp_path / "broken.yaml"))
+    (tmp_path / "list.yaml").write_text("- a\n")
+    with pytest.raises(UserError, match="is no sweep file"):
+        load(str(tmp_path / "list.yaml"))
+    with pytest.raises(UserError, match=r"known: .*roberta_table1"):
+        find("no_such_sweep")
+
+
+def test_own_sweeps_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sweeps").mkdir()
+    write(tmp_path / "sweeps")
+    monkeypatch.chdir(tmp_path)
+    assert load("small").study == "small"
+    assert {"small", "roberta_table1"} <= set(names())
+
+
+def test_later_levels_win(tmp_path: Path) -> None:
+    """Base, recipe of the scale, refinement of the scale, arm, refinement of the arm, the user."""
+    path = write(
+        tmp_path,
+        base=["objective=mlm", "batch.size=1", "masking.rate=0.1"],
+        arms={"fixed": ["optimizer.lr=3", "masking.rate=0.2"], "fresh": []},
+        scales={"test": {"overrides": ["input.length=64", "optimizer.lr=2"], "arms": {"fixed": ["masking.rate=0.3"]}}},
+    )
+    sweep = load(path)
+    own = dict(text.split("=", 1) for text in arm_overrides(sweep, "test", "fixed", ["trainer.clip=5"]))
+    assert own["batch.size"] == "4"  # the recipe of scale=test over the base
+    assert own["input.length"] == "64"
+    assert own["optimizer.lr"] == "3"
+    assert own["masking.rate"] == "0.3"
+    assert own["trainer.clip"] == "5"
+    assert dict(text.split("=", 1) for text in arm_overrides(sweep, "test", "fresh"))["masking.rate"] == "0.1"
+    user = arm_overrides(sweep, "test", "fixed", ["masking.rate=0.9"])
+    assert "masking.rate=0.9" in user
+    assert len({text.partition("=")[0] for text in user}) == len(user)
+
+
+def test_merging_keeps_values_over_group_choices_but_drops_tasks_that_are_gone() -> None:
+    assert merged(["a.b=1"], ["a=other"], ["+a.b=2"]) == ("a=other", "+a.b=2")
+    levels = (["task=docs_package", "tasks.docs_package.max_train=5"], ["task=[sst2,mnli]", "tasks.sst2.path=x"])
+    assert merged(*levels) == ("task=[sst2,mnli]", "tasks.sst2.path=x")
+    assert merged(["tasks.sst2.path=x"], ["task=sst2"]) == ("tasks.sst2.path=x", "task=sst2")
+
+
+def test_jobs_are_paired_by_seed_and_composable(tmp_path: Path) -> None:
+    sweep = load(write(tmp_path, scales={"test": {"seeds": [3, 5]}}))
+    listed = jobs(sweep, "test", anchor=True)
+    assert [job.label for job in listed] == [
+        f"{arm}/seed{seed}" for seed in (3, 5) for arm in ("fixed", "fresh", SCRATCH)
+    ]
+    config = compose(listed[2].overrides)
+    assert (config.study, config.arm, config.seed, config.scale) == ("small", SCRATCH, 3, "test")
+    assert config.trainer.max_steps == 0
+    assert config.masking.schedule._target_.endswith("Static"), "the anchor is the baseline's model"
+    assert config.sweep_hash == sweep.hash("test")
+    assert [job.label for job in jobs(sweep, "test", arms=["fresh"], seeds=[9])] == ["fresh/seed9"]
+    assert jobs(sweep, "test", study="pilot")[0].study == "pilot"
+    with pytest.raises(UserError, match="has no arm 'nobody'"):
+        jobs(sweep, "test", arms=["nobody"])
+
+
+def test_seeds_come_from_refinement_then_sweep_then_recipe(tmp_path: Path) -> None:
+    assert load(write(tmp_path)).seeds_at("test") == (0, 1)
+    assert load(write(tmp_path, seeds=[4])).seeds_at("test") == (4,)
+    assert load(write(tmp_path, seeds=[4], scales={"test": {"seeds": [7]}})).seeds_at("test") == (7,)
+
+
+def test_hash_holds_what_is_fixed_before_the_first_run(tmp_path: Path) -> None:
+    plain = load(write(tmp_path)).hash("smoke")
+    assert load(write(tmp_path)).hash("smoke") == plain
+    assert load(write(tmp_path, scales={"gpu": {"seeds": [1]}})).hash("smoke") == plain
+    assert load(write(tmp_path, scales={"smoke": {"seeds": [1]}})).hash("smoke") != plain
+    assert load(write(tmp_path, claims=["fresh > fixed on mlm_loss"])).hash("smoke") != plain
+
+
+@pytest.mark.parametrize("value", ["runs", "/tmp/a b/c", "it's", "a,b", "12e4", "null", "0012", "x=y", "[a]"])
+def test_quoted_values_come_back_unchanged(value: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_override(f"paths.runs={quoted(value)}")
+    assert parsed.value() == value

@@ -1,0 +1,226 @@
+"""`run`, `status` and `plan` as a user types them, and the sweeper under plain Hydra."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_study_store import put, record
+
+from ceteris.cli import main
+from ceteris.errors import UserError
+from ceteris.study import store
+from ceteris.study.board import Board, Cell, duration
+from ceteris.study.expand import expand
+from ceteris.study.plan import costs, text
+from ceteris.study.request import Request, parse
+from ceteris.study.status import survey
+from ceteris.study.sweep import Job, jobs, load
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["run"], "run needs a sweep: known: "),
+        (["run", "no_such"], "no sweep 'no_such': known: "),
+        (["plan", "roberta_table1", "other"], "plan takes one sweep, got roberta_table1 and other"),
+        (["run", "roberta_table1", "--force"], "run does not know --force"),
+        (["run", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
+        (["status", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
+        (["run", "roberta_table1", "slots=many"], "slots=many cannot be read"),
+        (["run", "roberta_table1", "seeds=a"], "seeds=a cannot be read"),
+        (["run", "roberta_table1", "arms=nobody"], "has no arm 'nobody'"),
+        (["run", "roberta_table1", "family=t5"], "family= belongs to the sweep file"),
+        (["run", "roberta_table1", "scale=test", "modle=bert_tiny"], "modle"),
+        (["run", "roberta_table1", "scale=test", "model=bert_tyni"], "unknown choice model=bert_tyni"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_request_reads_its_own_keys_and_leaves_the_others_as_overrides() -> None:
+    argv = ["scale=cpu", "roberta_table1", "slots=3", "seeds=range(2,5)", "arms=[static,dynamic]", "run_dir=/r"]
+    request = parse("run", [*argv, "study=pilot", "optimizer.lr=1e-3", "+x.y=[1,2]", "~a.b"])
+    assert request.scale == "cpu"
+    assert request.slots == 3
+    assert request.seeds == (2, 3, 4)
+    assert request.arms == ("static", "dynamic")
+    assert request.runs == Path("/r")
+    assert request.named == "pilot"
+    assert request.overrides == ("optimizer.lr=1e-3", "+x.y=[1,2]", "~a.b")
+    assert not request.keep
+    kept = parse("run", ["roberta_table1", "results=there", "slots=auto", "seed=4"])
+    assert (kept.keep, kept.results, kept.slots, kept.seeds) == (True, Path("there"), None, (4,))
+
+
+def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def made(arm: str, seed: int, **changes: Any) -> dict[str, Any]:
+        return record(arm=arm, seed=seed, study="roberta_table1", **changes)
+
+    put(tmp_path, made("static_x10", 0, metrics={"mlm_loss": 5.4321}))
+    put(tmp_path, made("dynamic", 0, status="failed"), store.FAILED)
+    put(tmp_path, made("dynamic", 1, status="diverged", metrics={}))
+    stopped = tmp_path / "roberta_table1" / "static" / "seed0-aa"
+    running = tmp_path / "roberta_table1" / "static" / "seed1-aa"
+    for folder in (stopped, running):
+        folder.mkdir(parents=True)
+        (folder / "signature").write_text("aa\n")
+        (folder / "metrics.jsonl").write_text(json.dumps({"step": 30}) + "\n")
+    runs = {f"{arm}/seed{seed}": "aa" for arm in ("static_x10", "dynamic", "static") for seed in (0, 1)}
+    steps = dict.fromkeys(("static_x10", "dynamic", "static"), 60)
+    store.write_roll(tmp_path, "roberta_table1", "smoke", store.Roll("h", [], runs, steps))
+    with (running / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main(["status", "roberta_table1", "scale=smoke", f"runs={tmp_path}", f"results={tmp_path / 'r'}"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["roberta_table1", "at", "scale=smoke"]
+    assert lines[2] == ["static_x10", "✓", "5.432", "·", "·"]
+    assert lines[3] == ["dynamic", "✗", "✗", "·"]
+    assert lines[4] == ["static", "‖", "50%", "▶", "50%", "·"]
+    assert lines[5] == ["2/9", "done,", "1", "running,", "1", "stopped,", "1", "failed,", "1", "diverged"]
+
+
+def test_status_shows_the_last_commands_runs_and_no_older(tmp_path: Path) -> None:
+    old = record(arm="static", study="roberta_table1", signature="old")
+    put(tmp_path, old)
+    request = Request(load("roberta_table1"), runs=tmp_path, results=tmp_path / "r")
+    assert survey(request).cells["static/seed0"].state == "done"
+    runs = {"static/seed0": "new", "static/seed7": "more"}
+    store.write_roll(tmp_path, "roberta_table1", "smoke", store.Roll("h", ["optimizer.lr=1"], runs, {}))
+    board = survey(request)
+    assert board.cells["static/seed0"].state == "missing"
+    assert "static/seed7" in board.cells
+
+
+def test_board_estimates_what_is_left() -> None:
+    listed = [Job("s", arm, seed, ()) for seed in (0, 1) for arm in ("a", "b")]
+    board = Board("s", listed, "mlm_loss", slots=2)
+    assert board.left() is None
+    board.set("a/seed0", state="done", metric=1.0)
+    board.set("b/seed0", state="running", share=0.5)
+    board.durations.append(100.0)
+    assert board.left() == pytest.approx((0.5 + 1 + 1) * 100 / 2)
+    assert board.summary() == "1/4 done, 1 running, about 2 min left"
+    assert board.text().splitlines()[2].split() == ["a", "✓", "1.000", "·"]
+    assert str(Cell("running", 0.25)) == "▶ 25%"
+    shown = board.table()
+    assert shown.row_count == 2
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(4, "4 s"), (300, "5 min"), (9000, "2.5 h"), (864000, "10 days")])
+def test_durations(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task_folder: Path) -> None:
+    given = [text for text in arguments if not text.startswith(("paths.runs=", "profile.threads="))]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "seeds=0,1"]
+    request = parse("plan", ["roberta_table1", *given, *task])
+    measured = []
+
+    def planned(config: Any) -> dict[str, Any]:
+        steps = 0 if config.trainer.max_steps == 0 else 10
+        return {"tokens": steps * 1000, "sequences": steps, "steps": steps, "flops": steps * 1e9, "epochs": steps / 5}
+
+    def measure(config: Any) -> dict[str, float]:
+        measured.append((config.arm, config.profile.threads))
+        return {"seconds_per_step": 2.0, "pretrain_seconds": 2.0 * planned(config)["steps"], "finetune_seconds": 5.0}
+
+    found = costs(expand(request), 3, planned, measure)
+    assert measured == [(arm, 3) for arm in ("static_x10", "dynamic", "static", "from_scratch")]
+    assert [(cost.runs, cost.seconds) for cost in found] == [(2, 25.0), (2, 25.0), (2, 25.0), (2, 5.0)]
+    lines = text(request, found, 2).splitlines()
+    assert lines[-2].split() == ["total", "8", "6e+04", "6e+10", "3", "min"]
+    assert "about 80 s with 2 runs side by side" in lines[-1]
+
+
+class Recorder:
+    """A launcher that launches nothing."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.batches: list[list[list[str]]] = []
+        self.fails = fails
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[Any]:
+        from hydra.core.utils import JobReturn, JobStatus
+
+        self.batches.append([list(overrides) for overrides in job_overrides])
+        status = JobStatus.FAILED if self.fails else JobStatus.COMPLETED
+        returned = UserError("planted", "mend it") if self.fails else 0.5
+        return [JobReturn(status=status, _return_value=returned) for _ in job_overrides]
+
+
+def sweeper(arguments: Sequence[str], launcher: Recorder) -> Any:
+    """The sweeper as Hydra makes it for `ceteris train -m hydra/sweeper=arms ...`, with another launcher."""
+    from hydra._internal.hydra import Hydra
+    from hydra._internal.utils import create_config_search_path
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.plugins import Plugins
+    from hydra.types import HydraContext, RunMode
+
+    from ceteris.config import conf_dir
+
+    GlobalHydra.instance().clear()
+    hydra = Hydra.create_main_hydra2("train", create_config_search_path(str(conf_dir())))
+    config = hydra.compose_config("train", ["hydra/sweeper=arms", *arguments], run_mode=RunMode.MULTIRUN)
+    context = HydraContext(config_loader=hydra.config_loader, callbacks=None)
+    made = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=lambda cfg: None)
+    made.launcher = launcher
+    GlobalHydra.instance().clear()
+    return made
+
+
+def test_the_arms_sweeper_launches_the_runs_of_the_sweep(arguments: list[str]) -> None:
+    launcher = Recorder()
+    given = ["sweep=roberta_table1", *arguments]
+    results = sweeper(given, launcher).sweep([*given, "seed=0,1"])
+    assert len(results) == 6
+    (batch,) = launcher.batches
+    runs = next(text.partition("=")[2] for text in arguments if text.startswith("paths.runs="))
+    own = [text for text in arguments if not text.startswith(("scale=", "paths.runs="))]
+    listed = jobs(load("roberta_table1"), "test", [*own, f"paths.runs={runs}"], seeds=(0, 1))
+    assert batch == [list(job.overrides) for job in listed]
+
+
+def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: list[str]) -> None:
+    launcher = Recorder(fails=True)
+    with pytest.raises(UserError, match=r"hydra/sweeper=arms has no sweep"):
+        sweeper(arguments, launcher).sweep(arguments)
+    made = sweeper(["sweep=roberta_table1", *arguments], launcher)
+    with pytest.raises(UserError, match="no sweep 'nothing'"):
+        made.sweep(["sweep=nothing", *arguments])
+    assert launcher.batches == []
+    with pytest.raises(UserError, match="planted"):
+        made.sweep(["sweep=roberta_table1", *arguments])
+    assert len(launcher.batches[0]) == 6, "all were launched before the first failure is raised"
+
+
+def test_status_is_quick(tmp_path: Path) -> None:
+    """Nothing is composed: hundreds of runs in a moment."""
+    sweep = load("roberta_table1")
+    for seed in range(200):
+        for arm in sweep.arms:
+            folder = tmp_path / "roberta_table1" / arm / f"seed{seed}-aa"
+            folder.mkdir(parents=True)
+            (folder / store.RECORD).write_text(json.dumps(record(arm=arm, seed=seed, study="roberta_table1")))
+    start = time.perf_counter()
+    survey(Request(sweep, runs=tmp_path, results=tmp_path / "r", seeds=tuple(range(200))))
+    assert time.perf_counter() - start < 2.0
+
+
+def test_the_study_layer_needs_no_torch() -> None:
+    code = "import sys; from ceteris.study import expand, plan, runner, status, store; "
+    code += "print([name for name in ('torch', 'rich', 'hydra') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
