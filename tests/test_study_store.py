@@ -128,7 +128,7 @@ def test_a_failure_is_a_whole_record(tmp_path: Path) -> None:
 def test_keep_copies_the_record_without_weights(tmp_path: Path) -> None:
     folder = put(tmp_path / "runs", record())
     for name in ("config.yaml", "metrics.jsonl", "model.bin"):
-        (folder / name).write_text(name)
+        (folder / name).write_text("seed: 0\n")
     target = store.keep(folder, tmp_path / "results" / "smoke", "s")
     assert target == tmp_path / "results" / "smoke" / "s" / "dynamic" / "seed0-aa"
     assert sorted(path.name for path in target.iterdir()) == ["config.yaml", "metrics.jsonl", "result.json"]
@@ -141,3 +141,20 @@ def test_last_step_survives_a_half_written_line(tmp_path: Path) -> None:
     lines = "".join(json.dumps({"step": step, "x": "y" * 90}) + "\n" for step in range(200))
     (tmp_path / "metrics.jsonl").write_text(lines + '{"step": 20')
     assert store.last_step(tmp_path) == 199
+
+
+def test_a_kept_run_names_no_place_of_the_machine(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "s" / "a" / "seed0-abc"
+    run.mkdir(parents=True)
+    (run / "config.yaml").write_text(
+        f"paths: {{cache: {tmp_path}}}\ncorpus: {{path: {tmp_path}/novels}}\ntasks: {{t: {{path: {tmp_path}/sst2}}}}\n"
+    )
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    (run / "result.json").write_text("{}\n")
+    kept = store.keep(run, tmp_path / "results", "s")
+    text = (kept / "config.yaml").read_text()
+    assert str(tmp_path) not in text
+    assert "path: novels" in text
+    assert "path: sst2" in text
+    given = [f"corpus.path={tmp_path}/novels", "seed=1", "paths.cache=/x"]
+    assert store.portable_overrides(given) == ["corpus.path=novels", "seed=1"]

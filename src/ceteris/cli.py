@@ -16,7 +16,7 @@ VERBS: dict[str, tuple[str, str, str, str]] = {
     "plan": ("ceteris.study.plan", "plan", "SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, in advance"),
     "run": ("ceteris.study.runner", "run", "SWEEP [scale=... slots=N]", "every arm x seed; finished runs are found"),
     "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed: done, running, failed, missing"),
-    "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper's numbers beside ours, verdicts"),
+    "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
     "published": ("ceteris.published.verb", "published", "[ID]", "the papers' own tables, with their sources"),
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from ceteris.console import bar, say
 from ceteris.corpus.document import Document
-from ceteris.corpus.kept import kept
+from ceteris.corpus.kept import read, write
 from ceteris.corpus.prose import prose
 from ceteris.corpus.sentences import Splitter
 from ceteris.corpus.splits import check_share
@@ -63,21 +63,38 @@ class Docstrings:
         return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
 
     def documents(self, cache: Path) -> Iterator[Document]:
-        return kept(cache / "docstrings" / digest([self.semantics, self.source()]), self._extracted)
-
-    def _extracted(self) -> Iterator[Document]:
-        files = [file for found in self.installed.values() for file in modules(found)]
-        say(f"reading the docstrings of {len(self.installed)} distributions, {len(files)} modules (once)")
+        folders = {name: self._folder(name, cache) for name in self.installed}
+        missing = [name for name, folder in folders.items() if not folder.is_dir()]
+        if missing:
+            self._extract({name: folders[name] for name in missing})
         seen: set[bytes] = set()
-        workers = len(os.sched_getaffinity(0)) if len(files) > CHUNK else 1
-        with (
-            ProcessPoolExecutor(workers, initializer=gc.disable) as pool,
-            bar("docstrings", len(files), "module") as moved,
-        ):
-            for (name, _), docstrings in zip(files, pool.map(_docstrings, files, chunksize=CHUNK), strict=True):
-                if text := "\n".join(_unseen(docstrings, seen)):
-                    yield Document(name, text)
-                moved.update()
+        for folder in folders.values():
+            for document in read(folder):
+                if text := "\n".join(_unseen(document.text.split("\n"), seen)):
+                    yield document._replace(text=text)
+
+    def _folder(self, name: str, cache: Path) -> Path:
+        """Where the prose of one distribution is kept, whichever corpus or task asks for it."""
+        key = digest([self.semantics, sys.version_info[:2], self.installed[name].version])
+        return cache / "docstrings" / f"{name.lower()}-{key}"
+
+    def _extract(self, folders: dict[str, Path]) -> None:
+        files = {name: modules(self.installed[name]) for name in folders}
+        total = sum(map(len, files.values()))
+        say(f"reading the docstrings of {len(folders)} distributions, {total} modules (once)")
+        workers = len(os.sched_getaffinity(0)) if total > CHUNK else 1
+        with ProcessPoolExecutor(workers, initializer=gc.disable) as pool, bar("docstrings", total, "module") as moved:
+            for name, folder in folders.items():
+                write(folder, _documents(files[name], pool))
+                moved.update(len(files[name]))
+
+
+def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
+    """A document for each module with prose."""
+    found = pool.map(_docstrings, files, chunksize=CHUNK)
+    for (name, _), docstrings in zip(files, found, strict=True):
+        if docstrings:
+            yield Document(name, "\n".join(paragraph for each in docstrings for paragraph in each))
 
 
 def modules(found: metadata.Distribution) -> list[tuple[str, str]]:
@@ -112,11 +129,10 @@ def _documented(node: ast.AST) -> Iterator[ast.Module | ast.ClassDef | ast.Funct
                 yield from _documented(child)
 
 
-def _unseen(docstrings: list[list[str]], seen: set[bytes]) -> Iterator[str]:
+def _unseen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:
     """Paragraphs that no earlier docstring had."""
-    for paragraphs in docstrings:
-        for paragraph in paragraphs:
-            key = blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()
-            if key not in seen:
-                seen.add(key)
-                yield paragraph
+    for paragraph in paragraphs:
+        key = blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()
+        if key not in seen:
+            seen.add(key)
+            yield paragraph

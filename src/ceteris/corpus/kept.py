@@ -9,13 +9,25 @@ from pathlib import Path
 from ceteris.corpus.document import Document
 from ceteris.files import whole_folder
 
+_FILE = "documents.jsonl"
 
-def kept(folder: Path, make: Callable[[], Iterable[Document]]) -> Iterator[Document]:
-    """The documents of `folder`, made and written there the first time; a killed writer leaves nothing."""
-    if not folder.is_dir():
-        with whole_folder(folder) as work, (work / "documents.jsonl").open("w", encoding="utf-8") as out:
-            for document in make():
-                out.write(json.dumps(document) + "\n")
-    with (folder / "documents.jsonl").open(encoding="utf-8") as lines:
+
+def write(folder: Path, documents: Iterable[Document]) -> None:
+    """Keep the documents in a new folder, whole or not at all."""
+    with whole_folder(folder) as work, (work / _FILE).open("w", encoding="utf-8") as out:
+        for document in documents:
+            out.write(json.dumps(document) + "\n")
+
+
+def read(folder: Path) -> Iterator[Document]:
+    """The documents that `write` kept."""
+    with (folder / _FILE).open(encoding="utf-8") as lines:
         for line in lines:
             yield Document(*json.loads(line))
+
+
+def kept(folder: Path, make: Callable[[], Iterable[Document]]) -> Iterator[Document]:
+    """The documents of `folder`, made and kept there the first time."""
+    if not folder.is_dir():
+        write(folder, make())
+    return read(folder)

@@ -8,6 +8,7 @@ from inspect import cleandoc
 from itertools import pairwise
 
 _RULER = re.compile(r"^([=\-~^*#\"'+`.:_])\1{2,}$|^[=\s]+=$|^[|+].*[|+]$|^:?-{2,}(\s*\|\s*:?-+)*$")
+_TABLE = re.compile(r"^\s*=+(?:\s+=+)+\s*$")
 _FENCE = re.compile(r"^(```|~~~)")
 _CODE_DIRECTIVE = re.compile(r"^\.\.\s*(?:[\w-]+::|\[|_|\|)")
 _PROSE_DIRECTIVE = re.compile(
@@ -18,13 +19,13 @@ _FIELD = re.compile(
 )
 _OTHER_FIELD = re.compile(r"^:[\w\s]+:(?!`).*$|^@\w+.*$")
 _NAME = r"[*`:~]{0,3}[\w.*][\w.*`]*"
-_ITEM = re.compile(rf"^{_NAME}(?:, ?{_NAME})*+(?:\s*\([^)]{{0,160}}\))?`{{0,2}}\s*:\s+(?P<text>\S.*)$")  # Google style
+_ITEM = re.compile(rf"^{_NAME}(?:, ?{_NAME})*+(?:\s*\([^)]{{0,160}}\))?`{{0,2}}:\s+(?P<text>\S.*)$")  # Google style
 _NUMPY_ITEM = re.compile(r"^[*\w, `.]{1,60}\s:\s.*$|^[*\w, ]{1,40}:$")
 _BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|\(\d\)|#\.)\s+")
 _INLINE = (
     (re.compile(r"!\[[^\]]*\]\([^)]*\)"), ""),  # Markdown image
     (re.compile(r"\[([^\]]+)\]\((?:[^)\s]+)\)"), r"\1"),  # Markdown link
-    (re.compile(r":[\w:+-]+:`[!~]?([^`<]+?)\s*(?:<[^>`]*>)?`"), r"\1"),  # role
+    (re.compile(r":[\w:+-]+:`[!~.]*([^`<]+?)\s*(?:<[^>`]*>)?`"), r"\1"),  # role
     (re.compile(r"`([^`<]+?)\s*<[^>`]+>`_{1,2}"), r"\1"),  # reST link
     (re.compile(r"`{1,3}([^`]+)`{1,3}_{0,2}"), r"\1"),  # code, reference
     (re.compile(r"\s?\[[\w#*-]{1,12}\]_"), ""),  # citation
@@ -77,7 +78,7 @@ def _groups(lines: list[str]) -> Iterator[list[str]]:
     held: list[str] = []
     items_at: int | None = None  # indent of the list of parameters that is being read
     before = ""
-    for line, following in pairwise([*_uncoded(lines), "", ""]):
+    for line, following in pairwise([*_uncoded(list(_untabled(lines))), "", ""]):
         text, indent = line.strip(), _indent(line)
         begins = not before or indent != _indent(before) or indent == items_at
         item = _item(text, begins) if text else None
@@ -90,7 +91,7 @@ def _groups(lines: list[str]) -> Iterator[list[str]]:
             items_at = indent if item is not None else items_at
         else:
             held.append(text)
-        before = line if text else ""
+        before = line if text and item != "" else ""
 
 
 def _is_term(text: str, indent: int, following: str) -> bool:
@@ -114,6 +115,18 @@ def _item(text: str, begins: bool) -> str | None:
         inner = _ITEM.match(rest)
         return inner["text"] if inner else rest
     return None
+
+
+def _untabled(lines: list[str]) -> Iterator[str]:
+    """The lines outside of tables between rulers; such a table ends at a blank line after a ruler but its first."""
+    rulers, before = 0, ""
+    for line in lines:
+        if not line.strip() and rulers > 1 and _TABLE.match(before):
+            rulers = 0
+        rulers += bool(_TABLE.match(line))
+        if not rulers:
+            yield line
+        before = line
 
 
 def _uncoded(lines: list[str]) -> Iterator[str]:

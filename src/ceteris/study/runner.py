@@ -118,7 +118,8 @@ def _keep(state: _State, identity: Identity) -> None:
     root = request.results / request.scale
     store.keep(identity.folder, root, request.named)
     if (roll := store.read_roll(request.runs, request.named, request.scale)) is not None:
-        store.write_roll(root, request.named, request.scale, roll)
+        kept = roll._replace(overrides=store.portable_overrides(roll.overrides))
+        store.write_roll(root, request.named, request.scale, kept)
 
 
 def _in_process(state: _State, train: Train) -> None:

@@ -17,7 +17,8 @@ from ceteris.hashing import digest
 
 RECORD = "result.json"
 FAILED = "failed.json"
-KEPT = ("config.yaml", "metrics.jsonl", RECORD)  # of a run, in the committed results
+CONFIG = "config.yaml"
+KEPT = (CONFIG, "metrics.jsonl", RECORD)  # of a run, in the committed results
 SCHEMA = 1
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {
@@ -126,9 +127,32 @@ def keep(folder: Path, root: Path, study: str) -> Path:
         with whole_folder(target) as work:
             for name in KEPT:
                 if (folder / name).is_file():
-                    write_text(work / name, (folder / name).read_text(encoding="utf-8"))
+                    text = (folder / name).read_text(encoding="utf-8")
+                    write_text(work / name, portable(text) if name == CONFIG else text)
             work.chmod(0o755)
     return target
+
+
+def portable(text: str) -> str:
+    """A resolved config without the places of one machine: of an absolute path the last part stays."""
+    import yaml
+
+    config = {key: value for key, value in yaml.safe_load(text).items() if key not in ("paths", "run_dir")}
+    return str(yaml.safe_dump(_relative(config), sort_keys=False, allow_unicode=True))
+
+
+def portable_overrides(overrides: Sequence[str]) -> list[str]:
+    """Overrides without the places of one machine."""
+    pairs = (text.partition("=") for text in overrides)
+    return [f"{key}{equals}{_relative(value)}" for key, equals, value in pairs if not key.startswith("paths.")]
+
+
+def _relative(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _relative(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_relative(inner) for inner in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 class Roll(NamedTuple):

@@ -1,0 +1,133 @@
+"""The prose of docstrings."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from ceteris.config import conf_dir
+from ceteris.corpus.docstrings import Docstrings
+from ceteris.corpus.prose import prose
+from ceteris.errors import UserError
+
+SAMPLES = {
+    "numpy style": (
+        '''
+        Return the mean of the :class:`~pkg.Array` along an axis, see `the guide <http://x.org/y>`_.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            The values whose mean is wanted, as floats.
+        axis, keep : int, optional
+            The axis along which the means are computed.
+
+        Raises
+        ------
+        ValueError
+            If the axis is outside of the array.
+
+        Examples
+        --------
+        >>> mean([1, 2])
+        1.5
+
+        =====  ======
+        name   what is held in the column here
+        =====  ======
+        ''',
+        [
+            "Return the mean of the pkg.Array along an axis, see the guide.",
+            "The values whose mean is wanted, as floats.",
+            "The axis along which the means are computed.",
+            "If the axis is outside of the array.",
+        ],
+    ),
+    "google style": (
+        '''
+        Loads the model from a folder, for instance like this::
+
+            model = load("here is some code of five words")
+
+        Args:
+            path (str): The folder that holds the weights of
+                the model and its settings.
+            strict: whether all of the weights must be there.
+            *rest: passed on to the reader of the files.
+        Returns:
+            A model that is ready to be used.
+
+        ```python
+        the code in this fence is not prose at all
+        ```
+        .. note:: This may take a while on slow disks.
+        .. code-block:: python
+
+            this is not prose either it is some code
+        ''',
+        [
+            "Loads the model from a folder, for instance like this:",
+            "The folder that holds the weights of the model and its settings.",
+            "whether all of the weights must be there.",
+            "passed on to the reader of the files.",
+            "A model that is ready to be used.",
+            "This may take a while on slow disks.",
+        ],
+    ),
+    "fields": (
+        '''
+        Sends the message to all of them, as done by
+        :meth:`send` of the class of the channel.
+
+        :param text: What is said to all of the listeners,
+            in a single piece of text.
+        :type text: str with very many words that tell nothing
+        :returns: How many of them did listen to it.
+        ''',
+        [
+            "Sends the message to all of them, as done by send of the class of the channel.",
+            "What is said to all of the listeners, in a single piece of text.",
+            "How many of them did listen to it.",
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", SAMPLES)
+def test_prose_only(style: str) -> None:
+    docstring, wanted = SAMPLES[style]
+    assert prose(textwrap.dedent(docstring)) == wanted
+
+
+def test_names_before_a_colon_are_read_in_linear_time() -> None:
+    import time
+
+    start = time.perf_counter()
+    prose("a" * 5000 + "`*.," * 2000 + " and so on it goes")
+    prose("name, " * 3000 + "(" * 3000)
+    assert time.perf_counter() - start < 2
+
+
+def test_modules_are_documents_in_a_fixed_order(tmp_path: Path) -> None:
+    corpus = Docstrings(["omegaconf", "hydra-core"])
+    first = list(corpus.documents(tmp_path / "one"))
+    assert first == list(corpus.documents(tmp_path / "one")) == list(corpus.documents(tmp_path / "two"))
+    names = [one.id for one in first]
+    assert "omegaconf.omegaconf" in names
+    assert "hydra.main" in names
+    paragraphs = [line.lower() for one in first for line in one.text.split("\n")]
+    assert len(paragraphs) == len(set(paragraphs)) > 50
+
+
+def test_a_distribution_that_is_not_installed(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no-such-thing is not installed"):
+        list(Docstrings(["numpy", "no-such-thing"]).documents(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_corpus_is_large_enough(tmp_path: Path) -> None:
+    names = OmegaConf.load(conf_dir() / "corpus" / "docstrings.yaml").distributions
+    assert sum(len(one.text) for one in Docstrings(list(names)).documents(tmp_path)) > 15_000_000
