@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from ceteris.masking.prediction import marked, readings
 from ceteris.noise import Noise
 from ceteris.text import Marks, Text, Views
 
@@ -19,6 +20,15 @@ class Masking(Protocol):
     """Which tokens are noise."""
 
     semantics: ClassVar[int]
+
+    @property
+    def rate(self) -> float: ...  # of the tokens that are noise
+
+    @property
+    def predict(self) -> float | None: ...  # of the tokens that are predicted; None: all noise
+
+    @property
+    def by_words(self) -> bool: ...  # whether the text must tell where words start
 
     @property
     def schedule(self) -> Schedule: ...
@@ -45,8 +55,13 @@ class Corruption:
     inputs: Encoding
     targets: Encoding | None = None
 
+    @property
+    def readings(self) -> int:
+        """How often each row is read: the views hold that many rows of it in turn."""
+        return readings(self.masking.rate, self.masking.predict)
+
     def __call__(self, text: Text, noise: Noise, vocabulary: Any) -> Views:
-        marks = self.masking(text, noise)
+        text, noise, marks = marked(self.masking, text, noise)
         read = self.inputs(text, marks, noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
         return Views(text, marks, text if read is None else read, written)

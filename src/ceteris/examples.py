@@ -34,6 +34,7 @@ class Layout(Protocol):
     def pack(self, views: Views, vocabulary: Any) -> Arrays: ...
 
 
+SAMPLED: Final = 1000  # sentences in which word starts are looked for
 SEMANTICS: Final = 1  # raised when the frame of rows, the layout or the common evaluation changes
 
 
@@ -57,6 +58,8 @@ class Examples:
 
     def __post_init__(self) -> None:
         self.corruption.masking.check(self.length)
+        if self.corruption.masking.by_words:
+            _check_words(self.store)
 
     def size(self, epoch: int) -> int:
         """Examples in that pass."""
@@ -64,10 +67,15 @@ class Examples:
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
-        return self._pass(epoch)[1].length_N
+        return self._pass(epoch)[1].length_N * np.int32(self.readings)
+
+    @property
+    def readings(self) -> int:
+        """Rows that each example gives a batch."""
+        return self.corruption.readings
 
     def views(self, epoch: int, rows: Any) -> Views:
-        """The original, the marks and what is read and written of these rows."""
+        """The original, the marks and what is read and written of these rows, each as often as it is read."""
         rows_B = np.asarray(rows, np.int64)
         input_key, index = self._pass(epoch)
         text = gather(self.store, index.pieces(rows_B), len(rows_B), self.vocabulary)
@@ -85,6 +93,19 @@ class Examples:
             self._index.clear()
             self._index[key] = self.input.index(self.store, self.length, lambda ids: Noise.of(self.seed, (key,), ids))
         return key, self._index[key]
+
+
+def _check_words(store: Store) -> None:
+    """Raise UserError where no sentence of the store's beginning has a second word."""
+    sentence_start = np.asarray(store.sentence_start[: SAMPLED + 1])
+    start_T = np.array(store.word_start[: sentence_start[-1]], np.bool_)
+    inner_T = np.ones(len(start_T), np.bool_)
+    inner_T[sentence_start[:-1][np.diff(sentence_start) > 0]] = False
+    if inner_T.any() and not start_T[inner_T].any():
+        raise UserError(
+            "masking by words, but the tokenizer tells no word starts: each sentence is a single word",
+            "use masking=bernoulli or masking=subword_span, or another tokenizer",
+        )
 
 
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:

@@ -31,18 +31,20 @@ class Realised:
         self.counts.update(masked=masked, kept=kept, randomised=len(read_P) - masked - kept)
 
     def rates(self) -> dict[str, float]:
-        """Share of the text's tokens that are predicted (masking_rate), of all tokens read (predicted_share); of the
-        noise, the shares shown as mask, random token and itself; padding's share of positions; tokens a span.
+        """Share of the text's tokens that are predicted (masking_rate) and that are noise (corruption_rate), of all
+        tokens read that are predicted (predicted_share); of the predicted, the shares shown as mask, random
+        token and itself; padding's share of positions; tokens a span of noise.
         """
-        counts, noise = self.counts, max(self.counts["predicted"], 1)
+        counts, predicted = self.counts, max(self.counts["predicted"], 1)
         return {
             "masking_rate": counts["predicted"] / max(counts["raw_tokens"], 1),
+            "corruption_rate": counts["noise"] / max(counts["raw_tokens"], 1),
             "predicted_share": counts["predicted"] / max(counts["input_tokens"], 1),
-            "mask": counts["masked"] / noise,
-            "random": counts["randomised"] / noise,
-            "keep": counts["kept"] / noise,
+            "mask": counts["masked"] / predicted,
+            "random": counts["randomised"] / predicted,
+            "keep": counts["kept"] / predicted,
             "padding_share": counts["padding"] / max(counts["padding"] + counts["input_tokens"], 1),
-            "mean_span_length": counts["predicted"] / max(counts["spans"], 1),
+            "mean_span_length": counts["noise"] / max(counts["spans"], 1),
         }
 
 

@@ -5,7 +5,7 @@ B rows, L positions (a multiple of 8; rows are padded on the right), P predicted
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -39,6 +39,12 @@ class Text:
         number[~self.free_BL] = -1
         return number
 
+    def repeated(self, times: int) -> Text:
+        """Each row so many times, one after the other."""
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        repeated = {name: np.repeat(array, times, axis=0) for name, array in arrays.items() if array is not None}
+        return replace(self, **repeated)
+
     @property
     def tokens(self) -> int:
         """Tokens of the text: the frame's specials and padding left out."""
@@ -47,15 +53,24 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Which tokens are noise, as span numbers: objectives ask in which span a token stands, or only `> 0`."""
+    """Which tokens are noise, as span numbers: objectives ask in which span a token stands, or only `> 0`.
+
+    What is noise is corrupted; what of it is predicted may be less.
+    """
 
     span_BL: NDArray[np.int16]  # 0 kept, k = k-th noise span of the row
     insert_BL: NDArray[np.int16] | None = None  # blanks put before a token (spans without length)
+    predicted_BL: NDArray[np.bool_] | None = None  # a part of the noise; None: all of it
+
+    @cached_property
+    def noise_P(self) -> NDArray[np.int64]:
+        """Flat indices into B x L of the noise, ascending."""
+        return np.flatnonzero(self.span_BL)
 
     @cached_property
     def slot_P(self) -> NDArray[np.int64]:
-        """Flat indices into B x L of the noise, ascending."""
-        return np.flatnonzero(self.span_BL)
+        """Flat indices into B x L of what is predicted, ascending."""
+        return self.noise_P if self.predicted_BL is None else np.flatnonzero(self.predicted_BL)
 
     @property
     def spans(self) -> int:

@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 
 from ceteris.errors import UserError
 from ceteris.noise import Noise, below, integers
-from ceteris.text import Marks, Text
+from ceteris.text import Array, Marks, Text
 
 if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
+
+UNITS = ("token", "word", "span")
 
 
 @dataclass(frozen=True)
 class Replace:
     """Each noise token becomes the mask, a uniform random token that is never special, or stays, with these shares.
 
-    unit: what one draw decides, a `token`.
+    unit: what one draw decides: a `token`, the noise of a `word`, or a `span` of noise (SpanBERT). Random tokens are
+    drawn one by one whatever the unit.
     Raises UserError for shares that do not sum to 1 or an unknown unit.
     """
 
@@ -36,19 +39,29 @@ class Replace:
         if min(shares) < 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
             cause = "objective.encoding: mask={}, random={}, keep={}".format(*shares)
             raise UserError(cause, "give shares that are not negative and sum to 1")
-        if self.unit != "token":
-            raise UserError(f"objective.encoding.unit={self.unit}", "choose token")
+        if self.unit not in UNITS:
+            raise UserError(f"objective.encoding.unit={self.unit}", f"choose {', '.join(UNITS)}")
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text:
-        slot_P = marks.slot_P
+        slot_P = marks.noise_P
         row_P, position_P = np.divmod(slot_P, text.ids_BL.shape[1])
-        draw_P = noise.at("replace", row_P, position_P)
+        draw_P = noise.at("replace", row_P, self._drawing(text, marks, row_P, position_P))
         ids_BL = text.ids_BL.copy()
         ids_BL.reshape(-1)[slot_P[draw_P < below(self.mask)]] = vocabulary.mask
         random_P = np.flatnonzero((draw_P >= below(self.mask)) & (draw_P < below(self.mask + self.random)))
         drawn = noise.at("random token", row_P[random_P], position_P[random_P])
         ids_BL.reshape(-1)[slot_P[random_P]] = ordinary(drawn, vocabulary)
         return replace(text, ids_BL=ids_BL)
+
+    def _drawing(self, text: Text, marks: Marks, row_P: Array, position_P: Array) -> Array:
+        """int64 [P]: the position whose draw decides, the first of the noise in the same unit."""
+        if self.unit == "token":
+            return position_P
+        unit_P = (text.word_BL if self.unit == "word" else marks.span_BL).reshape(-1)[marks.noise_P]
+        lead_P = np.ones(len(unit_P), np.bool_)
+        lead_P[1:] = (unit_P[1:] != unit_P[:-1]) | (row_P[1:] != row_P[:-1])
+        leading_P: Array = position_P[lead_P][np.cumsum(lead_P) - 1]
+        return leading_P
 
 
 def ordinary(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:

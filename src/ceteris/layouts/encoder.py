@@ -40,5 +40,6 @@ def _counts(views: Views) -> dict[str, int]:
         "input_tokens": tokens,
         "padding": views.text.ids_BL.size - tokens,
         "predicted": len(views.marks.slot_P),
+        "noise": len(views.marks.noise_P),
         "spans": views.marks.spans,
     }

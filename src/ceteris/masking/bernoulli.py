@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.corruption import Schedule
-from ceteris.errors import UserError
+from ceteris.masking.budget import bert_budget, check_cap, check_choice, check_rates, check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise, below
 from ceteris.text import Marks, Text
@@ -30,25 +30,19 @@ class Bernoulli:
     rate: float
     budget: str = "exact"
     max_predictions: int | None = None
+    predict: float | None = None
     schedule: Schedule = field(default_factory=Dynamic)
     semantics: ClassVar[int] = 1
+    by_words: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rate, int | float) or not 0 < self.rate < 1:
-            raise UserError(f"masking.rate={self.rate}", "give a share between 0 and 1, both excluded, such as 0.15")
-        if self.budget not in ("exact", "bernoulli"):
-            raise UserError(f"masking.budget={self.budget}", "choose exact or bernoulli")
-        cap = self.max_predictions
-        if cap is not None and (not isinstance(cap, int) or cap < 1):
-            raise UserError(f"masking.max_predictions={cap}", "give a whole number, at least 1, or null")
+        check_rates(self.rate, self.predict)
+        check_choice("budget", self.budget, ("exact", "bernoulli"))
+        check_cap(self.max_predictions)
 
     def check(self, length: int) -> None:
         """Raise UserError where a full row of `length` tokens rounds to no prediction."""
-        if round(self.rate * length) < 1:
-            raise UserError(
-                f"masking.rate={self.rate} of input.length={length} tokens rounds to no prediction",
-                f"raise masking.rate to at least {1 / length:.3g}",
-            )
+        check_rounding(self.rate, self.predict, length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         bits_BL = noise.bits("masking", text.ids_BL.shape[1])
@@ -58,11 +52,7 @@ class Bernoulli:
 
     def counts(self, text: Text) -> NDArray[np.int64]:
         """Predictions of each row under the exact budget."""
-        wanted_B: NDArray[np.int64] = np.maximum(1, np.rint(self.rate * text.length_B)).astype(np.int64)
-        if self.max_predictions is not None:
-            wanted_B = np.minimum(wanted_B, self.max_predictions)
-        possible_B: NDArray[np.int64] = np.minimum(wanted_B, np.count_nonzero(text.free_BL, axis=1))
-        return possible_B
+        return bert_budget(text, self.rate, self.max_predictions)
 
 
 def lowest(bits_BL: NDArray[np.uint32], free_BL: NDArray[np.bool_], count_B: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ceteris.components import build
 from ceteris.examples import compose_examples
+from ceteris.masking.prediction import predicted_rate
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
 from ceteris.training.plan import StepPlan, compose_plan
@@ -38,16 +39,17 @@ def planned(cfg: Any) -> dict[str, Any]:
     data = data_of(cfg)
     plan, steps = plan_of(cfg, data)
     tokens = sequences = 0
+    share = predicted_rate(float(cfg.masking.rate), cfg.masking.get("predict"))
     for step in range(steps):
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
-            sequences += len(rows)
+            sequences += len(rows) * plan.examples.readings
     return {
         "tokens": tokens,
         "sequences": sequences,
         "steps": steps,
-        "epochs": sequences / plan.examples.size(0),
-        "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * float(cfg.masking.rate), cfg.input.length),
+        "epochs": sequences / plan.examples.readings / plan.examples.size(0),
+        "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * share, cfg.input.length),
     }
 
 

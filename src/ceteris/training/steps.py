@@ -36,12 +36,13 @@ class PretrainingSteps:
 
     def _pieces(self, step: int) -> Iterator[tuple[int, Any]]:
         for epoch, rows in self.plan.blocks(step):
-            if self.microbatch is None or len(rows) <= self.microbatch:
+            most = None if self.microbatch is None else max(1, self.microbatch // self.plan.examples.readings)
+            if most is None or len(rows) <= most:
                 yield epoch, rows
                 continue
             rows = rows[np.argsort(self.plan.examples.lengths(epoch)[rows], kind="stable")]
-            for at in range(0, len(rows), self.microbatch):
-                yield epoch, rows[at : at + self.microbatch]
+            for at in range(0, len(rows), most):
+                yield epoch, rows[at : at + most]
 
 
 class TaskSteps:
