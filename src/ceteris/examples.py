@@ -15,6 +15,7 @@ from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
 from ceteris.layouts.encoder import Encoder
 from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
 from ceteris.text import Arrays, Views
@@ -68,6 +69,12 @@ class Examples:
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
         return self._pass(epoch)[1].length_N * np.int32(self.readings)
+
+    @property
+    def thinned(self) -> bool:
+        """Whether only a part of the noise is predicted."""
+        masking = self.corruption.masking
+        return predicted_rate(masking.rate, masking.predict) < masking.rate
 
     @property
     def readings(self) -> int:

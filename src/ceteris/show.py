@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 DRAWN = 8  # examples that are drawn where the rows go to a file
 IGNORED = -100  # label of a position that is not predicted
 
-_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "special": "2"}
-_MARKS = {"mask": "{shown}({text})", "random": "~{shown}~({text})", "keep": "={text}="}
+_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "special": "2"}
+_MARKS = {"mask": "{shown}({text})", "random": "~{shown}~({text})", "keep": "={text}=", "silent": "{shown}<{text}>"}
 
 
 def show(argv: Sequence[str]) -> int:
@@ -100,7 +100,7 @@ def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any]
     for chunk in _chunks(rows):
         total.add(examples.batch(epoch, chunk), vocabulary)
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
-    counts = {name: int(total.counts[name]) for name in ("raw_tokens", "input_tokens", "padding", "predicted")}
+    counts = {name: int(total.counts[name]) for name in ("raw_tokens", "input_tokens", "padding", "noise", "predicted")}
     return {"examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
 
 
@@ -112,21 +112,24 @@ def _draw(
         "random": _MARKS["random"].format(shown="random", text="original"),
         "keep": _MARKS["keep"].format(shown="kept", text="kept"),
     }
+    if examples.thinned:
+        legend["silent"] = _MARKS["silent"].format(shown="corrupted", text="not predicted")
     painted = "  ".join(_paint(text, kind, colour) for kind, text in legend.items())
     print(f"predicted tokens: {painted}", file=screen)
     for chunk in _chunks(rows):
         views = examples.views(epoch, chunk)
-        for row, example in enumerate(chunk):
+        for row, example in enumerate(np.repeat(chunk, examples.readings)):
             print(f"\n#{example}  {_line(views, row, tokenizer, examples.vocabulary.mask, colour)}", file=screen)
     print(file=screen, flush=True)
 
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool) -> str:
     """One example as running text, its words apart and their pieces together."""
-    text, words = views.text, []
+    text, words, width = views.text, [], views.text.ids_BL.shape[1]
+    predicted = set((views.marks.slot_P[views.marks.slot_P // width == row] % width).tolist())
     for at in range(int(text.length_B[row])):
         original, shown = int(text.ids_BL[row, at]), int(views.inputs.ids_BL[row, at])
-        kind = _kind(views, row, at, shown == mask, shown == original)
+        kind = _kind(views, row, at, shown == mask, shown == original, at in predicted)
         form = _MARKS.get(kind, "{text}")
         drawn = form.format(shown=_piece(tokenizer, shown), text=_piece(tokenizer, original))
         apart = text.start_BL[row, at] or not text.free_BL[row, at - 1]
@@ -134,11 +137,13 @@ def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool)
     return "".join(words)
 
 
-def _kind(views: Views, row: int, at: int, masked: bool, same: bool) -> str:
+def _kind(views: Views, row: int, at: int, masked: bool, same: bool, predicted: bool) -> str:
     if not views.text.free_BL[row, at]:
         return "special"
     if not views.marks.span_BL[row, at]:
         return "text"
+    if not predicted:
+        return "silent"
     return "mask" if masked else "keep" if same else "random"
 
 
@@ -154,7 +159,7 @@ def _paint(text: str, kind: str, colour: bool) -> str:
 
 
 def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path) -> None:
-    """One row an example, unpadded; the file is whole or absent.
+    """One row an example (and reading, where it is read several times), unpadded; the file is whole or absent.
 
     Raises UserError where it cannot be written.
     """
@@ -165,7 +170,7 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
         out.parent.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(part, _schema()) as writer:
             for chunk in _chunks(rows):
-                writer.write_table(_table(examples.views(epoch, chunk), chunk))
+                writer.write_table(_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)))
         os.replace(part, out)
     except OSError as error:
         raise UserError(f"out={out} cannot be written ({error.strerror or error})", "name a file elsewhere") from error
@@ -188,9 +193,11 @@ def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     text = views.text
     real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
     edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
-    columns = {
+    label_BL = np.full_like(text.ids_BL, IGNORED)
+    label_BL.reshape(-1)[views.marks.slot_P] = text.ids_BL.reshape(-1)[views.marks.slot_P]
+    columns: dict[str, Any] = {
         "input_ids": views.inputs.ids_BL,
-        "labels": np.where(views.marks.span_BL > 0, text.ids_BL, IGNORED),
+        "labels": label_BL,
         "original_ids": text.ids_BL,
         "token_type_ids": text.part_BL,
         "word_starts": text.start_BL,

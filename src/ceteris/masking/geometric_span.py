@@ -83,7 +83,7 @@ class GeometricSpan:
     def _enough(self, free: Units) -> int:
         """Draws that most rows need."""
         weight_K = geometric(self.mean_length, self.max_length)
-        span = weight_K @ np.arange(1, self.max_length + 1) * len(free.slot_F) / max(len(free.start_U) - 1, 1)
+        span = weight_K @ np.arange(1, self.max_length + 1) * max(len(free.slot_F), 1) / max(len(free.start_U) - 1, 1)
         needed = self.rate * free.free_B.max(initial=1) / span / (1 - self.rate)
         return int(np.clip(np.ceil(1.2 * needed + 4), 4, _ROUND))
 
