@@ -1,6 +1,6 @@
-"""Speed of noise, masking and collation on one core, beside the collator of `transformers` in the same run.
+"""Speed of noise, masking and collation on one core, beside the collators of `transformers` in the same run.
 
-python analysis/bench_masking.py [--json FILE]
+python analysis/bench_masking.py [--json FILE] [--seconds S]
 
 Million tokens a second (padding counted, as in every collator), best and median of many repeats.
 """
@@ -12,24 +12,30 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ceteris.corruption import Corruption
+from ceteris.corruption import Corruption, Masking
 from ceteris.encodings.replace import Replace
 from ceteris.examples import Examples
 from ceteris.files import write_json
 from ceteris.inputs.full_sentences import FullSentences
 from ceteris.layouts.encoder import Encoder
 from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.geometric_span import GeometricSpan
+from ceteris.masking.ngram import NGram
+from ceteris.masking.whole_word import WholeWord
 from ceteris.noise import Noise
+from ceteris.text import Text
 from ceteris.tokens.sample import Sample
 from ceteris.tokens.vocabulary import Vocabulary
 
 LENGTH, SIZE, BATCHES = 128, 30522, (32, 256, 1024)
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SINGLE_TOKENS, WHOLE_WORDS = "transformers' collator", "transformers' whole-word collator"
 VOCABULARY = Vocabulary(SIZE, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4))
 
 
@@ -56,7 +62,7 @@ def rate(tokens: int, work: Callable[[int], Any], seconds: float = 1.0) -> tuple
     return tokens / statistics.median(taken) / 1e6, tokens / min(taken) / 1e6
 
 
-def collator() -> Any:
+def collator(**settings: Any) -> Any:
     """DataCollatorForLanguageModeling with its fast tokenizer over the same vocabulary."""
     from tokenizers import Tokenizer, models
     from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
@@ -64,58 +70,102 @@ def collator() -> Any:
     words = {name: at for at, name in enumerate([*SPECIALS, *(f"w{n}" for n in range(SIZE - len(SPECIALS)))])}
     names = {f"{name[1:-1].lower()}_token": name for name in SPECIALS}
     backend = Tokenizer(models.WordPiece(words, unk_token="[UNK]"))
-    return DataCollatorForLanguageModeling(PreTrainedTokenizerFast(tokenizer_object=backend, **names))
+    return DataCollatorForLanguageModeling(PreTrainedTokenizerFast(tokenizer_object=backend, **names), **settings)
 
 
-def measured(examples: Examples, rows: Any, collate: Any) -> dict[str, tuple[float, float]]:
-    """Rates of each part on the same rows; the peer gets them as ids, already gathered and framed."""
+def maskings() -> dict[str, Masking]:
+    """What is measured, by name."""
+    return {
+        "single tokens": Bernoulli(0.15),
+        "whole words": WholeWord(0.15),
+        "whole words, fairseq's budget": WholeWord(0.15, "words"),
+        "geometric spans": GeometricSpan(0.15),
+        "geometric spans, 40 %": GeometricSpan(0.4),
+        "geometric spans, 80 %": GeometricSpan(0.8),
+        "subword spans": GeometricSpan(0.15, unit="token"),
+        "n-grams": NGram(0.15),
+        "single tokens, predict half": Bernoulli(0.4, predict=0.2),
+    }
+
+
+def offsets(text: Text) -> Any:
+    """[B, L, 2]: characters of the tokens, one each, with a gap before each word."""
+    place_BL = np.cumsum(1 + text.start_BL, axis=1)
+    return np.where(text.free_BL[..., None], np.stack([place_BL, place_BL + 1], axis=-1), 0)
+
+
+def peers(text: Text, seconds: float) -> dict[str, tuple[float, float]]:
+    """The collators of `transformers`; they get the rows as ids, already gathered and framed, and for whole words
+    also padded, with offsets and special tokens."""
+    whole_words = collator(whole_word_mask=True, mask_replace_prob=1.0, random_replace_prob=0.0)
+    lists = [{"input_ids": ids[:length].tolist()} for ids, length in zip(text.ids_BL, text.length_B, strict=True)]
+    names = ("input_ids", "special_tokens_mask", "offset_mapping")
+    columns = (text.ids_BL, (~text.free_BL).astype(np.int64), offsets(text))
+    full = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    collators = {SINGLE_TOKENS: (collator(), lists), WHOLE_WORDS: (whole_words, full)}
+    return {
+        name: rate(text.ids_BL.size, lambda _, collate=collate, rows=rows: collate(rows), seconds)
+        for name, (collate, rows) in collators.items()
+    }
+
+
+def measured(examples: Examples, rows: Any, seconds: float) -> dict[str, tuple[float, float]]:
+    """Rates of each part on the same rows."""
     text = examples.views(0, rows).text
     tokens, width = text.ids_BL.size, text.ids_BL.shape[1]
-    lists = [{"input_ids": ids[:length].tolist()} for ids, length in zip(text.ids_BL, text.length_B, strict=True)]
 
     def noise(epoch: int) -> Noise:
         return Noise.of(0, (0, epoch), rows)
 
-    return {
-        "hash": rate(tokens, lambda epoch: noise(epoch).bits("masking", width)),
-        "exact budget, 80/10/10": rate(tokens, lambda epoch: examples.corruption(text, noise(epoch), VOCABULARY)),
-        "whole collation": rate(tokens, lambda epoch: examples.batch(epoch, rows)),
-        "transformers collator": rate(tokens, lambda epoch: collate(lists)),
-    }
+    found = {"hash": rate(tokens, lambda epoch: noise(epoch).bits("masking", width), seconds)}
+    for name, masking in maskings().items():
+        made = replace(examples, corruption=Corruption(masking, Replace()))
+        found[f"{name}: mask, 80/10/10"] = rate(
+            tokens, lambda epoch, made=made: made.corruption(text, noise(epoch), VOCABULARY), seconds
+        )
+        found[f"{name}: whole collation"] = rate(tokens, lambda epoch, made=made: made.batch(epoch, rows), seconds)
+    return found | peers(text, seconds)
+
+
+RATIOS = {
+    "single tokens": SINGLE_TOKENS,
+    "whole words": WHOLE_WORDS,
+    "geometric spans": WHOLE_WORDS,
+}  # beside which peer
+
+
+def ratios(row: dict[str, tuple[float, float]]) -> dict[str, float]:
+    """Whole collation beside the peer of the same kind; spans have none and stand beside its whole words."""
+    return {kind: row[f"{kind}: whole collation"][0] / row[peer][0] for kind, peer in RATIOS.items()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the rates to this file")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time of each measurement")
     arguments = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
-    corruption = Corruption(Bernoulli(0.15), Replace())
-    store, collate = made_up(), collator()
-    examples = Examples(store, FullSentences(LENGTH), corruption, Encoder(), VOCABULARY, 0, LENGTH)
+    store = made_up()
+    examples = Examples(
+        store, FullSentences(LENGTH), Corruption(Bernoulli(0.15), Replace()), Encoder(), VOCABULARY, 0, LENGTH
+    )
     start = time.perf_counter()
     size = examples.size(0)
     index = store.tokens / (time.perf_counter() - start) / 1e6
     print(f"index of full_sentences: {index:.0f} million tokens a second ({store.tokens / 1e6:.1f} million tokens)")
-    print(
-        f"{'million tokens a second: median (best)':<40}" + "".join(f"{f'{batch} x {LENGTH}':>18}" for batch in BATCHES)
-    )
     order = np.random.default_rng(1).permutation(size)
-    table = {batch: measured(examples, order[:batch], collate) for batch in BATCHES}
+    table = {batch: measured(examples, order[:batch], arguments.seconds) for batch in BATCHES}
+    print(f"{'million tokens a second: median (best)':<48}" + "".join(f"{f'{b} x {LENGTH}':>16}" for b in BATCHES))
     for name in table[BATCHES[0]]:
-        print(f"{name:<40}" + "".join("{:>10.1f} ({:5.1f})".format(*table[batch][name]) for batch in BATCHES))
-    ratios = {batch: row["whole collation"][0] / row["transformers collator"][0] for batch, row in table.items()}
-    print(f"{'whole collation / transformers':<40}" + "".join(f"{ratio:>17.1f}x" for ratio in ratios.values()))
+        print(f"{name:<48}" + "".join("{:>8.1f} ({:5.1f})".format(*table[batch][name]) for batch in BATCHES))
+    for kind in ratios(table[BATCHES[0]]):
+        shown = "".join(f"{ratios(row)[kind]:>15.1f}x" for row in table.values())
+        print(f"{f'{kind}: whole collation / transformers':<48}{shown}")
     if arguments.json:
-        write_json(
-            arguments.json,
-            {
-                "index": index,
-                "rates": {str(b): row for b, row in table.items()},
-                "ratio": {str(b): r for b, r in ratios.items()},
-            },
-        )
+        found = {"index": index, "rates": {str(batch): row for batch, row in table.items()}}
+        write_json(arguments.json, {**found, "ratio": {str(batch): ratios(row) for batch, row in table.items()}})
     return 0
 
 

@@ -16,7 +16,10 @@ from ceteris.errors import UserError
 from ceteris.examples import compose_examples, evaluation_examples
 from ceteris.inputs.doc_sentences import DocSentences
 from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.geometric_span import GeometricSpan
+from ceteris.masking.ngram import NGram
 from ceteris.masking.schedule import Copies
+from ceteris.masking.whole_word import WholeWord
 
 SETTINGS = [
     "+input=full_sentences",
@@ -78,7 +81,29 @@ def test_every_choice_makes_a_batch(form: str, schedule: str, data: Any) -> None
     assert examples.batch(2, [0, 1])["counts"]["predicted"] > 0
 
 
+@pytest.mark.parametrize("unit", ["token", "word", "span"])
+@pytest.mark.parametrize("masking", choices("masking"))
+def test_every_masking_makes_a_batch_with_every_unit_and_schedule(masking: str, unit: str, data: Any) -> None:
+    given = ("masking.rate=0.4", "masking.predict=0.2", "masking/schedule=copies", f"objective.encoding.unit={unit}")
+    counts = compose_examples(compose(f"+masking={masking}", *given), data).batch(3, np.arange(8))["counts"]
+    assert 0.4 < counts["predicted"] / counts["noise"] < 0.6
+    assert abs(counts["noise"] / counts["input_tokens"] - 0.4) < 0.05
+
+
+def test_span_keys_reach_their_components(data: Any) -> None:
+    cfg = compose("+masking=geometric_span", "masking.mean_length=4", "masking.max_length=8", "masking.rate=0.5")
+    assert compose_examples(cfg, data).corruption.masking == GeometricSpan(0.5, 4, 8)
+    assert compose_examples(compose("+masking=subword_span"), data).corruption.masking == GeometricSpan(
+        0.15, unit="token"
+    )
+    cfg = compose("+masking=whole_word", "masking.budget=words", "masking.max_predictions=20", "masking.predict=0.3")
+    assert compose_examples(cfg, data).corruption.masking == WholeWord(0.15, "words", 20, 0.3)
+    cfg = compose("+masking=ngram", "masking.max_length=2", "masking.favor_shorter=false")
+    assert compose_examples(cfg, data).corruption.masking == NGram(0.15, 2, False)
+
+
 def test_choices_are_all_known_here() -> None:
+    assert choices("masking") == ["bernoulli", "geometric_span", "ngram", "subword_span", "whole_word"]
     assert choices("masking/schedule") == ["copies", "dynamic", "static"]
     assert choices("objective/encoding") == ["replace"]
 

@@ -1,4 +1,4 @@
-"""Geometric spans: the distribution of lengths, the budget, alignment, merging, and the rule played one draw at a time."""
+"""Geometric spans: lengths, the budget, alignment, merging, and the rule played one draw at a time."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,9 +81,7 @@ def test_n_grams_are_those_of_albert_s_loop(
 
 @given(ROWS, st.floats(0.01, 0.99), CAPS, st.integers(0, 99))
 @settings(max_examples=80, deadline=None)
-def test_the_budget_is_never_passed_and_words_stay_whole(
-    rows: Rows, rate: float, cap: int | None, seed: int
-) -> None:
+def test_the_budget_is_never_passed_and_words_stay_whole(rows: Rows, rate: float, cap: int | None, seed: int) -> None:
     text, drawn = text_of(rows), noise(len(rows), seed)
     for masking in (WholeWord(rate, max_predictions=cap), NGram(rate, max_predictions=cap)):
         span_BL = masking(text, drawn).span_BL
@@ -162,7 +159,11 @@ def test_the_marks_are_these() -> None:
     assert grams == [[[2, 3], [12, 13], [17, 18, 19, 20], [25], [27]], [[7], [11, 12, 13, 14]]]
 
 
-KINDS: dict[str, tuple[type[Trained], int]] = {"wordpiece": (WordPiece, 150), "bpe": (BPE, 330), "unigram": (Unigram, 100)}
+KINDS: dict[str, tuple[type[Trained], int]] = {
+    "wordpiece": (WordPiece, 150),
+    "bpe": (BPE, 330),
+    "unigram": (Unigram, 100),
+}
 
 
 @pytest.fixture(scope="module")

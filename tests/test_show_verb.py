@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ceteris.cli import main
+from ceteris.config import choices
 
 
 def shown(arguments: list[str], out: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], list[Any]]:
@@ -47,9 +49,56 @@ def test_schedule_and_seed(arguments: list[str], tmp_path: Path, capsys: pytest.
     assert labels("seed=1") != first
 
 
-@pytest.mark.parametrize(
-    "setting", ["n=none", "masking.rate=2", "masking.rate=0.001", "objective.encoding.keep=0.5", "input.length=2"]
-)
+@pytest.mark.parametrize("masking", choices("masking"))
+def test_every_masking_is_shown(
+    masking: str, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, rows = shown([*arguments, f"masking={masking}", "masking.rate=0.3"], tmp_path / "c.parquet", capsys)
+    assert 0.2 < report["masking_rate"] == report["corruption_rate"] < 0.45
+    assert report["predicted"] == sum(label >= 0 for row in rows for label in row["labels"])
+    assert report["mean_span_length"] >= 1
+
+
+def test_rows_are_shown_as_often_as_they_are_read(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [*arguments, "masking.rate=0.1", "masking.predict=0.3"]
+    report, rows = shown(wanted, tmp_path / "d.parquet", capsys)
+    assert [row["example_id"] for row in rows] == [number for number in range(report["examples"]) for _ in range(3)]
+    assert report["predicted"] == report["noise"] == sum(label >= 0 for row in rows for label in row["labels"])
+    for one, other in pairwise(rows):
+        if one["example_id"] == other["example_id"]:
+            assert one["original_ids"] == other["original_ids"]
+            assert not any(a >= 0 <= b for a, b in zip(one["labels"], other["labels"], strict=True))
+
+
+def test_noise_that_is_not_predicted_has_no_label(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, rows = shown([*arguments, "masking.rate=0.4", "masking.predict=0.2"], tmp_path / "e.parquet", capsys)
+    assert report["predicted"] == sum(label >= 0 for row in rows for label in row["labels"])
+    changed = [
+        (read, label)
+        for row in rows
+        for read, original, label in zip(row["input_ids"], row["original_ids"], row["labels"], strict=True)
+        if read != original
+    ]
+    assert 0.3 < sum(label < 0 for _, label in changed) / len(changed) < 0.7
+    assert report["noise"] > 1.7 * report["predicted"]
+
+
+BAD = [
+    "n=none",
+    "masking.rate=2",
+    "masking.rate=0.001",
+    "masking.predict=0.4",
+    "objective.encoding.keep=0.5",
+    "objective.encoding.unit=page",
+    "input.length=2",
+]
+
+
+@pytest.mark.parametrize("setting", BAD)
 def test_bad_input_ends_with_status_two(setting: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", *arguments, setting]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]

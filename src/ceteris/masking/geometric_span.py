@@ -84,7 +84,7 @@ class GeometricSpan:
         """Draws that most rows need."""
         weight_K = geometric(self.mean_length, self.max_length)
         span = weight_K @ np.arange(1, self.max_length + 1) * max(len(free.slot_F), 1) / max(len(free.start_U) - 1, 1)
-        needed = self.rate * free.free_B.max(initial=1) / span / (1 - self.rate)
+        needed = -np.log1p(-self.rate) * free.free_B.max(initial=1) / span
         return int(np.clip(np.ceil(1.2 * needed + 4), 4, _ROUND))
 
     def _spans(
