@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_store import examples_of, random_store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceteris.errors import UserError
+from ceteris.masking.bernoulli import Bernoulli
 from ceteris.training.plan import StepPlan
+from ceteris.training.steps import PretrainingSteps
 
 
 class Lengths:
@@ -103,3 +106,12 @@ def test_bad_budgets_are_named() -> None:
         plan.steps_for(-1, None, None)
     with pytest.raises(UserError, match=r"batch\.size=0"):
         StepPlan(Lengths([10]), 0, 0)  # type: ignore[arg-type]
+
+
+def test_microbatches_hold_every_reading_and_stay_within_their_size() -> None:
+    examples = examples_of(random_store(400), 64, masking=Bernoulli(0.1, predict=0.4))
+    whole, cut = (PretrainingSteps(StepPlan(examples, 0, 6), 2, microbatch)[1] for microbatch in (None, 8))
+    assert [len(batch["length_B"]) for batch in whole] == [24]
+    assert [len(batch["length_B"]) for batch in cut] == [8, 8, 8]
+    for name in ("sequences", "input_tokens", "predicted"):
+        assert sum(batch["counts"][name] for batch in cut) == whole[0]["counts"][name]
