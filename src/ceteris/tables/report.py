@@ -52,7 +52,8 @@ def index(tables: dict[str, Table]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in ("table", "scale", "claim", "verdict"))
     rows = "\n".join(row for name, table in tables.items() for row in _rows(name, table))
     body = (
-        "<h1>Claims and verdicts</h1>\n<p>Does the published choice hold here? A verdict holds at its scale alone.</p>\n"
+        "<h1>Claims and verdicts</h1>\n"
+        "<p>Does the published choice hold here? Verdicts hold at their scale alone.</p>\n"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
     )
     return document("Ceteris", body)
