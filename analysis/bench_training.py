@@ -132,9 +132,7 @@ def main() -> None:
     )
     torch.set_num_threads(threads)
     profile = Profile("cpu", "bf16-mixed", threads, 0, None, False)
-    print(
-        f"BERT-mini, length {LENGTH}, batch {BATCH}, {threads} threads, no dropout, {steps} steps a turn, {rounds} turns"
-    )
+    print(f"BERT-mini, length {LENGTH}, batch {BATCH}, {threads} threads, no dropout, {rounds} turns of {steps} steps")
     for size in (8192, 30522):
         print(f"  vocabulary {size}")
         turns = [
