@@ -54,13 +54,22 @@ class Examples:
     seed: int
     length: int  # tokens the model reads, specials included
     _index: dict[int, Index] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _totals: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.corruption.masking.check(self.length)
 
     def size(self, epoch: int) -> int:
         """Examples in that pass."""
-        return len(self.lengths(epoch))
+        return self._total(epoch)[0]
+
+    def tokens(self, epoch: int) -> int:
+        """Tokens that the pass puts through the model."""
+        return self._total(epoch)[1]
+
+    def report(self, epoch: int) -> dict[str, float]:
+        """What the sampling of that pass gave, such as the share of labels."""
+        return self._pass(epoch)[1].report
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
@@ -79,12 +88,21 @@ class Examples:
         return self.layout.pack(self.views(epoch, rows), self.vocabulary)
 
     def _pass(self, epoch: int) -> tuple[int, Index]:
-        """The input's key of the epoch and its index; the last index is kept."""
+        """The input's key of the epoch and its index; two are kept, since a step may cross the end of an epoch."""
         key = self.input.redraw(epoch)
         if key not in self._index:
-            self._index.clear()
+            while len(self._index) > 1:
+                self._index.pop(next(iter(self._index)))
             self._index[key] = self.input.index(self.store, self.length, lambda ids: Noise.of(self.seed, (key,), ids))
         return key, self._index[key]
+
+    def _total(self, epoch: int) -> tuple[int, int]:
+        """(examples, tokens) of the pass, remembered for every key."""
+        key = self.input.redraw(epoch)
+        if key not in self._totals:
+            length_N = self.lengths(epoch)
+            self._totals[key] = len(length_N), int(length_N.sum(dtype=np.int64))
+        return self._totals[key]
 
 
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:

@@ -22,6 +22,7 @@ class DocSentences:
 
     length: int
     redraw: Schedule = field(default_factory=Static)
+    pairs: ClassVar[None] = None
     semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

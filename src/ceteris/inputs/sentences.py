@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class SentenceIndex:
     store: Store
     rows: Rows
     length_N: NDArray[np.int32]
+    report: ClassVar[dict[str, float]] = {}
 
     def pieces(self, rows_B: NDArray[np.int64]) -> Pieces:
         """A piece for each sentence; where a row starts with a separator, an empty piece before them."""
