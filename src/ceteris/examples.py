@@ -13,6 +13,7 @@ from ceteris.corruption import Corruption
 from ceteris.encodings.replace import Replace
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
+from ceteris.inputs.segment_pair import SegmentPair
 from ceteris.layouts.encoder import Encoder
 from ceteris.masking.bernoulli import Bernoulli
 from ceteris.masking.schedule import Static
@@ -108,10 +109,24 @@ class Examples:
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
     """The examples of a run: `input`, `masking` and `objective.encoding` of its config, on one split of its data.
 
-    Raises UserError for a split without an example.
+    Raises UserError for a split without an example, and for an objective that needs other pairs than the input gives.
     """
+    form = build(cfg.input)
+    check_pairs(getattr(build(cfg.objective), "needs", None), getattr(form, "pairs", None))
     corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
-    return _examples(data, split, build(cfg.input), corruption, int(cfg.seed))
+    return _examples(data, split, form, corruption, int(cfg.seed))
+
+
+def check_pairs(needs: str | None, given: str | None) -> None:
+    """Raise UserError where an objective that needs pairs, `next` or `order`, is not given such."""
+    if needs is None or needs == given:
+        return
+    if given is None:
+        raise UserError(
+            "the objective predicts from pairs, but input gives single texts",
+            f"take input=segment_pair or input=sentence_pair with input.pairs={needs}, or objective=mlm",
+        )
+    raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
@@ -120,8 +135,21 @@ def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") 
     Raises UserError for a split without an example.
     """
     own = cfg.evaluation
-    corruption = Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
-    return _examples(data, split, build(own.input), corruption, int(own.seed))
+    return _examples(data, split, build(own.input), _common(own), int(own.seed))
+
+
+def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation") -> Examples:
+    """Segment pairs of the common test, `next` or `order`, the same for every arm of one `input.length`.
+
+    Raises UserError for a split that allows no such pairs.
+    """
+    own = cfg.evaluation
+    form = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
+    return _examples(data, split, form, _common(own), int(own.seed))
+
+
+def _common(own: DictConfig) -> Corruption:
+    return Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
 
 
 def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:

@@ -118,7 +118,7 @@ class Sampler:
         document_S = np.searchsorted(start_D, first_S, side="right") - 1
         target_D = self._targets(draw(start_D[document_S[0] : document_S[-1] + 1]))
         target_S = target_D[document_S - document_S[0]]
-        end_S = self._end(store, start_D, first_S, document_S, target_S, 2)
+        end_S = self._end(store, start_D, first_S, document_S, target_S, sentences=2)
         noise, count_S = draw(first_S), end_S - first_S
         split_S = first_S + 1 + integers(noise.bits("split", 1)[:, 0], np.maximum(count_S - 1, 1))
         coin_S = noise.bits("label", 1)[:, 0] < below(0.5)
@@ -131,10 +131,15 @@ class Sampler:
         short_D = draw_D2[:, 0] < below(self.short)
         return np.where(short_D, 2 + integers(draw_D2[:, 1], self.most - 1), self.most)
 
-    def _end(self, store: Store, start_D: Ints, first_S: Ints, document_S: Ints, target_S: Ints, few: int) -> Ints:
-        """The sentence before which a run ends: at least one sentence, until it has the target or the document ends."""
+    def _end(
+        self, store: Store, start_D: Ints, first_S: Ints, document_S: Ints, target_S: Ints, sentences: int
+    ) -> Ints:
+        """The sentence before which a run ends: at least one sentence, until it has the target or the document ends.
+
+        `sentences`: of a run where segments are single ones.
+        """
         if self.single:
-            return np.minimum(first_S + few, start_D[document_S + 1])
+            return np.minimum(first_S + sentences, start_D[document_S + 1])
         edge = store.sentence_start
         enough_S = np.searchsorted(edge, edge[first_S] + target_S, side="left")
         return np.minimum(np.maximum(enough_S, first_S + 1), start_D[document_S + 1])
@@ -168,7 +173,7 @@ class Sampler:
         sentences_N = start_D[document_N + 1] - start_D[document_N]
         first_N = start_D[document_N] + integers(noise.bits("sentence", 1)[:, 0], sentences_N)
         left_N = chunks.target_S - (edge[chunks.split_S] - edge[chunks.first_S])
-        return first_N, self._end(store, start_D, first_N, document_N, left_N, 1)
+        return first_N, self._end(store, start_D, first_N, document_N, left_N, sentences=1)
 
 
 class _Chunks(NamedTuple):
