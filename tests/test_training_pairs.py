@@ -80,6 +80,15 @@ def test_budgets_of_redrawn_pairs_are_planned_as_they_are_used(arguments: list[s
     )
 
 
+def test_workers_do_not_change_pairs_that_are_redrawn(arguments: list[str], tmp_path: Path) -> None:
+    extra = [*NSP, "batch.size=64", "trainer.max_steps=null", "trainer.max_epochs=2.2"]
+    alone, spread = (
+        run(compose([*arguments, *extra, f"profile.workers={n}", f"run_dir={tmp_path / str(n)}"])) for n in (0, 2)
+    )
+    first, second = (load_file(folder / "model" / "model.safetensors") for folder in (alone, spread))
+    assert all((first[name] == second[name]).all() for name in first)
+
+
 def test_what_is_sampled_is_part_of_a_run_s_meaning(arguments: list[str]) -> None:
     base = identify(compose([*arguments, *NSP])).signature
     for change in (["input.short_seq_prob=0"], ["objective=mlm"], ["masking/schedule=static"], ["input=sentence_pair"]):

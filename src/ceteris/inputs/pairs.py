@@ -85,14 +85,13 @@ class Sampler:
     def index(self, store: Store, draw: Draw) -> PairIndex:
         """Raises UserError where the documents of the store allow no such pairs."""
         start_D = np.unique(store.document_start)
-        self._check(start_D)
-        parts = list(self._blocks(store, start_D, draw))
+        self._check(len(start_D) - 1, int(start_D[-1]))
+        parts = _Pass(self, store.sentence_start, start_D, draw).parts()
         start, length, label, single = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         framed_N = (FRAME + length.sum(axis=1)).astype(np.int32)
         return PairIndex(store, start, length, label, framed_N, int(single.sum()), self.pairs)
 
-    def _check(self, start_D: Ints) -> None:
-        documents, sentences = len(start_D) - 1, int(start_D[-1]) if len(start_D) else 0
+    def _check(self, documents: int, sentences: int) -> None:
         if self.pairs == "next" and documents < 2:
             raise UserError(
                 f"input.pairs=next takes random segments from another document, but the text has {documents} in all",
@@ -104,76 +103,81 @@ class Sampler:
                 "put blank lines between documents only, or choose another corpus.sentences",
             )
 
-    def _blocks(self, store: Store, start_D: Ints, draw: Draw) -> Iterator[tuple[Ints, ...]]:
-        first, sentences = int(start_D[0]), int(start_D[-1])
+
+@dataclass(frozen=True)
+class _Pass:
+    """One pass over a store: edge [S + 1] where its sentences start, start_D [D + 1] its documents, in sentences."""
+
+    rule: Sampler
+    edge: Array
+    start_D: Ints
+    draw: Draw
+
+    def parts(self) -> Iterator[tuple[Array, ...]]:
+        """start [N, 2], length [N, 2], label [N] of the rows, and [1] chunks of one sentence; so many at a time."""
+        first, sentences = int(self.start_D[0]), int(self.start_D[-1])
         while first < sentences:
-            chunks = self._chunks(store, start_D, np.arange(first, min(first + CHUNK, sentences)), draw)
+            chunks = self._chunks(np.arange(first, min(first + CHUNK, sentences)))
             after_S = np.where(chunks.random_S, chunks.split_S, chunks.end_S)
             begins_N = walk(after_S - first)
             first = int(after_S[begins_N[-1]])
-            yield self._paired(store, start_D, chunks.take(begins_N), draw)
+            yield self._paired(chunks.take(begins_N))
 
-    def _chunks(self, store: Store, start_D: Ints, first_S: Ints, draw: Draw) -> _Chunks:
-        """The chunk that would start at each of these sentences."""
-        document_S = np.searchsorted(start_D, first_S, side="right") - 1
-        target_D = self._targets(draw(start_D[document_S[0] : document_S[-1] + 1]))
+    def _chunks(self, first_S: Ints) -> _Chunks:
+        """The chunk that would start at each of these consecutive sentences."""
+        document_S = np.searchsorted(self.start_D, first_S, side="right") - 1
+        target_D = self._targets(self.draw(self.start_D[document_S[0] : document_S[-1] + 1]))
         target_S = target_D[document_S - document_S[0]]
-        end_S = self._end(store, start_D, first_S, document_S, target_S, sentences=2)
-        noise, count_S = draw(first_S), end_S - first_S
+        end_S = self._end(first_S, document_S, target_S, sentences=2)
+        noise, count_S = self.draw(first_S), end_S - first_S
         split_S = first_S + 1 + integers(noise.bits("split", 1)[:, 0], np.maximum(count_S - 1, 1))
         coin_S = noise.bits("label", 1)[:, 0] < below(0.5)
-        random_S = (count_S == 1) | coin_S if self.pairs == "next" else np.zeros_like(coin_S)
+        random_S = (count_S == 1) | coin_S if self.rule.pairs == "next" else np.zeros_like(coin_S)
         return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, coin_S)
 
     def _targets(self, noise: Noise) -> Ints:
         """Target length of each document in this pass."""
         draw_D2 = noise.bits("target", 2)
-        short_D = draw_D2[:, 0] < below(self.short)
-        return np.where(short_D, 2 + integers(draw_D2[:, 1], self.most - 1), self.most)
+        short_D = draw_D2[:, 0] < below(self.rule.short)
+        return np.where(short_D, 2 + integers(draw_D2[:, 1], self.rule.most - 1), self.rule.most)
 
-    def _end(
-        self, store: Store, start_D: Ints, first_S: Ints, document_S: Ints, target_S: Ints, sentences: int
-    ) -> Ints:
+    def _end(self, first_S: Ints, document_S: Ints, target_S: Ints, sentences: int) -> Ints:
         """The sentence before which a run ends: at least one sentence, until it has the target or the document ends.
 
         `sentences`: of a run where segments are single ones.
         """
-        if self.single:
-            return np.minimum(first_S + sentences, start_D[document_S + 1])
-        edge = store.sentence_start
-        enough_S = np.searchsorted(edge, edge[first_S] + target_S, side="left")
-        return np.minimum(np.maximum(enough_S, first_S + 1), start_D[document_S + 1])
+        if self.rule.single:
+            return np.minimum(first_S + sentences, self.start_D[document_S + 1])
+        enough_S = np.searchsorted(self.edge, self.edge[first_S] + target_S, side="left")
+        return np.minimum(np.maximum(enough_S, first_S + 1), self.start_D[document_S + 1])
 
-    def _paired(self, store: Store, start_D: Ints, chunks: _Chunks, draw: Draw) -> tuple[Ints, ...]:
-        """start [N, 2], length [N, 2], label [N] of the rows, and [1] chunks of one sentence."""
+    def _paired(self, chunks: _Chunks) -> tuple[Array, ...]:
         single_S = chunks.end_S - chunks.first_S == 1
-        if self.pairs == "order":
+        if self.rule.pairs == "order":
             chunks = chunks.take(~single_S)
-        edge, noise = store.sentence_start, draw(chunks.first_S)
         first_N2 = np.stack([chunks.first_S, chunks.split_S], axis=1)
         last_N2 = np.stack([chunks.split_S, chunks.end_S], axis=1)
-        label_N = chunks.random_S
-        if self.pairs == "next":
-            at_P = np.flatnonzero(label_N)
-            found = self._elsewhere(store, start_D, chunks.take(at_P), draw)
-            first_N2[at_P, 1], last_N2[at_P, 1] = found
+        if self.rule.pairs == "next":
+            label_N = chunks.random_S
+            first_N2[label_N, 1], last_N2[label_N, 1] = self._elsewhere(chunks.take(label_N))
         else:
             label_N = chunks.coin_S
             first_N2[label_N], last_N2[label_N] = first_N2[label_N, ::-1], last_N2[label_N, ::-1]
-        start_N2, length_N2 = truncated(edge[first_N2], edge[last_N2] - edge[first_N2], self.most, noise)
-        return start_N2, length_N2.astype(np.int32), label_N.astype(np.int8), single_S.sum(keepdims=True)
+        length_N2 = self.edge[last_N2] - self.edge[first_N2]
+        start_N2, kept_N2 = truncated(self.edge[first_N2], length_N2, self.rule.most, self.draw(chunks.first_S))
+        return start_N2, kept_N2.astype(np.int32), label_N.astype(np.int8), single_S.sum(keepdims=True)
 
-    def _elsewhere(self, store: Store, start_D: Ints, chunks: _Chunks, draw: Draw) -> tuple[Ints, Ints]:
+    def _elsewhere(self, chunks: _Chunks) -> tuple[Ints, Ints]:
         """(first sentence, sentence behind the last) of a random B for each chunk."""
-        noise, edge = draw(chunks.first_S), store.sentence_start
-        tried_NT = integers(noise.bits("document", TRIES), len(start_D) - 1)
+        noise = self.draw(chunks.first_S)
+        tried_NT = integers(noise.bits("document", TRIES), len(self.start_D) - 1)
         other_NT = tried_NT != chunks.document_S[:, None]
         other_NT[:, -1] = True
         document_N = tried_NT[np.arange(len(tried_NT)), other_NT.argmax(axis=1)]
-        sentences_N = start_D[document_N + 1] - start_D[document_N]
-        first_N = start_D[document_N] + integers(noise.bits("sentence", 1)[:, 0], sentences_N)
-        left_N = chunks.target_S - (edge[chunks.split_S] - edge[chunks.first_S])
-        return first_N, self._end(store, start_D, first_N, document_N, left_N, sentences=1)
+        sentences_N = self.start_D[document_N + 1] - self.start_D[document_N]
+        first_N = self.start_D[document_N] + integers(noise.bits("sentence", 1)[:, 0], sentences_N)
+        left_N = chunks.target_S - (self.edge[chunks.split_S] - self.edge[chunks.first_S])
+        return first_N, self._end(first_N, document_N, left_N, sentences=1)
 
 
 class _Chunks(NamedTuple):
