@@ -50,6 +50,7 @@ class SentenceFormat:
     length: int
     redraw: Schedule = field(default_factory=Static)
     semantics: ClassVar[int] = 1
+    pairs: ClassVar[None] = None  # rows of one text
     cross: ClassVar[bool]  # whether a row may hold sentences of several documents
 
     def __post_init__(self) -> None:
@@ -66,6 +67,7 @@ class SentenceIndex:
     store: Store
     rows: Rows
     length_N: NDArray[np.int32]
+    report: ClassVar[dict[str, float]] = {}
 
     def pieces(self, rows_B: NDArray[np.int64]) -> Pieces:
         """A piece for each sentence; where a row starts with a separator, an empty piece before them."""
