@@ -1,6 +1,6 @@
 """Training speed beside the `transformers` Trainer: BERT-mini, length 128, batch 32, one run, ratios.
 
-    python analysis/bench_training.py [steps=40] [threads=2]
+    python analysis/bench_training.py [steps=30] [turns=3] [threads=2]
 
 Both train the same model without dropout on the same token ids with 15 % predicted. Ours is the product's own path:
 step plan, noise, learner, Lightning. Its peer is the Trainer with `DataCollatorForLanguageModeling`. They take turns,
@@ -39,7 +39,7 @@ from ceteris.training.learner import Pretraining
 from ceteris.training.plan import StepPlan
 from ceteris.training.steps import PretrainingSteps, loader
 
-LENGTH, BATCH, TURNS, WARM = 128, 32, 3, 5
+LENGTH, BATCH, WARM = 128, 32, 5
 MINI = Bert(4, 256, 4, 1024, dropout=0.0, attention_dropout=0.0)
 
 
@@ -127,17 +127,17 @@ def peer(size: int, bf16: bool, steps: int) -> float:
 
 def main() -> None:
     given = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    steps, threads = int(given.get("steps", 30)), int(given.get("threads", 2))
+    steps, rounds, threads = (
+        int(given.get(key, usual)) for key, usual in (("steps", 30), ("turns", 3), ("threads", 2))
+    )
     torch.set_num_threads(threads)
     profile = Profile("cpu", "bf16-mixed", threads, 0, None, False)
-    print(
-        f"BERT-mini, length {LENGTH}, batch {BATCH}, {threads} threads, no dropout, {steps} steps a turn, {TURNS} turns"
-    )
+    print(f"BERT-mini, length {LENGTH}, batch {BATCH}, {threads} threads, no dropout, {rounds} turns of {steps} steps")
     for size in (8192, 30522):
         print(f"  vocabulary {size}")
         turns = [
             (ours(size, "bf16-mixed", threads, steps), peer(size, True, steps), peer(size, False, steps))
-            for _ in range(TURNS)
+            for _ in range(rounds)
         ]
         mine, bf16, default = (statistics.median(column) for column in zip(*turns, strict=True))
         flops = 3 * (MINI.forward_flops(1, LENGTH) + 0.15 * 2 * (256**2 + 256 * size))

@@ -14,6 +14,7 @@ import tokenizers
 from fake_store import CLS, MASK, SEP, FakeStore, FakeVocabulary, examples_of, random_store
 
 from ceteris.errors import UserError
+from ceteris.inputs.segment_pair import SegmentPair
 from ceteris.masking.bernoulli import Bernoulli
 from ceteris.masking.schedule import Static
 from ceteris.show import show, show_examples
@@ -119,3 +120,17 @@ def test_a_failed_file_is_named(store: FakeStore, tokenizer: Any, tmp_path: Path
 def test_bad_counts_are_named(setting: str) -> None:
     with pytest.raises(UserError, match=setting):
         show([setting])
+
+
+def test_pairs_are_drawn_and_written_with_their_label(
+    store: FakeStore, tokenizer: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = examples_of(store, 48, form=SegmentPair(48))
+    show_examples(examples, tokenizer, 20, 0, tmp_path / "rows.parquet")
+    labels = examples.batch(0, np.arange(20))["label_N"].tolist()
+    rows = written(tmp_path / "rows.parquet")
+    assert [row["pair_label"] for row in rows] == labels
+    assert all(
+        row["token_type_ids"] == sorted(row["token_type_ids"]) and row["token_type_ids"][-1] == 1 for row in rows
+    )
+    assert f"#7  label {labels[7]}  " in capsys.readouterr().err

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM
+from transformers import AlbertConfig, AlbertForPreTraining, AutoModelForMaskedLM, BertForPreTraining
 
 from ceteris.encodings.replace import Replace
+from ceteris.heads.pair import PairHead
 from ceteris.models import checkpoint
 from ceteris.models.bert import Bert
-from ceteris.models.encoder import Encoder
+from ceteris.models.encoder import Encoder, Outputs
 from ceteris.models.weights import initialise
 from ceteris.objectives.mlm import MaskedLM
+from ceteris.objectives.mlm_nsp import MaskedLMWithNSP
+from ceteris.objectives.mlm_sop import MaskedLMWithSOP
 from ceteris.objectives.objective import Objective
 from ceteris.optim.schedule import Schedule
 from ceteris.tokens.vocabulary import Vocabulary
@@ -27,12 +30,12 @@ from ceteris.training.steps import as_batch
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 
 
-def parts(norm: str, dropout: float = 0.0) -> tuple[Encoder, Objective]:
+def parts(norm: str, dropout: float = 0.0, form: Any = MaskedLM) -> tuple[Encoder, Objective]:
     spec = Bert(
         2, 32, 2, 64, positions=40, dropout=dropout, attention_dropout=dropout, norm=norm, initializer_range=0.2
     )
     encoder = spec.build(VOCABULARY, seed=3)
-    objective = MaskedLM(Replace()).build(encoder)
+    objective = form(Replace()).build(encoder)
     initialise(objective, 3, 0.2)
     return encoder, objective
 
@@ -84,6 +87,99 @@ def test_a_saved_encoder_loads_bit_for_bit(tmp_path: Path) -> None:
     assert all(
         torch.equal(a, b) for a, b in zip(encoder.state_dict().values(), other.state_dict().values(), strict=True)
     )
+
+
+def pairs(rows: int) -> dict[str, Any]:
+    """`arrays` with a second segment and labels."""
+    packed = arrays(rows)
+    packed["part_BL"] = (np.arange(24) >= 6).astype(np.int64) * (packed["ids_BL"] != 0)
+    packed["label_N"] = np.arange(rows) % 3 % 2
+    packed["counts"]["pairs"] = rows
+    return packed
+
+
+def labels_of(packed: dict[str, Any]) -> torch.Tensor:
+    labels = np.full_like(packed["ids_BL"], -100)
+    labels.reshape(-1)[packed["slot_P"]] = packed["target_P"]
+    return torch.from_numpy(labels)
+
+
+def total(sums: dict[str, torch.Tensor], objective: Objective, counts: dict[str, int]) -> float:
+    """The loss of a step as the learner forms it."""
+    per = objective.denominators()
+    return sum(objective.weights[name] * float(value) / counts[per[name]] for name, value in sums.items())
+
+
+@pytest.mark.parametrize(("form", "name"), [(MaskedLMWithNSP, "nsp"), (MaskedLMWithSOP, "sop")])
+def test_pair_losses_equal_those_of_transformers(form: Any, name: str, tmp_path: Path) -> None:
+    encoder, objective = parts("post", form=form)
+    packed = pairs(7)
+    batch = as_batch(packed)
+    sums = objective(encoder, batch)[0]
+    assert set(sums) == {"mlm", name}
+    checkpoint.save(encoder, objective.heads["mlm"], tmp_path, objective.heads[name])
+    theirs, told = BertForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(told[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    output = theirs.eval()(
+        input_ids=batch["ids_BL"],
+        attention_mask=torch.from_numpy((np.arange(24) < packed["length_B"][:, None]).astype(np.int64)),
+        token_type_ids=batch["part_BL"],
+        labels=labels_of(packed),
+        next_sentence_label=batch["label_N"],
+    )
+    assert total(sums, objective, batch["counts"]) == pytest.approx(float(output.loss), abs=1e-5)
+    assert float(sums[name].detach()) > 0.1
+
+
+def test_the_head_on_pairs_is_that_of_albert() -> None:
+    """On ALBERT's own hidden states, since its encoder is another one."""
+    torch.manual_seed(0)
+    theirs = AlbertForPreTraining(
+        AlbertConfig(
+            vocab_size=97,
+            embedding_size=16,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=64,
+            initializer_range=0.2,
+            pad_token_id=0,
+        )
+    ).eval()
+    head = PairHead(parts("post")[0])
+    head.pooler.load_state_dict(theirs.albert.pooler.state_dict())
+    head.classifier.load_state_dict(theirs.sop_classifier.classifier.state_dict())
+    packed = pairs(7)
+    batch = as_batch(packed)
+    given = {
+        "input_ids": batch["ids_BL"],
+        "attention_mask": torch.from_numpy((np.arange(24) < packed["length_B"][:, None]).astype(np.int64)),
+        "token_type_ids": batch["part_BL"],
+    }
+    output = theirs(**given, labels=labels_of(packed), sentence_order_label=batch["label_N"])
+    read = Outputs(theirs.albert(**given).last_hidden_state)
+    mlm = torch.nn.functional.cross_entropy(output.prediction_logits.flatten(0, 1), labels_of(packed).flatten())
+    assert float(mlm + head(read, batch) / 7) == pytest.approx(float(output.loss), abs=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_an_encoder_with_a_head_on_pairs_is_saved_and_loaded(norm: str, tmp_path: Path) -> None:
+    encoder, objective = parts(norm, form=MaskedLMWithNSP)
+    checkpoint.save(encoder, objective.heads["mlm"], tmp_path, objective.heads["nsp"])
+    other = Bert(2, 32, 2, 64, positions=40, norm=norm).build(VOCABULARY, seed=9)
+    checkpoint.load(other, tmp_path)
+    assert all(
+        torch.equal(a, b) for a, b in zip(encoder.state_dict().values(), other.state_dict().values(), strict=True)
+    )
+    assert AutoModelForMaskedLM.from_pretrained(tmp_path).config.hidden_size == 32
+
+
+def test_arms_with_and_without_pairs_start_alike() -> None:
+    (encoder, objective), (other, pair) = parts("post"), parts("post", form=MaskedLMWithNSP)
+    both = zip(
+        [*encoder.parameters(), *objective.parameters()], [*other.parameters(), *pair.parameters()], strict=False
+    )
+    assert all(torch.equal(a, b) for a, b in both)
 
 
 class Descent:

@@ -26,6 +26,9 @@ class Lengths:
     def size(self, epoch: int) -> int:
         return len(self.known)
 
+    def tokens(self, epoch: int) -> int:
+        return int(self.known.sum())
+
     def lengths(self, epoch: int) -> Any:
         return self.known
 

@@ -13,6 +13,7 @@ from ceteris.corruption import Corruption
 from ceteris.encodings.replace import Replace
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
+from ceteris.inputs.segment_pair import SegmentPair
 from ceteris.layouts.encoder import Encoder
 from ceteris.masking.bernoulli import Bernoulli
 from ceteris.masking.prediction import predicted_rate
@@ -56,6 +57,7 @@ class Examples:
     seed: int
     length: int  # tokens the model reads, specials included
     _index: dict[int, Index] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _totals: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.corruption.masking.check(self.length)
@@ -64,7 +66,15 @@ class Examples:
 
     def size(self, epoch: int) -> int:
         """Examples in that pass."""
-        return len(self.lengths(epoch))
+        return self._total(epoch)[0]
+
+    def tokens(self, epoch: int) -> int:
+        """Tokens that the pass puts through the model."""
+        return self._total(epoch)[1]
+
+    def report(self, epoch: int) -> dict[str, float]:
+        """What the sampling of that pass gave, such as the share of labels."""
+        return self._pass(epoch)[1].report
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
@@ -94,12 +104,21 @@ class Examples:
         return self.layout.pack(self.views(epoch, rows), self.vocabulary)
 
     def _pass(self, epoch: int) -> tuple[int, Index]:
-        """The input's key of the epoch and its index; the last index is kept."""
+        """The input's key of the epoch and its index; two are kept, since a step may cross the end of an epoch."""
         key = self.input.redraw(epoch)
         if key not in self._index:
-            self._index.clear()
+            while len(self._index) > 1:
+                self._index.pop(next(iter(self._index)))
             self._index[key] = self.input.index(self.store, self.length, lambda ids: Noise.of(self.seed, (key,), ids))
         return key, self._index[key]
+
+    def _total(self, epoch: int) -> tuple[int, int]:
+        """(examples, tokens) of the pass, remembered for every key."""
+        key = self.input.redraw(epoch)
+        if key not in self._totals:
+            length_N = self.lengths(epoch)
+            self._totals[key] = len(length_N), int(length_N.sum(dtype=np.int64))
+        return self._totals[key]
 
 
 def _check_words(store: Store) -> None:
@@ -118,10 +137,24 @@ def _check_words(store: Store) -> None:
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
     """The examples of a run: `input`, `masking` and `objective.encoding` of its config, on one split of its data.
 
-    Raises UserError for a split without an example.
+    Raises UserError for a split without an example, and for an objective that needs other pairs than the input gives.
     """
+    form = build(cfg.input)
+    check_pairs(getattr(build(cfg.objective), "needs", None), getattr(form, "pairs", None))
     corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
-    return _examples(data, split, build(cfg.input), corruption, int(cfg.seed))
+    return _examples(data, split, form, corruption, int(cfg.seed))
+
+
+def check_pairs(needs: str | None, given: str | None) -> None:
+    """Raise UserError where an objective that needs pairs, `next` or `order`, is not given such."""
+    if needs is None or needs == given:
+        return
+    if given is None:
+        raise UserError(
+            "the objective predicts from pairs, but input gives single texts",
+            f"take input=segment_pair or input=sentence_pair with input.pairs={needs}, or objective=mlm",
+        )
+    raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
@@ -130,8 +163,21 @@ def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") 
     Raises UserError for a split without an example.
     """
     own = cfg.evaluation
-    corruption = Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
-    return _examples(data, split, build(own.input), corruption, int(own.seed))
+    return _examples(data, split, build(own.input), _common(own), int(own.seed))
+
+
+def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation") -> Examples:
+    """Segment pairs of the common test, `next` or `order`, the same for every arm of one `input.length`.
+
+    Raises UserError for a split that allows no such pairs.
+    """
+    own = cfg.evaluation
+    form = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
+    return _examples(data, split, form, _common(own), int(own.seed))
+
+
+def _common(own: DictConfig) -> Corruption:
+    return Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
 
 
 def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:

@@ -83,9 +83,8 @@ def below(share: float) -> np.uint64:
     return np.uint64(round(share * 2**32))
 
 
-def integers(bits_P: NDArray[np.uint32], n: Any) -> NDArray[np.int64]:
-    """Draws as uniform integers in [0, n): multiply and shift, off by at most n / 2**32 of each probability.
-
-    n: a number, or one for each draw.
+def integers(bits_P: NDArray[np.uint32], n: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draws as uniform integers in [0, n), one n or one a draw: multiply and shift, off by at most n / 2**32 of each
+    probability.
     """
-    return (bits_P.astype(np.uint64) * np.asarray(n, np.uint64) >> np.uint64(32)).astype(np.int64)
+    return (bits_P.astype(np.uint64) * np.asarray(n).astype(np.uint64) >> np.uint64(32)).astype(np.int64)

@@ -49,9 +49,9 @@ class Realised:
 
 
 def realised(examples: Examples, vocabulary: Vocabulary, most: int = 4096, epoch: int = 0) -> dict[str, float]:
-    """`Realised.rates` of at most so many examples, evenly spaced over one pass."""
+    """`Realised.rates` of at most so many examples, evenly spaced over one pass, and what the pass's sampling gave."""
     size, total = examples.size(epoch), Realised()
     rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
     for at in range(0, len(rows), ROWS):
         total.add(examples.batch(epoch, rows[at : at + ROWS]), vocabulary)
-    return total.rates()
+    return {**total.rates(), **examples.report(epoch)}

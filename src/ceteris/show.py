@@ -119,8 +119,14 @@ def _draw(
     for chunk in _chunks(rows):
         views = examples.views(epoch, chunk)
         for row, example in enumerate(np.repeat(chunk, examples.readings)):
-            print(f"\n#{example}  {_line(views, row, tokenizer, examples.vocabulary.mask, colour)}", file=screen)
+            line = _line(views, row, tokenizer, examples.vocabulary.mask, colour)
+            print(f"\n#{example}  {_label(views, row)}{line}", file=screen)
     print(file=screen, flush=True)
+
+
+def _label(views: Views, row: int) -> str:
+    """The label of a pair, 0 where its second segment follows the first; nothing for single texts."""
+    return "" if views.text.label_B is None else f"label {views.text.label_B[row]}  "
 
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool) -> str:
@@ -168,7 +174,7 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(part, _schema()) as writer:
+        with pq.ParquetWriter(part, _schema(examples.input.pairs is not None)) as writer:
             for chunk in _chunks(rows):
                 writer.write_table(_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)))
         os.replace(part, out)
@@ -179,18 +185,19 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
             part.unlink()
 
 
-def _schema() -> Any:
+def _schema(pairs: bool) -> Any:
     import pyarrow as pa
 
     numbers = ("input_ids", "labels", "original_ids", "token_type_ids")
     lists = [(name, pa.list_(pa.int32())) for name in numbers]
-    return pa.schema([("example_id", pa.int64()), *lists, ("word_starts", pa.list_(pa.bool_()))])
+    labels = [("pair_label", pa.int8())] if pairs else []
+    return pa.schema([("example_id", pa.int64()), *labels, *lists, ("word_starts", pa.list_(pa.bool_()))])
 
 
 def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     import pyarrow as pa
 
-    text = views.text
+    text, schema = views.text, _schema(views.text.label_B is not None)
     real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
     edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
     label_BL = np.full_like(text.ids_BL, IGNORED)
@@ -202,9 +209,10 @@ def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
         "token_type_ids": text.part_BL,
         "word_starts": text.start_BL,
     }
-    kinds = {name: _schema().field(name).type.value_type.to_pandas_dtype() for name in columns}
+    kinds = {name: schema.field(name).type.value_type.to_pandas_dtype() for name in columns}
     lists = {
         name: pa.ListArray.from_arrays(edges, column_BL[real_BL].astype(kinds[name]))
         for name, column_BL in columns.items()
     }
-    return pa.table({"example_id": rows, **lists}, schema=_schema())
+    labels = {} if text.label_B is None else {"pair_label": text.label_B}
+    return pa.table({"example_id": rows, **labels, **lists}, schema=schema)

@@ -119,14 +119,17 @@ def _docstrings(module: tuple[str, str]) -> list[list[str]]:
     return [found for text in texts if text and (found := prose(text))]
 
 
-def _documented(node: ast.AST) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+def _documented(tree: ast.Module) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
     """What may have a docstring, in the order of the source; statements are walked, expressions are not."""
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        yield node
-    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
-        for child in getattr(node, block, ()):
-            if not isinstance(child, ast.expr):
-                yield from _documented(child)
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        for name in ("cases", "finalbody", "orelse", "handlers", "body"):  # the last one first, and so its statements
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                waiting.extend(reversed(block))
 
 
 def _unseen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:

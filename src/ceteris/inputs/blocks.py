@@ -42,7 +42,7 @@ def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool
     after_L = np.maximum(after_L, np.arange(1, len(edge_L)))
     if blank_L is not None:
         after_L = np.minimum(after_L, _next_blank(blank_L))
-    first_N = _walk(after_L)
+    first_N = walk(after_L)
     range_N2: NDArray[np.int64] = np.stack([first_N, after_L[first_N]], axis=1)
     if blank_L is None:
         return range_N2
@@ -57,7 +57,7 @@ def _next_blank(blank_L: NDArray[np.bool_]) -> NDArray[np.int64]:
     return nearest_L + blank_L
 
 
-def _walk(after_L: NDArray[np.int64]) -> NDArray[np.int64]:
+def walk(after_L: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first lines of the blocks: from line 0, each block starts where the one before ended."""
     after, first, line = after_L.tolist(), [], 0
     while line < len(after):

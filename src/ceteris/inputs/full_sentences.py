@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ceteris.corruption import Schedule
-from ceteris.inputs.pieces import Index, Store
-from ceteris.inputs.sentences import check_length, sentence_index
-from ceteris.masking.schedule import Static
-from ceteris.noise import Noise
+from ceteris.inputs.sentences import SentenceFormat
 
 
 @dataclass(frozen=True)
-class FullSentences:
-    """fairseq's `complete`; nothing is sampled, so that every pass has the same rows."""
+class FullSentences(SentenceFormat):
+    """fairseq's `complete`."""
 
-    length: int
-    redraw: Schedule = field(default_factory=Static)
-    semantics: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        check_length(self.length)
-
-    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
-        return sentence_index(store, length, cross=True)
+    cross = True

@@ -51,6 +51,9 @@ class Index(Protocol):
     @property
     def length_N(self) -> NDArray[np.int32]: ...  # of each framed row
 
+    @property
+    def report(self) -> dict[str, float]: ...  # what sampling gave, by name; empty where nothing is sampled
+
     def pieces(self, rows_B: NDArray[np.int64]) -> Pieces: ...
 
 
@@ -61,6 +64,9 @@ class InputFormat(Protocol):
 
     @property
     def length(self) -> int: ...  # the model's input budget in tokens, specials included
+
+    @property
+    def pairs(self) -> str | None: ...  # what the labels of pairs say, "next" or "order"; None: no pairs
 
     @property
     def redraw(self) -> Schedule: ...  # the key of an epoch's index

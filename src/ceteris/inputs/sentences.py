@@ -10,16 +10,19 @@ text is lost; a block of nothing but separators is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.blocks import line_blocks
-from ceteris.inputs.pieces import Pieces, Store, before, runs
+from ceteris.inputs.pieces import Index, Pieces, Store, before, runs
+from ceteris.masking.schedule import Static
+from ceteris.noise import Noise
 from ceteris.text import Array
 
 CHUNK = 1 << 18  # lines that are cut into blocks at a time, which bounds memory
@@ -38,12 +41,33 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SentenceFormat:
+    """Rows of whole sentences; nothing is sampled, so that every pass has the same rows.
+
+    Raises UserError for a length without room for text.
+    """
+
+    length: int
+    redraw: Schedule = field(default_factory=Static)
+    semantics: ClassVar[int] = 1
+    pairs: ClassVar[None] = None  # rows of one text
+    cross: ClassVar[bool]  # whether a row may hold sentences of several documents
+
+    def __post_init__(self) -> None:
+        check_length(self.length)
+
+    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
+        return sentence_index(store, length, cross=self.cross)
+
+
+@dataclass(frozen=True)
 class SentenceIndex:
     """The rows of one split, in the corpus' order."""
 
     store: Store
     rows: Rows
     length_N: NDArray[np.int32]
+    report: ClassVar[dict[str, float]] = {}
 
     def pieces(self, rows_B: NDArray[np.int64]) -> Pieces:
         """A piece for each sentence; where a row starts with a separator, an empty piece before them."""

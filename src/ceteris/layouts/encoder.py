@@ -33,7 +33,7 @@ class Encoder:
 
 
 def _counts(views: Views) -> dict[str, int]:
-    tokens = int(views.text.length_B.sum())
+    tokens, pairs = int(views.text.length_B.sum()), views.text.label_B is not None
     return {
         "sequences": len(views.text.length_B),
         "raw_tokens": views.text.tokens,
@@ -42,4 +42,5 @@ def _counts(views: Views) -> dict[str, int]:
         "predicted": len(views.marks.slot_P),
         "noise": len(views.marks.noise_P),
         "spans": views.marks.spans,
+        **({"pairs": len(views.text.length_B)} if pairs else {}),
     }

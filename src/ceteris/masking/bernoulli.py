@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class Bernoulli:
     predict: float | None = None
     schedule: Schedule = field(default_factory=Dynamic)
     semantics: ClassVar[int] = 1
+    neutral: ClassVar[Mapping[str, Any]] = {"predict": None}  # all noise is predicted, as before the setting came
     by_words: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

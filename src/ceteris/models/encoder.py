@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel, RobertaPreLayerNormConfig, RobertaPreLayerNormModel
 
 if TYPE_CHECKING:
-    from ceteris.models.bert import Bert
     from ceteris.tokens.vocabulary import Vocabulary
 
 Batch = dict[str, Any]
@@ -23,9 +22,12 @@ class Outputs(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """A bidirectional encoder without heads. Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`."""
+    """A bidirectional encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
-    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
+    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`.
+    """
+
+    def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.spec = spec
         self.width, self.depth = spec.hidden, spec.layers
@@ -62,7 +64,7 @@ class Encoder(nn.Module):
         return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
 
 
-def _backbone(spec: Bert, vocabulary: Vocabulary, first_position: int) -> nn.Module:
+def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Module:
     shape: dict[str, Any] = {
         "vocab_size": vocabulary.size,
         "hidden_size": spec.hidden,

@@ -16,6 +16,7 @@ class MaskedLM:
 
     encoding: Any
     semantics: ClassVar[int] = 1
+    needs: ClassVar[str | None] = None  # pairs, "next" or "order"
 
     def build(self, encoder: Encoder) -> Objective:
         """The objective with its head, not yet initialised."""

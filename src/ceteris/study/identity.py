@@ -59,22 +59,32 @@ def task_fingerprints(cfg: Any, cache: Path) -> dict[str, str]:
 
 
 def _meaning(node: Any, without: set[str] | frozenset[str] = frozenset()) -> Any:
-    """A config node without places, with the `semantics` number of each component in it."""
+    """A config node without places, with the `semantics` number of each component in it.
+
+    A component's `neutral` holds settings that came after the first records, each with the value at which it changes
+    nothing: at that value it is left out, so that older runs keep their names.
+    """
     if isinstance(node, list):
         return [_meaning(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: _meaning(value) for key, value in node.items() if key not in without | _PLACES}
-    if "_target_" in node:
-        kept["semantics"] = _semantics(node["_target_"])
+    kind = _component(node["_target_"]) if "_target_" in node else None
+    neutral = getattr(kind, "neutral", {})
+    kept = {
+        key: _meaning(value)
+        for key, value in node.items()
+        if key not in without | _PLACES and not (key in neutral and value == neutral[key])
+    }
+    if kind is not None:
+        kept["semantics"] = int(getattr(kind, "semantics", 1))
     return kept
 
 
-def _semantics(target: str) -> int:
+def _component(target: str) -> type:
     from hydra.utils import get_class
 
     try:
-        return int(getattr(get_class(target), "semantics", 1))
+        return get_class(target)
     except Exception as error:  # Hydra wraps whatever the import raised
         raise UserError(f"_target_={target} cannot be imported", "name an importable class") from error
 

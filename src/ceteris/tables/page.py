@@ -31,9 +31,13 @@ figure svg { max-width: 100%; height: auto; }
 def page(table: Table, plot_svg: str) -> str:
     """The whole page; `plot_svg` is put into it."""
     title = escape(f"{table['study']} at {table['scale']} scale")
+    return document(title, "\n".join(_body(table, title, plot_svg)))
+
+
+def document(title: str, body: str) -> str:
+    """A page of the house's style; title and body are HTML."""
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     head = f"<head>{meta}<title>{title}</title><style>{_STYLE}</style></head>"
-    body = "\n".join(_body(table, title, plot_svg))
     return f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{body}\n</body>\n</html>\n'
 
 

@@ -1,16 +1,17 @@
-"""The common evaluation: fixed masks on the validation split, and what the unigram model makes of the same masks."""
+"""The common evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 
 from ceteris.examples import Examples
-from ceteris.models.encoder import Encoder
+from ceteris.models.encoder import Batch, Encoder
 from ceteris.training.steps import as_batch
 
 ROWS = 64  # a forward pass
@@ -20,33 +21,19 @@ class Evaluation:
     """The masked examples that every arm is measured on, packed once."""
 
     def __init__(self, examples: Examples, most: int) -> None:
-        size = examples.size(0)
-        rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
-        self.examples = examples
-        self.arrays = list(self._packed(rows[np.argsort(examples.lengths(0)[rows], kind="stable")]))
+        self.arrays = list(packed(examples, most))
         self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
-
-    def _packed(self, rows: Any) -> Iterator[dict[str, Any]]:
-        for at in range(0, len(rows), ROWS):
-            yield self.examples.batch(0, rows[at : at + ROWS])
 
     def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}.
 
         In full precision whatever the training used, so that the profile does not move it.
         """
-        loss, right, device = 0.0, 0, next(encoder.parameters()).device
-        training = encoder.training
-        encoder.eval()
-        head.eval()
-        with torch.inference_mode():
-            for arrays in self.arrays:
-                batch = {k: v.to(device) if torch.is_tensor(v) else v for k, v in as_batch(arrays).items()}
-                logits_PV = head.logits(encoder(batch), batch).float()
+        loss, right = 0.0, 0
+        with evaluating(encoder, head):
+            for batch, logits_PV in predictions(encoder, head, self.arrays):
                 loss += float(torch.nn.functional.cross_entropy(logits_PV, batch["target_P"], reduction="sum"))
                 right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
-        encoder.train(training)
-        head.train(training)
         mean = loss / len(self.targets)
         return {
             "mlm_loss": mean,
@@ -65,3 +52,52 @@ class Evaluation:
             "mlm_perplexity": math.exp(loss),
             "mlm_accuracy": float((self.targets == counts_V.argmax()).mean()),
         }
+
+
+class Probe:
+    """Pairs that every model with a head on pairs is asked about, masked as in training, packed once."""
+
+    def __init__(self, name: str, examples: Examples, most: int) -> None:
+        self.metric, self.arrays = f"{name}_accuracy", list(packed(examples, most))
+        self.label_N = np.concatenate([arrays["label_N"] for arrays in self.arrays])
+
+    def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
+        """{"nsp_accuracy" or "sop_accuracy": share of pairs whose label is found}."""
+        with evaluating(encoder, head):
+            answers = predictions(encoder, head, self.arrays)
+            right = sum(int((logits_B2.argmax(-1) == batch["label_N"]).sum()) for batch, logits_B2 in answers)
+        return {self.metric: right / len(self.label_N)}
+
+    def majority(self) -> dict[str, float]:
+        """The same metric for the more frequent label: random segments outnumber true next ones."""
+        rate = float(self.label_N.mean())
+        return {self.metric: max(rate, 1.0 - rate)}
+
+
+def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
+    """At most so many examples, evenly spaced over a pass, in batches of like length."""
+    size = examples.size(0)
+    rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
+    rows = rows[np.argsort(examples.lengths(0)[rows], kind="stable")]
+    for at in range(0, len(rows), ROWS):
+        yield examples.batch(0, rows[at : at + ROWS])
+
+
+@contextmanager
+def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
+    """Without dropout and gradients; afterwards the modules are as they were."""
+    before = [module.training for module in modules]
+    for module in modules:
+        module.eval()
+    with torch.inference_mode():
+        yield
+    for module, training in zip(modules, before, strict=True):
+        module.train(training)
+
+
+def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """(batch, the head's logits) of each packed batch."""
+    device = next(encoder.parameters()).device
+    for packed_batch in arrays:
+        batch = {k: v.to(device) if torch.is_tensor(v) else v for k, v in as_batch(packed_batch).items()}
+        yield batch, head.logits(encoder(batch), batch).float()

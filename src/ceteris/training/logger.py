@@ -39,17 +39,18 @@ class Wandb:
         os.environ.setdefault("WANDB_SILENT", "true")
         os.environ.setdefault("WANDB_DATA_DIR", str(folder.resolve() / "wandb"))
         try:
+            import wandb
             from pytorch_lightning.loggers import WandbLogger
 
-            logger = WandbLogger(
-                name=name, project=self.project, entity=self.entity, id=run_id, save_dir=str(folder), offline=offline,
-                group=group, job_type=job_type, tags=tags, config=config, resume="allow", log_model=False,
+            run = wandb.init(
+                name=name, project=self.project, entity=self.entity, id=run_id, dir=str(folder), group=group,
+                job_type=job_type, tags=tags, config=config, resume="allow", mode="offline" if offline else "online",
             )  # fmt: skip
-            logger.experiment.define_metric("*", step_metric="trainer/global_step")
+            run.define_metric("*", step_metric="trainer/global_step")
+            return WandbLogger(experiment=run, log_model=False)
         except Exception as error:  # the service, its server or its disk may fail in any way
             say(f"W&B is off for this run: {' '.join(str(error).split())[:200]}")
             return None
-        return logger
 
 
 def _has_key() -> bool:

@@ -64,10 +64,11 @@ class StepPlan:
         """How many examples of the stream start before its first `tokens` tokens are read."""
         position, left = 0, tokens
         for epoch in count():
-            end_N = self._cached(epoch)[1]
-            if left <= int(end_N[-1]):
+            whole = self.examples.tokens(epoch)
+            if left <= whole:
+                end_N = self._cached(epoch)[1]
                 return position + int(np.searchsorted(end_N, left, side="left")) + (1 if left > 0 else 0)
-            position, left = position + len(end_N), left - int(end_N[-1])
+            position, left = position + self.examples.size(epoch), left - whole
         raise AssertionError("the stream has no end")
 
     def _cut(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
@@ -103,11 +104,11 @@ class StepPlan:
     def _epoch_steps(self, epochs: float) -> int:
         whole = int(epochs)
         sizes = [self.examples.size(epoch) for epoch in range(whole)]
-        ends = [int(self._cached(epoch)[1][-1]) for epoch in range(whole)]
+        ends = [self.examples.tokens(epoch) for epoch in range(whole)]
         position, tokens = sum(sizes), sum(ends)
         if part := epochs - whole:
             position += round(part * self.examples.size(whole))
-            tokens += round(part * int(self._cached(whole)[1][-1]))
+            tokens += round(part * self.examples.tokens(whole))
         return self._steps_to(position, tokens)
 
     def _steps_to(self, position: int, tokens: int) -> int:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from ceteris.components import build
-from ceteris.examples import evaluation_examples
+from ceteris.console import say
+from ceteris.errors import UserError
+from ceteris.examples import evaluation_examples, probe_examples
 from ceteris.files import write_json
 from ceteris.models import checkpoint
 from ceteris.models.encoder import Encoder
@@ -20,7 +23,7 @@ from ceteris.realised import realised
 from ceteris.tokens.prepare import Data
 from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
-from ceteris.training.evaluate import Evaluation
+from ceteris.training.evaluate import Evaluation, Probe
 from ceteris.training.execution import Profile, matrix_peak
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
@@ -28,6 +31,7 @@ from ceteris.training.plan import StepPlan
 from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
+PROBES = {"nsp": "next", "sop": "order"}
 
 
 @dataclass
@@ -43,6 +47,12 @@ class Stage:
     encoder: Encoder
     objective: Objective
     evaluation: Evaluation
+    probes: list[Probe]
+
+    @property
+    def pair_head(self) -> nn.Module | None:
+        """The head on pairs, where the objective has one."""
+        return next((head for head in self.objective.heads.values() if head.per == "pairs"), None)
 
 
 def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
@@ -54,7 +64,25 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     objective = build(cfg.objective).build(encoder)
     initialise(objective, cfg.seed, encoder.spec.initializer_range)
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples)
-    return Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation)
+    probes = probes_of(cfg, data, objective)
+    return Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+
+
+def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe]:
+    """What a model with a head on pairs is asked about, next segments and order; nothing for other models.
+
+    Raises UserError where the validation split does not allow the pairs that the model is trained on; of the other kind
+    it is said that they are left out.
+    """
+    found = []
+    for name, pairs in PROBES.items() if "pairs" in objective.denominators().values() else ():
+        try:
+            found.append(Probe(name, probe_examples(cfg, data, pairs), cfg.evaluation.examples))
+        except UserError as error:
+            if name in objective.heads:
+                raise
+            say(f"no {name}_accuracy: {error}")
+    return found
 
 
 def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
@@ -68,10 +96,12 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
     if stage.steps:
         _fit(stage, meter, logger)
     metrics = stage.evaluation.measure(stage.encoder, stage.objective.heads["mlm"])
+    for probe in stage.probes:
+        metrics |= probe.measure(stage.encoder, stage.pair_head)
     append_line(
         stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}}
     )
-    checkpoint.save(stage.encoder, stage.objective.heads["mlm"], stage.folder / "model")
+    checkpoint.save(stage.encoder, stage.objective.heads["mlm"], stage.folder / "model", stage.pair_head)
     part = _record(stage, meter, metrics)
     write_json(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
@@ -130,7 +160,10 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
     train_ids = stage.data.stores["train"].ids
     return {
         "metrics": metrics,
-        "baselines": {name: {"unigram": value} for name, value in stage.evaluation.unigram(train_ids, size).items()},
+        "baselines": {
+            **{name: {"unigram": value} for name, value in stage.evaluation.unigram(train_ids, size).items()},
+            **{name: {"majority": value} for probe in stage.probes for name, value in probe.majority().items()},
+        },
         "budget": {
             "raw_tokens": counts["raw_tokens"],
             "input_tokens": tokens,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from ceteris.config import plain
 from ceteris.console import say
-from ceteris.errors import UserError
 from ceteris.files import write_json, write_text
 from ceteris.study.identity import Identity, identify
 
@@ -198,13 +197,3 @@ def _close(logger: Any, record: dict[str, Any]) -> None:
         logger.experiment.finish(exit_code=0 if record["status"] == "done" else 1)
     except Exception as error:  # a service that died must not lose the run
         say(f"W&B could not finish this run: {' '.join(str(error).split())[:200]}")
-
-
-def require_writable(folder: Path) -> None:
-    """Raises UserError where a run's folder cannot be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{folder} cannot be made ({error.strerror})", "choose another run_dir or paths.runs"
-        ) from error

@@ -1,0 +1,30 @@
+"""Masked language modelling and next-sentence prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ceteris.objectives.mlm import MaskedLM
+
+if TYPE_CHECKING:
+    from ceteris.models.encoder import Encoder
+    from ceteris.objectives.objective import Objective
+
+
+@dataclass(frozen=True)
+class MaskedLMWithNSP(MaskedLM):
+    """The sum of two means: over noised positions, and over pairs whose B follows A or is of another document (BERT,
+    section 3.1). The head on pairs reads one position a row and is left out of `head_flops`.
+    """
+
+    semantics: ClassVar[int] = 1
+    needs: ClassVar[str | None] = "next"
+    pair: ClassVar[str] = "nsp"
+
+    def build(self, encoder: Encoder) -> Objective:
+        from ceteris.heads.mlm import MaskedLMHead
+        from ceteris.heads.pair import PairHead
+        from ceteris.objectives.objective import Objective
+
+        return Objective({"mlm": MaskedLMHead(encoder), self.pair: PairHead(encoder)})

@@ -1,0 +1,131 @@
+"""Runs on pairs: from text to record, and what is refused before compute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+
+from ceteris.cli import main
+from ceteris.config import compose
+from ceteris.examples import compose_examples
+from ceteris.study.identity import identify
+from ceteris.training.budget import data_of, planned
+from ceteris.training.run import run
+
+NSP = ["objective=mlm_nsp", "input=segment_pair"]
+SOP = ["objective=mlm_sop", "input=segment_pair", "input.pairs=order"]
+SINGLE = ["objective=mlm_nsp", "input=sentence_pair", "batch=tokens"]
+
+
+def record(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return found
+
+
+def train_lines(folder: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in lines if "train/lr" in line]
+
+
+@pytest.mark.parametrize(("arm", "head"), [(NSP, "nsp"), (SOP, "sop"), (SINGLE, "nsp")])
+def test_a_run_on_pairs(arguments: list[str], arm: list[str], head: str) -> None:
+    folder = run(compose([*arguments, *arm, "trainer.log_every=1"]))
+    found = record(folder)
+    assert found["status"] == "done"
+    assert all({"train/mlm_loss", f"train/{head}_loss"} <= set(line) for line in train_lines(folder))
+    for name in ("nsp_accuracy", "sop_accuracy"):
+        assert 0 <= found["metrics"][name] <= 1
+        assert 0.5 <= found["baselines"][name]["majority"] <= 1
+    realised = found["realised"]
+    assert 0.3 < realised["label_rate"] < 0.8
+    assert 0 <= realised["padding_share"] < 1
+    assert ("dropped_chunks" in realised) == (head == "sop")
+    names = load_file(folder / "model" / "model.safetensors")
+    assert {"bert.pooler.dense.weight", "cls.seq_relationship.weight", "cls.predictions.bias"} <= set(names)
+
+
+def test_pairs_without_their_objective_are_an_arm(arguments: list[str]) -> None:
+    found = record(run(compose([*arguments, "input=segment_pair"])))
+    assert found["status"] == "done"
+    assert "label_rate" in found["realised"]
+    assert not {"nsp_accuracy", "sop_accuracy"} & set(found["metrics"])
+
+
+def test_arms_with_and_without_the_objective_read_the_same_pairs(arguments: list[str]) -> None:
+    with_nsp, without = (compose([*arguments, "input=segment_pair", f"objective={o}"]) for o in ("mlm_nsp", "mlm"))
+    batches = [compose_examples(cfg, data_of(cfg)).batch(1, [0, 5, 9]) for cfg in (with_nsp, without)]
+    assert all((batches[0][name] == batches[1][name]).all() for name in batches[0] if name != "counts")
+
+
+def test_pairs_are_redrawn_with_the_masks(arguments: list[str]) -> None:
+    for schedule, same in (("static", True), ("dynamic", False)):
+        cfg = compose([*arguments, *NSP, f"masking/schedule={schedule}"])
+        examples = compose_examples(cfg, data_of(cfg))
+        assert (examples.lengths(0).tolist() == examples.lengths(1).tolist()) is same
+
+
+def test_budgets_of_redrawn_pairs_are_planned_as_they_are_used(arguments: list[str]) -> None:
+    cfg = compose([*arguments, *SINGLE, "trainer.max_steps=null", "trainer.max_epochs=2.5", "batch.size=64"])
+    plan = planned(cfg)
+    assert plan["epochs"] == pytest.approx(2.5, abs=0.3)
+    used = record(run(cfg))["budget"]
+    assert (used["input_tokens"], used["sequences"], used["steps"]) == (
+        plan["tokens"],
+        plan["sequences"],
+        plan["steps"],
+    )
+
+
+def test_workers_do_not_change_pairs_that_are_redrawn(arguments: list[str], tmp_path: Path) -> None:
+    extra = [*NSP, "batch.size=64", "trainer.max_steps=null", "trainer.max_epochs=2.2"]
+    alone, spread = (
+        run(compose([*arguments, *extra, f"profile.workers={n}", f"run_dir={tmp_path / str(n)}"])) for n in (0, 2)
+    )
+    first, second = (load_file(folder / "model" / "model.safetensors") for folder in (alone, spread))
+    assert all((first[name] == second[name]).all() for name in first)
+
+
+def test_what_is_sampled_is_part_of_a_run_s_meaning(arguments: list[str]) -> None:
+    base = identify(compose([*arguments, *NSP])).signature
+    for change in (["input.short_seq_prob=0"], ["objective=mlm"], ["masking/schedule=static"], ["input=sentence_pair"]):
+        assert identify(compose([*arguments, *NSP, *change])).signature != base
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        (["objective=mlm_nsp"], "input=segment_pair"),
+        (["objective=mlm_sop", "input=doc_sentences"], "input.pairs=order"),
+        (["objective=mlm_sop", "input=segment_pair"], "set input.pairs=order"),
+        ([*NSP, "input.pairs=order"], "set input.pairs=next"),
+        ([*NSP, "input.pairs=previous"], "input.pairs=previous"),
+        ([*NSP, "input.short_seq_prob=2"], "input.short_seq_prob=2"),
+        ([*NSP, "input.length=4"], "input.length=4"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_step(
+    arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", *arguments, *bad]) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    assert len(told) == 1
+    assert named in told[0]
+    assert not list(tmp_path.rglob("metrics.jsonl"))
+
+
+def test_a_text_without_documents_is_refused(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = " ".join(f"The {n} sailors crossed the river before the winter." for n in range(300))
+    (tmp_path / "train.txt").write_text(sentences + "\n")
+    (tmp_path / "validation.txt").write_text(sentences[:4000] + "\n")
+    assert main(["train", *arguments, *NSP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]) == 2
+    assert "another document, but the text has 1 in all" in capsys.readouterr().err
+    found = run(compose([*arguments, *SOP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]))
+    assert "sop_accuracy" in record(found)["metrics"]
+    assert "nsp_accuracy" not in record(found)["metrics"]
+    assert "no nsp_accuracy" in capsys.readouterr().err
