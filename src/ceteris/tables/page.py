@@ -34,10 +34,10 @@ def page(table: Table, plot_svg: str) -> str:
     return document(title, "\n".join(_body(table, title, plot_svg)))
 
 
-def document(title: str, body: str) -> str:
+def document(title: str, body: str, more_style: str = "") -> str:
     """A page of the house's style; title and body are HTML."""
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    head = f"<head>{meta}<title>{title}</title><style>{_STYLE}</style></head>"
+    head = f"<head>{meta}<title>{title}</title><style>{_STYLE}{more_style}</style></head>"
     return f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{body}\n</body>\n</html>\n'
 
 

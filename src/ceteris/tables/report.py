@@ -56,7 +56,7 @@ def index(tables: dict[str, Table]) -> str:
         "<p>Does the published choice hold here? Verdicts hold at their scale alone.</p>\n"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
     )
-    return document("Ceteris", body)
+    return document("Ceteris", body, "th, td { text-align: left; white-space: normal; vertical-align: top; }\n")
 
 
 def _rows(name: str, table: Table) -> Iterator[str]:

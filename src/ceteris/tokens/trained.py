@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +30,7 @@ _MARKS = rf"▁?[{_ALONE}]"
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(ABC):
     """What the trained tokenizers share.
 
     vocab_size counts the special tokens but not the `sentinels`, which lie on top of it.
@@ -75,8 +76,9 @@ class Trained:
     def _smallest(self) -> int:
         return len(self.roles) + 2
 
+    @abstractmethod
     def _train(self, texts: Texts) -> Backend:
-        raise NotImplementedError
+        """The trained model with its normalizer, pre-tokenizer and decoder."""
 
 
 def too_small(asked: int, given: int) -> UserError:
