@@ -1,4 +1,4 @@
-"""How many seeds would settle a claim, if the difference and its spread are what they look like now."""
+"""How many seeds would settle a claim, and what a number of seeds can see, if the spread is what it looks like now."""
 
 from __future__ import annotations
 
@@ -37,3 +37,20 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) ->
         middle = (low + high) // 2
         low, high = (low, middle) if power(distances, sd, middle, alpha) >= POWER else (middle, high)
     return high
+
+
+def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
+    """The smallest difference that n pairs tell from zero with a chance of `POWER`; None without spread.
+
+    A difference smaller than this that n seeds did not find is no evidence against it: "n = 5 could have seen 1.1
+    points".
+    """
+    if sd == 0.0 or n < 2 or alpha <= 0.0:
+        return None
+    low, high = 0.0, sd
+    while power([high], sd, n, alpha) < POWER:
+        low, high = high, 2.0 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if power([middle], sd, n, alpha) >= POWER else (middle, high)
+    return float(f"{high:.3g}")
