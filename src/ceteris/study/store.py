@@ -156,12 +156,17 @@ def _relative(value: Any) -> Any:
 
 
 class Roll(NamedTuple):
-    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}."""
+    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
+
+    `until`: where seeds are added until the claims are decided, {first, most: seeds at the first and the last look,
+    seeds: those of the look that was last}.
+    """
 
     sweep_hash: str
     overrides: list[str]
     runs: dict[str, str]
     steps: dict[str, int]
+    until: dict[str, Any] | None = None
 
     def holds(self, record: Record) -> bool:
         return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
@@ -184,7 +189,8 @@ def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
     """Write a roll; the runs of an older one of the same sweep and overrides stay in it."""
     old = read_roll(root, study, scale)
     if old is not None and old[:2] == roll[:2]:
-        roll = roll._replace(runs={**old.runs, **roll.runs}, steps={**old.steps, **roll.steps})
+        until = roll.until or old.until
+        roll = roll._replace(runs={**old.runs, **roll.runs}, steps={**old.steps, **roll.steps}, until=until)
     if roll != old:
         write_json(root / study / f"{scale}.json", roll._asdict())
     return roll

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ceteris.verdict.claims import Pair
-from ceteris.verdict.metrics import lower_is_better
 from ceteris.verdict.family import Deciding, step_down
+from ceteris.verdict.metrics import lower_is_better
 from ceteris.verdict.power import MOST_SEEDS, detectable, seeds_needed
 from ceteris.verdict.sequential import Looks
 from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, t_quantile, two_sided

@@ -72,11 +72,11 @@ def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
     return Summary(len(values), rounded(mean), rounded(sd), rounded(mean - half), rounded(mean + half))
 
 
-def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
+def paired(first: Mapping[int, float], second: Mapping[int, float], alpha: float = ALPHA) -> Paired:
     """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has say nothing."""
     seeds = tuple(sorted(first.keys() & second.keys()))
     differences = tuple(first[seed] - second[seed] for seed in seeds)
-    return Paired(seeds, differences, summarize(differences), t_test(differences))
+    return Paired(seeds, differences, summarize(differences, alpha), t_test(differences))
 
 
 class Tost(NamedTuple):
