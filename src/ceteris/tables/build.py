@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
@@ -27,20 +27,35 @@ ANCHORS = {"bag_of_words": "bag of words", "majority": "majority class", "unigra
 Table = dict[str, Any]
 
 
-def build(design: Design, records: Sequence[Record]) -> Table:
-    """The content of table.json, from the records of one study at one scale.
+class Judged(NamedTuple):
+    """What was measured and what the claims come to: `reasons` {column: why it decides nothing, or None}."""
 
-    Raises UserError where no record is there, where the arms' realised budgets are not within 1 % of each other, or
-    where a claim or the mapping to the paper's table cannot be read.
-    """
+    evidence: Evidence
+    columns: list[str]
+    reasons: dict[str, str | None]
+    claims: list[dict[str, Any]]
+
+
+def judged(design: Design, records: Sequence[Record]) -> Judged:
+    """The verdicts on a design's claims, from the records of one study at one scale. Raises UserError as `build`."""
     claims, paper, evidence = design.parsed(), design.paper(), gather(design, records)
     if not any(evidence.done(arm) for arm in design.arms):
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", "run `ceteris run` first")
     _require_matched(design, evidence)
     columns = [column for column in design.columns if _measured(design, evidence, column)]
     reasons = {column: barred(design, evidence, column) for column in columns}
+    return Judged(evidence, columns, reasons, _claims(design, evidence, paper, claims, columns, reasons))
+
+
+def build(design: Design, records: Sequence[Record]) -> Table:
+    """The content of table.json, from the records of one study at one scale.
+
+    Raises UserError where no record is there, where the arms' realised budgets are not within 1 % of each other, or
+    where a claim or the mapping to the paper's table cannot be read.
+    """
+    evidence, columns, reasons, claims = judged(design, records)
+    paper = design.paper()
     about = {column: _about(column, reasons[column]) for column in columns}
-    ruled = _claims(design, evidence, paper, claims, columns, reasons)
     return {
         "schema": SCHEMA,
         "study": design.study,
@@ -52,12 +67,12 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "arms": [_arm(design, evidence, paper, arm, columns) for arm in design.arms],
         "anchors": _anchors(design, evidence, columns),
         "aggregate": aggregate(design, evidence, [column for column in columns if reasons[column] is None]),
-        "claims": ruled,
+        "claims": claims,
         "looks": _looks(design),
         "paper": _paper(design, evidence, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *remarks(ruled, about), *evidence.notes],
+        "notes": [*_remarks(design, evidence, columns, reasons), *remarks(claims, about), *evidence.notes],
         "sources": [] if paper is None else [paper.source],
     }
 
@@ -337,10 +352,11 @@ def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons
 
 def _looked(design: Design, looks: Looks) -> str:
     n = len(design.seeds)
+    level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
     return (
         f"Seeds were added until the claims were decided: looks after {looks.first} to at most {looks.most} seeds, the "
-        f"last after {n}. Verdicts and intervals of the claims are at the level of that look (alpha spending of Lan "
-        f"and DeMets: {looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}), so that all looks together keep the error rate."
+        f"last after {n}. The claims' verdicts and intervals are at the level of that look ({level}, alpha spending of "
+        "Lan and DeMets), so that all looks together keep the error rate."
     )
 
 

@@ -1,15 +1,15 @@
-"""`ceteris run SWEEP --until-decided [max_seeds=12]`: seeds are added while a claim is open, at an honest error rate."""
+"""`ceteris run SWEEP --until-decided [max_seeds=12]`: adds seeds while a claim is open, at a kept error rate."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.request import Request
 from ceteris.study.store import first_roll
-from ceteris.tables.build import Table
 from ceteris.tables.verb import assemble, design_of
 from ceteris.verdict.sequential import FIRST, Looks
 
@@ -34,7 +34,7 @@ def run_until_decided(request: Request, most: int, run: Callable[[Request], int]
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds)}
         if status := run(request._replace(seeds=seeds, until=until)):
             return status
-        waiting = open_claims(assemble(design, request.roots))
+        waiting = open_claims(assemble(design, request.roots)["claims"])
         say(f"look after {len(seeds)} of at most {looks.most} seeds: {'; '.join(waiting) or 'nothing is open'}")
         if not waiting:
             break
@@ -59,6 +59,6 @@ def _growing(own: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:
     return (tuple(seeds[:n]) for n in range(looks.first, looks.most + 1))
 
 
-def open_claims(table: Table) -> list[str]:
-    """What is said of each claim that more seeds may decide."""
-    return [f"{claim['text']}: {claim['said']}" for claim in table["claims"] if claim["open"]]
+def open_claims(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is said of each of a table's claims that more seeds may decide."""
+    return [f"{claim['text']}: {claim['said']}" for claim in claims if claim["open"]]

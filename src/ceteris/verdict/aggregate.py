@@ -1,13 +1,14 @@
 """Over all tasks of a table at once: interquartile mean and probability of improvement (Agarwal et al. 2021, rliable).
 
-Scores are `scores_NT`: seeds x tasks. Intervals come from a bootstrap stratified by task. Here all tasks of a seed
-share one pre-training, so by default the seeds are drawn once for all tasks; drawing them for each task by itself, as
-rliable does for runs that share nothing, would take one pre-training for as many as there are tasks.
+Scores are `scores_NT`: seeds x tasks, or many resamples of them, `scores_RNT`; the statistics work on either.
+Intervals come from a bootstrap stratified by task. Here all tasks of a seed share one pre-training, so by default the
+seeds are drawn once for all tasks; drawing them for each task by itself, as rliable does for runs that share nothing,
+would take one pre-training for as many as there are tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ceteris.verdict.bootstrap import Interval, generator
@@ -28,23 +29,23 @@ class Estimate(NamedTuple):
     interval: Interval | None
 
 
-def iqm(scores_NT: Scores) -> float:
-    """Mean of the middle half of all scores."""
+def iqm(scores_RNT: Scores) -> Any:
+    """Mean of the middle half of all scores of a resample."""
     from scipy.stats import trim_mean
 
-    return float(trim_mean(scores_NT, 0.25, axis=None))
+    return trim_mean(scores_RNT.reshape(*scores_RNT.shape[:-2], -1), 0.25, axis=-1)
 
 
-def improvement(first_NT: Scores, second_MT: Scores) -> float:
+def improvement(first_RNT: Scores, second_RMT: Scores) -> Any:
     """P(a run of the first scores above one of the second) on a task, ties counting half, averaged over tasks."""
     import numpy as np
 
-    gaps = first_NT[:, None, :] - second_MT[None, :, :]
-    return float((np.count_nonzero(gaps > 0) + np.count_nonzero(gaps == 0) / 2.0) / gaps.size)
+    gaps = first_RNT[..., :, None, :] - second_RMT[..., None, :, :]
+    return ((np.sign(gaps) + 1.0) / 2.0).mean((-3, -2, -1))
 
 
 def estimate(
-    statistic: Callable[..., float], *arms: Scores, paired: bool = True, joint: bool = True, resamples: int = RESAMPLES
+    statistic: Callable[..., Any], *arms: Scores, paired: bool = True, joint: bool = True, resamples: int = RESAMPLES
 ) -> Estimate:
     """A statistic of one or more arms with its stratified bootstrap interval.
 
@@ -54,23 +55,23 @@ def estimate(
     """
     import numpy as np
 
-    value = rounded(statistic(*arms))
+    value = rounded(float(statistic(*arms)))
     if min(len(arm) for arm in arms) < 2:
         return Estimate(value, None)
-    found = [statistic(*sample) for sample in _samples(arms, paired, joint, resamples)]
+    found = statistic(*_resampled(arms, paired, joint, resamples))
     low, high = np.quantile(found, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
     return Estimate(value, Interval(rounded(float(low)), rounded(float(high))))
 
 
-def _samples(arms: tuple[Scores, ...], paired: bool, joint: bool, resamples: int) -> Iterator[list[Scores]]:
+def _resampled(arms: Sequence[Scores], paired: bool, joint: bool, resamples: int) -> list[Scores]:
+    """Of each arm its resamples, `scores_RNT`."""
     import numpy as np
 
     random = generator()
 
     def rows(arm: Scores) -> Any:
-        drawn = random.integers(0, len(arm), (len(arm), 1 if joint else arm.shape[1]))
-        return np.broadcast_to(drawn, arm.shape)
+        drawn = random.integers(0, len(arm), (resamples, len(arm), 1 if joint else arm.shape[1]))
+        return np.broadcast_to(drawn, (resamples, *arm.shape))
 
-    for _ in range(resamples):
-        shared = rows(arms[0])
-        yield [np.take_along_axis(arm, shared if paired else rows(arm), axis=0) for arm in arms]
+    shared = rows(arms[0])
+    return [np.take_along_axis(arm[None], shared if paired else rows(arm), axis=1) for arm in arms]

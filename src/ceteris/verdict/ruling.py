@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ceteris.verdict.claims import Pair
 from ceteris.verdict.family import Deciding, step_down
@@ -29,13 +30,13 @@ class Contrast:
     paired: Paired
     barred: str | None = None
 
-    @property
+    @cached_property
     def benefit(self) -> float:
         """The mean difference, turned so that up is better. Only where something was run."""
         mean = mean_sd(self.paired.differences)[0]
         return -mean if lower_is_better(self.column) else mean
 
-    @property
+    @cached_property
     def sd(self) -> float | None:
         """Sample standard deviation of the differences; None below two."""
         return mean_sd(self.paired.differences)[1] if self.paired.differences else None
