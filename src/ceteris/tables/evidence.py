@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ceteris.study.sweep import SCRATCH
@@ -20,15 +20,18 @@ class Evidence:
 
     runs: Mapping[str, Mapping[int, Record]]
     notes: tuple[str, ...]
+    _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
         """{seed: record} of the arm's finished runs, by seed."""
         return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run["status"] == "done"}
 
     def values(self, arm: str, column: str) -> dict[int, float]:
-        """{seed: value} where the column was measured and is a number."""
-        found = {seed: run["metrics"].get(column) for seed, run in self.done(arm).items()}
-        return {seed: float(value) for seed, value in found.items() if _is_number(value)}
+        """{seed: value} where the column was measured and is a number; read once, not to be changed."""
+        if (arm, column) not in self._read:
+            found = {seed: run["metrics"].get(column) for seed, run in self.done(arm).items()}
+            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if _is_number(value)}
+        return self._read[arm, column]
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
