@@ -132,6 +132,10 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until decided", better, FIRST, tasks, tails=tails, most=12, simulations=2000)
         for tasks, tails in ((1, "normal"), (2, "normal"), (1, "t3"))
     ]
+    found += [
+        Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
+             tails=tails, most=8, simulations=count) for tails, count in (("normal", 40_000), ("t3", 2000))
+    ]  # fmt: skip
     return found
 
 
