@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from ceteris.training.execution import Profile, matrix_peak
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
 from ceteris.training.plan import StepPlan
+from ceteris.training.probe import TrainedProbe
 from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
@@ -47,7 +49,7 @@ class Stage:
     encoder: Encoder
     objective: Objective
     evaluation: Evaluation
-    probes: list[Probe]
+    probes: list[Probe | TrainedProbe]
 
     @property
     def pair_head(self) -> nn.Module | None:
@@ -68,21 +70,34 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     return Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
 
 
-def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe]:
-    """What a model with a head on pairs is asked about, next segments and order; nothing for other models.
+def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
+    """What a model is asked about pairs: by its own head where it has one, by trained probes where the config asks.
 
-    Raises UserError where the validation split does not allow the pairs that the model is trained on; of the other kind
+    Raises UserError where the validation split does not allow the pairs that the model is trained on; of other kinds
     it is said that they are left out.
     """
-    found = []
-    for name, pairs in PROBES.items() if "pairs" in objective.denominators().values() else ():
+    if cfg.evaluation.probe_examples < 0:
+        raise UserError(
+            f"evaluation.probe_examples={cfg.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+        )
+    found: list[Probe | TrainedProbe] = []
+    for name, pairs in PROBES.items():
         try:
-            found.append(Probe(name, probe_examples(cfg, data, pairs), cfg.evaluation.examples))
+            found += _probes(cfg, data, objective, name, pairs)
         except UserError as error:
             if name in objective.heads:
                 raise
             say(f"no {name}_accuracy: {error}")
     return found
+
+
+def _probes(cfg: Any, data: Data, objective: Objective, name: str, pairs: str) -> Iterator[Probe | TrainedProbe]:
+    own = cfg.evaluation
+    if "pairs" in objective.denominators().values():
+        yield Probe(name, probe_examples(cfg, data, pairs), own.examples)
+    if own.probe_examples:
+        train, test = (probe_examples(cfg, data, pairs, split, masked=False) for split in ("train", "validation"))
+        yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
 
 
 def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
