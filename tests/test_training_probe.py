@@ -51,7 +51,7 @@ def test_the_fit_is_the_optimum() -> None:
     (loss + 0.1 * weight_CD[:, :-1].square().sum()).backward()  # type: ignore[no-untyped-call]
     assert weight_CD.grad is not None
     assert float(weight_CD.grad.abs().max()) < 1e-7
-    assert float(weight_CD[1, 0] - weight_CD[0, 0]) > 0.1
+    assert float(weight_CD.detach()[1, 0] - weight_CD.detach()[0, 0]) > 0.1
 
 
 def test_a_probe_leaves_the_encoder_and_the_random_state_as_they_were(arguments: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -75,3 +75,15 @@ def load(encoder: Encoder, folder: Path) -> None:
         raise UserError(
             f"{path} does not fit the model ({' '.join(str(error).split())[:160]})", "use its own config"
         ) from error
+
+
+def load_pooler(encoder: Encoder, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler of the head on pairs that `save` wrote beside the encoder.
+
+    Raises UserError where there is none.
+    """
+    prefix, path = _NAMES[encoder.spec.norm][0], folder / WEIGHTS
+    with safe_open(path, framework="pt") as file:
+        if f"{prefix}{_POOLER}dense.weight" not in file.keys():  # noqa: SIM118 (no mapping)
+            raise UserError(f"{path} holds no pooler", "set finetune.pooler=fresh, or pre-train with a head on pairs")
+        return {name: file.get_tensor(f"{prefix}{_POOLER}dense.{name}") for name in ("weight", "bias")}

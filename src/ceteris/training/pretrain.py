@@ -26,6 +26,7 @@ from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
 from ceteris.training.evaluate import Evaluation, Probe
 from ceteris.training.execution import Profile, matrix_peak
+from ceteris.training.finetune import check_pooler
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
 from ceteris.training.plan import StepPlan
@@ -67,7 +68,9 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     initialise(objective, cfg.seed, encoder.spec.initializer_range)
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples)
     probes = probes_of(cfg, data, objective)
-    return Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+    stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+    check_pooler(cfg, stage.pair_head)
+    return stage
 
 
 def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
