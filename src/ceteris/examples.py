@@ -139,14 +139,15 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
 
     Raises UserError for a split without an example, and for an objective that needs other pairs than the input gives.
     """
-    form = build(cfg.input)
-    check_pairs(getattr(build(cfg.objective), "needs", None), getattr(form, "pairs", None))
-    corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
+    form, objective = build(cfg.input), build(cfg.objective)
+    check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
+    disorder = getattr(objective, "disorder", None)
+    corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding), disorder=disorder)
     return _examples(data, split, form, corruption, int(cfg.seed))
 
 
 def check_pairs(needs: str | None, given: str | None) -> None:
-    """Raise UserError where an objective that needs pairs, `next` or `order`, is not given such."""
+    """Raise UserError where an objective that needs pairs (`next`, `order` or `three`) is not given such."""
     if needs is None or needs == given:
         return
     if given is None:

@@ -35,15 +35,15 @@ _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as 
 def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
     """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them.
 
-    With a `pair` head `BertForPreTraining` loads all of it; where `transformers` has no such class (pre-LN) the head is
-    kept under the same names.
+    With a 2-way `pair` head `BertForPreTraining` loads all of it; where `transformers` has no such class (pre-LN, or
+    more kinds) the head is kept under the same names.
     """
     folder.mkdir(parents=True, exist_ok=True)
     prefix, names = _NAMES[encoder.spec.norm]
     tensors = {prefix + name: tensor for name, tensor in encoder.backbone.state_dict().items()}
     pair_names = {"pooler": f"{prefix}{_POOLER}dense", "classifier": "cls.seq_relationship"}
     tensors |= _named(head, names) | _named(pair, pair_names)
-    whole = pair is not None and encoder.spec.norm == "post"
+    whole = encoder.spec.norm == "post" and len(tensors.get("cls.seq_relationship.bias", ())) == 2
     encoder.backbone.config.architectures = ["BertForPreTraining" if whole else _CLASS[encoder.spec.norm]]
     encoder.backbone.config.save_pretrained(folder)
     save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, folder / WEIGHTS, {"format": "pt"})

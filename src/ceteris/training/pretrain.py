@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from ceteris.components import build
 from ceteris.console import say
@@ -34,7 +33,8 @@ from ceteris.training.probe import TrainedProbe
 from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
-PROBES = {"nsp": "next", "sop": "order"}
+PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
+TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 
 
 @dataclass
@@ -53,9 +53,9 @@ class Stage:
     probes: list[Probe | TrainedProbe]
 
     @property
-    def pair_head(self) -> nn.Module | None:
+    def pair_head(self) -> Any:
         """The head on pairs, where the objective has one."""
-        return next((head for head in self.objective.heads.values() if head.per == "pairs"), None)
+        return _pair_head(self.objective)
 
 
 def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
@@ -84,9 +84,9 @@ def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | Traine
             f"evaluation.probe_examples={cfg.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
         )
     found: list[Probe | TrainedProbe] = []
-    for name, pairs in PROBES.items():
+    for name in PROBES:
         try:
-            found += _probes(cfg, data, objective, name, pairs)
+            found += _probes(cfg, data, _pair_head(objective), name)
         except UserError as error:
             if name in objective.heads:
                 raise
@@ -94,11 +94,16 @@ def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | Traine
     return found
 
 
-def _probes(cfg: Any, data: Data, objective: Objective, name: str, pairs: str) -> Iterator[Probe | TrainedProbe]:
-    own = cfg.evaluation
-    if "pairs" in objective.denominators().values():
+def _pair_head(objective: Objective) -> Any:
+    return next((head for head in objective.heads.values() if head.per == "pairs"), None)
+
+
+def _probes(cfg: Any, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+    """Of the model's own head where it tells so many kinds of pairs, and of a trained probe where one is asked for."""
+    own, (pairs, kinds) = cfg.evaluation, PROBES[name]
+    if head is not None and head.kinds == kinds:
         yield Probe(name, probe_examples(cfg, data, pairs), own.examples)
-    if own.probe_examples:
+    if own.probe_examples and name in TRAINED:
         train, test = (probe_examples(cfg, data, pairs, split, masked=False) for split in ("train", "validation"))
         yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
 
@@ -171,7 +176,7 @@ def learner_of(stage: Stage) -> Pretraining:
 
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
     counts, size = meter.counts, stage.data.vocabulary.size
-    tokens, predicted = counts["input_tokens"], counts["predicted"]
+    tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
     flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length)
     rate = meter.tokens_per_second()
     peak = matrix_peak(stage.profile) if tokens else 0.0
