@@ -12,7 +12,7 @@ from ceteris.errors import UserError
 from ceteris.study.audit import audit, require_matched
 from ceteris.study.identity import Identity, identify
 from ceteris.study.request import Request
-from ceteris.study.sweep import SCRATCH, Job, Sweep, arm_overrides, jobs, quoted
+from ceteris.study.sweep import SCRATCH, TRIAL, Job, Sweep, arm_overrides, jobs, quoted
 
 Compose = Callable[[list[str]], Any]
 Plan = Callable[[Any], dict[str, Any]]
@@ -76,10 +76,11 @@ def _absent(sweep: Sweep, arms: Mapping[str, Any], asked: set[str]) -> dict[str,
 def planned_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, dict[str, Any]]:
     """{arm: planned budget}, the anchor included, after the check that the arms' budgets match.
 
-    Prepares the data, once for all runs. Raises UserError for budgets more than 1 % apart.
+    Prepares the data, once for all runs. Raises UserError for budgets more than 1 % apart, but at scale=test.
     """
     budgets = {arm: (plan or _planned)(config) for arm, config in expanded.configs.items()}
-    require_matched(expanded.request.sweep, {arm: own for arm, own in budgets.items() if arm != SCRATCH})
+    if expanded.request.scale != TRIAL:
+        require_matched(expanded.request.sweep, {arm: own for arm, own in budgets.items() if arm != SCRATCH})
     return budgets
 
 
