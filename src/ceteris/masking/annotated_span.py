@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ceteris.annotators.annotator import Annotator
 from ceteris.corruption import Schedule
 from ceteris.errors import UserError
-from ceteris.masking.budget import check_rates, spanbert_budget
+from ceteris.masking.budget import check_rates, check_rounding, spanbert_budget
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import FIELD, NEVER, Units, begins, earliest, number, shuffled, units
 from ceteris.noise import Noise
@@ -49,7 +49,8 @@ class AnnotatedSpan:
             raise UserError(f"masking.share={self.share}", "give a share of the draws above 0, at most 1")
 
     def check(self, length: int) -> None:
-        """The budget is rounded up, so that every row with a free token holds a prediction."""
+        """Raise UserError where `predict` rounds to nothing in a full row; the budget of the noise is rounded up."""
+        check_rounding(None, self.predict, length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         words = units(text)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import runs
-from ceteris.masking.budget import check_choice, check_rates, spanbert_budget
+from ceteris.masking.budget import check_choice, check_rates, check_rounding, spanbert_budget
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import NEVER, Units, begins, earliest, number, units
 from ceteris.noise import Noise, integers
@@ -53,7 +53,8 @@ class GeometricSpan:
         return self.unit == "word"
 
     def check(self, length: int) -> None:
-        """The budget is rounded up, so that every row with a free token holds a prediction."""
+        """Raise UserError where `predict` rounds to nothing in a full row; the budget of the noise is rounded up."""
+        check_rounding(None, self.predict, length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         free = units(text, self.by_words)
