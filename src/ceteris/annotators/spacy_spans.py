@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ceteris.annotators.annotator import Span
-from ceteris.errors import Unavailable
+from ceteris.errors import Unavailable, UserError
 
 # entities that are numbers, which the paper leaves out
 NUMERICAL = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")
@@ -26,8 +27,11 @@ def _loaded(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Spacy:
-    """A spaCy pipeline, installed as a package or kept in a folder; nothing is downloaded."""
+class Spacy(ABC):
+    """A spaCy pipeline, installed as a package or kept in a folder; nothing is downloaded.
+
+    Its spans are named by what its meta data say, so a pipeline of your own raises its version when it changes.
+    """
 
     name: str = "en_core_web_sm"
     semantics: ClassVar[int] = 1
@@ -58,8 +62,9 @@ class Spacy:
     def _settings(self) -> list[Any]:
         return []
 
+    @abstractmethod
     def _found(self, document: Any) -> Iterable[Any]:
-        raise NotImplementedError
+        """spaCy's own spans of a parsed sentence."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,10 @@ class SpacyEntities(Spacy):
 
 @dataclass(frozen=True)
 class SpacyNounChunks(Spacy):
-    """Base noun phrases, none inside of another."""
+    """Base noun phrases, none inside of another. Raises UserError for a model that parses no sentences."""
 
     def _found(self, document: Any) -> Iterable[Any]:
+        if len(document) and not document.has_annotation("DEP"):
+            raise UserError(f"the spaCy model {self.name} has no parser", "choose another masking.annotator.name")
         chunks: Iterable[Any] = document.noun_chunks
         return chunks
