@@ -33,6 +33,9 @@ class Store(Protocol):
     @property
     def document_start(self) -> Array: ...  # int64 [D + 1], in sentences
 
+    @property
+    def annotated(self) -> Array | None: ...  # [T], 1 where an annotated span starts, 2 where it goes on, else 0
+
 
 class Pieces(NamedTuple):
     """Runs of store tokens, row by row and in order; a row is the first special, then each run and its separators."""
@@ -94,6 +97,7 @@ def gather(store: Store, pieces: Pieces, rows: int, vocabulary: Vocabulary) -> T
         sentence_BL=_placed(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
         part_BL=_parts(pieces, into_S, size_S, (rows, width)),
         label_B=pieces.label_B,
+        annotated_BL=_annotated(store, from_P, into_P, (rows, width)),
     )
 
 
@@ -132,6 +136,10 @@ def _starts(start_P: Array, into_P: Array, separator_P: Array, shape: tuple[int,
     start_BL = _placed(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
     start_BL[:, 0] = True
     return start_BL
+
+
+def _annotated(store: Store, from_P: Array, into_P: Array, shape: tuple[int, int]) -> Array | None:
+    return None if store.annotated is None else _placed(0, np.uint8, shape, (into_P, store.annotated[from_P]))
 
 
 def _parts(pieces: Pieces, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ceteris.annotators.annotator import annotator_of
 from ceteris.components import build
 from ceteris.examples import compose_examples
 from ceteris.masking.prediction import predicted_rate
@@ -17,7 +18,8 @@ BACKWARD = 2.0  # a backward pass costs two forward passes
 
 def data_of(cfg: Any) -> Data:
     """The prepared data of an arm; `trainer.train_tokens` keeps a part of the training documents."""
-    data = prepare(cfg.corpus, cfg.tokenizer, Path(cfg.paths.cache).expanduser())
+    cache = Path(cfg.paths.cache).expanduser()
+    data = prepare(cfg.corpus, cfg.tokenizer, cache, annotator_of(cfg.masking))
     if cfg.trainer.train_tokens is not None:
         data.stores["train"] = sampled(data.stores["train"], int(cfg.trainer.train_tokens))
     return data
