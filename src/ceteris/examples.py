@@ -139,14 +139,15 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
 
     Raises UserError for a split without an example, and for an objective that needs other pairs than the input gives.
     """
-    form = build(cfg.input)
-    check_pairs(getattr(build(cfg.objective), "needs", None), getattr(form, "pairs", None))
-    corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
+    form, objective = build(cfg.input), build(cfg.objective)
+    check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
+    disorder = getattr(objective, "disorder", None)
+    corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding), disorder=disorder)
     return _examples(data, split, form, corruption, int(cfg.seed))
 
 
 def check_pairs(needs: str | None, given: str | None) -> None:
-    """Raise UserError where an objective that needs pairs, `next` or `order`, is not given such."""
+    """Raise UserError where an objective that needs pairs (`next`, `order` or `three`) is not given such."""
     if needs is None or needs == given:
         return
     if given is None:
@@ -163,21 +164,22 @@ def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") 
     Raises UserError for a split without an example.
     """
     own = cfg.evaluation
-    return _examples(data, split, build(own.input), _common(own), int(own.seed))
+    return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
 
 
-def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation") -> Examples:
-    """Segment pairs of the common test, `next` or `order`, the same for every arm of one `input.length`.
+def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
+    """Segment pairs of the common test, the same for every arm of one `input.length`; `masked` as the common test is.
 
     Raises UserError for a split that allows no such pairs.
     """
     own = cfg.evaluation
     form = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
-    return _examples(data, split, form, _common(own), int(own.seed))
+    corruption = _common(own, Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0))
+    return _examples(data, split, form, corruption, int(own.seed))
 
 
-def _common(own: DictConfig) -> Corruption:
-    return Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
+def _common(own: DictConfig, shown: Replace) -> Corruption:
+    return Corruption(Bernoulli(own.rate, schedule=Static()), shown)
 
 
 def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:

@@ -33,7 +33,8 @@ class Realised:
     def rates(self) -> dict[str, float]:
         """Share of the text's tokens that are predicted (masking_rate) and that are noise (corruption_rate), of all
         tokens read that are predicted (predicted_share); of the predicted, the shares shown as mask, random
-        token and itself; padding's share of positions; tokens a span of noise.
+        token and itself; padding's share of positions; tokens a span of noise; the share of the text's tokens that is
+        predicted out of order, where words are put out of order.
         """
         counts, predicted = self.counts, max(self.counts["predicted"], 1)
         return {
@@ -45,6 +46,7 @@ class Realised:
             "keep": counts["kept"] / predicted,
             "padding_share": counts["padding"] / max(counts["padding"] + counts["input_tokens"], 1),
             "mean_span_length": counts["noise"] / max(counts["spans"], 1),
+            **({"moved_rate": counts["moved"] / max(counts["raw_tokens"], 1)} if "moved" in counts else {}),
         }
 
 

@@ -29,6 +29,8 @@ class Encoder:
         }
         if text.label_B is not None:
             arrays["label_N"] = text.label_B
+        if (moved_P := views.marks.moved_P) is not None:
+            arrays |= {"moved_P": moved_P, "moved_target_P": text.ids_BL.reshape(-1)[moved_P]}
         return arrays
 
 
@@ -43,4 +45,5 @@ def _counts(views: Views) -> dict[str, int]:
         "noise": len(views.marks.noise_P),
         "spans": views.marks.spans,
         **({"pairs": len(views.text.length_B)} if pairs else {}),
+        **({} if views.marks.moved_P is None else {"moved": len(views.marks.moved_P)}),
     }

@@ -41,7 +41,7 @@ def planned(cfg: Any) -> dict[str, Any]:
     data = data_of(cfg)
     plan, steps = plan_of(cfg, data)
     tokens = sequences = 0
-    share = predicted_rate(float(cfg.masking.rate), cfg.masking.get("predict"))
+    share = predicted_rate(float(cfg.masking.rate), cfg.masking.get("predict")) + plan.examples.corruption.moved_rate
     for step in range(steps):
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
