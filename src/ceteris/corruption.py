@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ceteris.errors import UserError
 from ceteris.masking.prediction import marked, readings
 from ceteris.noise import Noise
-from ceteris.text import Marks, Text, Views
+from ceteris.text import Marks, Sequences, Text, Views
+
+DEVIATIONS: Final = 4.0  # above the mean, to which the sentinels must reach where the spans of a row vary
+LONGEST: Final = 64  # times the budget that a window may hold
+NAMES: Final = {"prefix_d_d": "prefix_lm", "all_p_f": "all_permute", "all_n_f": "lm"}  # T5's own for some rows
 
 
 class Schedule(Protocol):
@@ -17,7 +25,12 @@ class Schedule(Protocol):
 
 
 class Masking(Protocol):
-    """Which tokens are noise."""
+    """Which tokens are noise.
+
+    A masking whose rows all have equal counts says so by `fixed(raw) -> (noise tokens, spans)`; one with a name in T5's
+    tables has `row`, such as span_3_15; one that reorders what is read, or puts blanks between, has `reorders` or
+    `inserts` True; `single` says that the noise of a row is one span.
+    """
 
     semantics: ClassVar[int]
 
@@ -40,11 +53,15 @@ class Masking(Protocol):
 
 
 class Encoding(Protocol):
-    """One view of (text, marks); None where the noise is predicted in place."""
+    """One view of (text, marks); None where the noise is predicted in place.
+
+    Those of text-to-text objectives give `Sequences` and have a `letter`, as in T5's names, and `length(raw, noise,
+    spans)`, the tokens of such a row.
+    """
 
     semantics: ClassVar[int]
 
-    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | None: ...
+    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | Sequences | None: ...
 
 
 @dataclass(frozen=True)
@@ -52,16 +69,71 @@ class Corruption:
     """Masking, then the two views; `targets` None predicts in place."""
 
     masking: Masking
-    inputs: Encoding
-    targets: Encoding | None = None
+    inputs: Any  # Encoding
+    targets: Any = None  # Encoding | None
 
     @property
     def readings(self) -> int:
         """How often each row is read: the views hold that many rows of it in turn."""
         return readings(self.masking.rate, self.masking.predict)
 
+    @property
+    def name(self) -> str:
+        """The row in T5's table, such as span_3_15_u_u: pattern, density, how inputs and targets show it."""
+        row = getattr(self.masking, "row", type(self.masking).__name__.lower())
+        name = f"{row}_{self.inputs.letter}_{self.targets.letter}"
+        return NAMES.get(name, name)
+
     def __call__(self, text: Text, noise: Noise, vocabulary: Any) -> Views:
         text, noise, marks = marked(self.masking, text, noise)
         read = self.inputs(text, marks, noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
         return Views(text, marks, text if read is None else read, written)
+
+    def lengths(self, raw: int) -> tuple[float, float]:
+        """(tokens read, tokens written) of a window of `raw` tokens; expected ones where the noise varies."""
+        noise, spans = self._counts(raw)
+        return self.inputs.length(raw, noise, spans), self.targets.length(raw, noise, spans)
+
+    def raw_length(self, budget: int) -> int:
+        """The longest window of which at most `budget` tokens are read, as T5's length calculator finds it.
+
+        Where the noise of a row varies, the window is one token below the budget, so that every row fits. At a rate of
+        one half a row that would be written longer than it is read loses one token, as in T5.
+        """
+        raw = budget - 1
+        if not hasattr(self.masking, "fixed"):
+            return raw
+        while self.lengths(raw + 1)[0] <= budget and raw < LONGEST * budget:
+            raw += 1
+        read, written = self.lengths(raw)
+        return raw - (self.masking.rate == 0.5 and written > read)
+
+    def read_lengths(self, raw_N: NDArray[np.int32]) -> NDArray[np.int32]:
+        """int32 [N]: tokens read of windows of these lengths; the most where the noise of a row varies."""
+        if not hasattr(self.masking, "fixed"):
+            return raw_N + np.int32(1)
+        found, at_N = np.unique(raw_N, return_inverse=True)
+        return np.array([self.lengths(int(raw))[0] for raw in found], np.int32)[at_N]
+
+    def _counts(self, raw: int) -> tuple[float, float]:
+        """(noise tokens, spans) of a window; expected ones of single tokens where they vary."""
+        fixed = getattr(self.masking, "fixed", None)
+        if fixed is not None:
+            noise, spans = fixed(raw)
+            return noise, spans
+        rate = self.masking.rate
+        return rate * raw, rate * (1 - rate) * (raw - 1) + rate
+
+    def check(self, raw: int, vocabulary: Any) -> None:
+        """Raise UserError where windows of `raw` tokens have more spans than there are sentinels."""
+        needed = sum(getattr(view, "letter", "") == "u" for view in (self.inputs, self.targets))
+        if not needed:
+            return
+        spans = self._counts(raw)[1]
+        most = spans if hasattr(self.masking, "fixed") else spans + DEVIATIONS * spans**0.5
+        if most > vocabulary.sentinels:
+            raise UserError(
+                f"windows of {raw} tokens have about {most:.0f} spans, but tokenizer.sentinels={vocabulary.sentinels}",
+                f"set tokenizer.sentinels={int(most) + 1} or more, lower masking.rate, or take shared sentinels",
+            )

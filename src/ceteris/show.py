@@ -96,7 +96,7 @@ def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
     """What came out over these rows, and the special tokens by name."""
-    total, vocabulary = Realised(), examples.vocabulary
+    total, vocabulary = Realised(examples.layout), examples.vocabulary
     for chunk in _chunks(rows):
         total.add(examples.batch(epoch, chunk), vocabulary)
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}

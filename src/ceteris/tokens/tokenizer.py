@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -164,4 +165,12 @@ def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: s
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
     unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
     size = max(every.values()) + 1
-    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=tuple(sorted(special | unused))), name)
+    marks = tuple(sorted(special | unused))
+    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks, **_sentinels(every)), name)
+
+
+def _sentinels(every: Mapping[str, int]) -> dict[str, int]:
+    """How many sentinels follow each other downwards from `<extra_id_0>`, and its id."""
+    first = every.get("<extra_id_0>", -1)
+    count = next(k for k in itertools.count() if every.get(f"<extra_id_{k}>", -1) != first - k or first < k)
+    return {"sentinels": count, "first_sentinel": first}
