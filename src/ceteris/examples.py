@@ -195,10 +195,9 @@ def check_frame(writes: bool, framed: bool) -> None:
     """Raise UserError where a text-to-text objective gets framed rows, or an encoder gets bare ones."""
     if writes and framed:
         raise UserError("a text-to-text objective reads raw windows, but input frames its rows", "take input=windows")
-    if framed is False and not writes:
-        raise UserError(
-            "input=windows has no frame for an encoder", "take input=full_sentences, or objective=denoising"
-        )
+    if not framed and not writes:
+        mend = "take input=full_sentences, or objective=denoising"
+        raise UserError("input=windows has no frame for an objective in place", mend)
 
 
 def check_pairs(needs: str | None, given: str | None) -> None:

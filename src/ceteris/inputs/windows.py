@@ -1,7 +1,7 @@
 """Raw windows for text-to-text objectives: contiguous tokens without a frame.   T5 (arXiv 1910.10683), section 3.1.4
 
-How long a window is follows from the corruption: what the encoder reads of it, with its sentinels and the end-of-sequence
-token, fills `length` (`Corruption.raw_length`).
+How long a window is follows from the corruption: what the encoder reads of it, with its sentinels and the token that
+ends it, fills `length` (`Corruption.raw_length`).
 """
 
 from __future__ import annotations
