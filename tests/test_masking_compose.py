@@ -31,7 +31,18 @@ SETTINGS = [
 
 
 IN_PLACE = ["bernoulli", "geometric_span", "ngram", "subword_span", "whole_word"]
-TEXT_TO_TEXT = ["random_spans"]
+TEXT_TO_TEXT = [
+    "all",
+    "deletion",
+    "fragment",
+    "iid",
+    "infilling",
+    "permute",
+    "prefix",
+    "random_spans",
+    "rotation",
+    "sentence_permutation",
+]
 
 
 def compose(*overrides: str) -> DictConfig:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ceteris.encodings.pairs import check_pair
 from ceteris.errors import UserError
 from ceteris.masking.prediction import marked, readings
 from ceteris.noise import Noise
@@ -28,8 +30,9 @@ class Masking(Protocol):
     """Which tokens are noise.
 
     A masking whose rows all have equal counts says so by `fixed(raw) -> (noise tokens, spans)`; one with a name in T5's
-    tables has `row`, such as span_3_15; one that reorders what is read, or puts blanks between, has `reorders` or
-    `inserts` True; `single` says that the noise of a row is one span.
+    tables has `row`, such as span_3_15; `expected(raw)` gives the counts on average where they vary. One that reorders
+    what is read, or puts blanks between, has `reorders` or `inserts` True; `single`: the noise of a row is one span;
+    `whole`: all of it is noise.
     """
 
     semantics: ClassVar[int]
@@ -86,7 +89,9 @@ class Corruption:
 
     def __call__(self, text: Text, noise: Noise, vocabulary: Any) -> Views:
         text, noise, marks = marked(self.masking, text, noise)
-        read = self.inputs(text, marks, noise, vocabulary)
+        if self._unique and not hasattr(self.masking, "fixed"):
+            marks = limited(marks, vocabulary.sentinels)
+        read = self.inputs(*reordered(text, marks), noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
         return Views(text, marks, text if read is None else read, written)
 
@@ -102,7 +107,7 @@ class Corruption:
         one half a row that would be written longer than it is read loses one token, as in T5.
         """
         raw = budget - 1
-        if not hasattr(self.masking, "fixed"):
+        if not hasattr(self.masking, "fixed") or not self.lengths(raw)[0]:
             return raw
         while self.lengths(raw + 1)[0] <= budget and raw < LONGEST * budget:
             raw += 1
@@ -117,23 +122,59 @@ class Corruption:
         return np.array([self.lengths(int(raw))[0] for raw in found], np.int32)[at_N]
 
     def _counts(self, raw: int) -> tuple[float, float]:
-        """(noise tokens, spans) of a window; expected ones of single tokens where they vary."""
-        fixed = getattr(self.masking, "fixed", None)
-        if fixed is not None:
-            noise, spans = fixed(raw)
+        """(noise tokens, spans) of a window; where they vary the mean, of single tokens unless the masking knows."""
+        given = getattr(self.masking, "fixed", None) or getattr(self.masking, "expected", None)
+        if given is not None:
+            noise, spans = given(raw)
             return noise, spans
         rate = self.masking.rate
         return rate * raw, rate * (1 - rate) * (raw - 1) + rate
 
     def check(self, raw: int, vocabulary: Any) -> None:
-        """Raise UserError where windows of `raw` tokens have more spans than there are sentinels."""
-        needed = sum(getattr(view, "letter", "") == "u" for view in (self.inputs, self.targets))
-        if not needed:
+        """Raise UserError for views that do not fit, or sentinels fewer than windows of `raw` tokens have spans."""
+        if self.targets is None:
             return
-        spans = self._counts(raw)[1]
-        most = spans if hasattr(self.masking, "fixed") else spans + DEVIATIONS * spans**0.5
-        if most > vocabulary.sentinels:
-            raise UserError(
-                f"windows of {raw} tokens have about {most:.0f} spans, but tokenizer.sentinels={vocabulary.sentinels}",
-                f"set tokenizer.sentinels={int(most) + 1} or more, lower masking.rate, or take shared sentinels",
-            )
+        check_pair(self.masking, self.inputs, self.targets)
+        if self._unique:
+            spans = self._counts(raw)[1]
+            most = spans if hasattr(self.masking, "fixed") else spans + DEVIATIONS * spans**0.5
+            check_sentinels(raw, most, vocabulary.sentinels)
+        elif any(getattr(view, "symbol", "") == "sentinel" or view.letter == "s" for view in self._views):
+            check_sentinels(raw, 1, vocabulary.sentinels)
+
+    @property
+    def _views(self) -> tuple[Any, ...]:
+        return self.inputs, self.targets
+
+    @property
+    def _unique(self) -> bool:
+        return self.targets is not None and any(view.letter == "u" for view in self._views)
+
+
+def limited(marks: Marks, sentinels: int) -> Marks:
+    """Noise that varies may have more spans than there are sentinels for them and the text between: the last spans of
+    such a row stay text.
+    """
+    if marks.span_BL.max(initial=0) < sentinels:
+        return marks
+    return replace(marks, span_BL=np.where(marks.span_BL < sentinels, marks.span_BL, 0).astype(np.int16))
+
+
+def reordered(text: Text, marks: Marks) -> tuple[Text, Marks]:
+    """Both in the order in which the text is read."""
+    if marks.order_BL is None:
+        return text, marks
+    order_BL = marks.order_BL
+    columns = {name: getattr(text, name) for name in ("ids_BL", "free_BL", "start_BL")}
+    moved: dict[str, Any] = {name: np.take_along_axis(column, order_BL, 1) for name, column in columns.items()}
+    span_BL = np.take_along_axis(marks.span_BL, order_BL, 1)
+    return replace(text, **moved), Marks(span_BL, marks.insert_BL)
+
+
+def check_sentinels(raw: int, needed: float, given: int) -> None:
+    """Raise UserError where there are too few."""
+    if needed > given:
+        raise UserError(
+            f"windows of {raw} tokens have up to {needed:.0f} spans, but tokenizer.sentinels={given}",
+            f"set tokenizer.sentinels={math.ceil(needed)} or more, lower masking.rate, or take inputs without them",
+        )

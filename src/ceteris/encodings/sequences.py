@@ -17,12 +17,30 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 HIDES: Final = ("noise", "text")
+SYMBOLS: Final = ("sentinel", "mask")
 
 
 def check_hides(hides: str) -> None:
     """Raise UserError for what no view can hide."""
     if hides not in HIDES:
         raise UserError(f"hides={hides}", f"choose {' or '.join(HIDES)}")
+
+
+def check_symbol(symbol: str) -> None:
+    """Raise UserError for a token that cannot stand for hidden ones."""
+    if symbol not in SYMBOLS:
+        raise UserError(f"symbol={symbol}", f"choose {' or '.join(SYMBOLS)}")
+
+
+def check_share(name: str, share: float) -> None:
+    """Raise UserError for a share outside [0, 1]."""
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise UserError(f"{name}={share}", "give a share from 0 to 1")
+
+
+def symbol_id(symbol: str, vocabulary: Vocabulary) -> int:
+    """The id of the token that stands for hidden ones."""
+    return vocabulary.first_sentinel if symbol == "sentinel" else vocabulary.mask
 
 
 def real(text: Text) -> Flags:
@@ -38,10 +56,13 @@ def shown(text: Text, marks: Marks, hides: str) -> tuple[Flags, Flags]:
     return (text_BL, noise_BL) if hides == "noise" else (noise_BL, text_BL)
 
 
-def leads(hidden_BL: Flags) -> Ints:
-    """Flat places of the first token of each run of hidden ones, ascending."""
+def leads(hidden_BL: Flags, span_BL: NDArray[np.int16] | None = None) -> Ints:
+    """Flat places of the first token of each run of hidden ones, ascending; a new span number starts a run, too."""
     begin_BL = hidden_BL.copy()
-    begin_BL[:, 1:] &= ~hidden_BL[:, :-1]
+    if span_BL is None:
+        begin_BL[:, 1:] &= ~hidden_BL[:, :-1]
+    else:
+        begin_BL[:, 1:] &= span_BL[:, 1:] != span_BL[:, :-1]
     return np.flatnonzero(begin_BL)
 
 
@@ -59,7 +80,7 @@ def rows(ids_BL: Ints, keep_BL: Flags, vocabulary: Vocabulary, end: bool = True)
     kept_P = ids_BL.reshape(-1)[np.flatnonzero(keep_BL)]
     out_BL = np.full((len(length_B), width + end), vocabulary.pad, np.int64)
     if (length_B == width).all():
-        out_BL[:, :width] = kept_P.reshape(-1, width)
+        out_BL[:, :width] = kept_P.reshape(len(length_B), width)
     else:
         out_BL[:, :width][np.arange(width) < length_B[:, None]] = kept_P
     if end:

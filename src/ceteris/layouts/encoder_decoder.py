@@ -59,6 +59,8 @@ class EncoderDecoder:
         """Raise UserError for a corruption that an encoder-decoder cannot be trained on."""
         if corruption.targets is None:
             raise UserError("the objective predicts in place, but the model writes", "take objective=denoising")
+        if corruption.inputs.letter == "n":
+            raise UserError("objective/inputs=nothing leaves the encoder without text", "take masking=prefix")
 
     def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]:
         """Nothing of it is predicted in place."""
