@@ -121,6 +121,9 @@ def test_choices_are_all_known_here() -> None:
     assert choices("masking") == sorted([*IN_PLACE, *TEXT_TO_TEXT])
     assert choices("masking/schedule") == ["copies", "dynamic", "static"]
     assert choices("objective/encoding") == ["replace"]
+    kinds = ["drop", "mask", "mask_80_10_10", "mask_random", "nothing", "permuted", "shared", "unique"]
+    assert choices("objective/inputs") == kinds
+    assert choices("objective/targets") == ["drop", "fragment", "full", "shared", "unique"]
 
 
 def same(one: Any, other: Any) -> bool:

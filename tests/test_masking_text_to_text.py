@@ -190,7 +190,7 @@ def test_rotation_offsets_are_even() -> None:
 def test_sentences_move_as_wholes_and_a_share_of_them() -> None:
     text = windows([120] * 60)
     for share in (1.0, 0.5):
-        order_BL = SentencePermutation(share)(text, noise(60)).order_BL
+        order_BL = SentencePermutation(share=share)(text, noise(60)).order_BL
         assert order_BL is not None
         for row in range(60):
             read = text.sentence_BL[row][order_BL[row]]

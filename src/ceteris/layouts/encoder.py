@@ -54,6 +54,10 @@ class Encoder:
         """Raise UserError for a corruption that an encoder cannot be trained on."""
         if corruption.targets is not None:
             raise UserError("the objective writes text, but the model is an encoder", "take a text-to-text model")
+        masking = corruption.masking
+        if any(getattr(masking, name, False) for name in ("reorders", "inserts", "whole")):
+            kind = type(masking).__name__
+            raise UserError(f"{kind} leaves nothing to predict in place", "take objective=denoising or another masking")
 
     def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]:
         """How the predicted tokens are shown; a random token that equals the original counts as kept."""
