@@ -52,6 +52,8 @@ def compose(*overrides: str) -> DictConfig:
 
     GlobalHydra.instance().clear()
     given = {text.partition("=")[0].lstrip("+") for text in overrides}
+    if "objective" in given:
+        given.add("objective/encoding")
     kept = [text for text in SETTINGS if text.partition("=")[0].lstrip("+") not in given]
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return hydra_compose(overrides=[*kept, *overrides])
@@ -142,6 +144,17 @@ def test_evaluation_is_the_same_for_every_arm(data: Any) -> None:
     )
     assert same(evaluation_examples(compose(), data), evaluation_examples(arm, data))
     assert evaluation_examples(arm, data).corruption.masking.schedule(3) == 0
+
+
+def test_text_to_text_is_evaluated_on_t5_s_baseline(data: Any) -> None:
+    own = FakeVocabulary(1100, specials=(0, 1, 2, 3, 4, *range(1000, 1100)), sentinels=100, first_sentinel=1099)
+    given: Any = SimpleNamespace(stores=data.stores, vocabulary=own)
+    chosen = ("+input=windows", "+objective=denoising", "+evaluation=text_to_text")
+    arms = [compose(*chosen, *extra) for extra in ((), ("+masking=iid", "masking.rate=0.3", "+seed=3"))]
+    one, other = (evaluation_examples(arm, given) for arm in arms)
+    assert (one.corruption.name, one.raw) == ("span_3_15_u_u", 141)
+    batches = [made.batch(epoch, np.arange(6)) for made, epoch in ((one, 0), (other, 4))]
+    assert all(np.array_equal(batches[0][key], batches[1][key]) for key in ("ids_BL", "label_BT"))
 
 
 def test_a_bad_setting_is_one_line(data: Any) -> None:

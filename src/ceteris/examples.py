@@ -213,11 +213,15 @@ def check_pairs(needs: str | None, given: str | None) -> None:
 
 
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
-    """The common test, the same for every arm: exact budget, 80/10/10, one mask for ever under a seed of its own.
+    """The common test, the same for every arm, one mask for ever under a seed of its own: exact budget and 80/10/10, or
+    the `masking`, `inputs` and `targets` of the config's `evaluation`.
 
     Raises UserError for a split without an example.
     """
     own = cfg.evaluation
+    if "masking" in own:
+        corruption = corruption_of(own.masking, own)
+        return _examples(data, split, build(own.input), corruption, int(own.seed), layout_of(cfg, corruption))
     return _examples(data, split, build(own.input), _common(own), int(own.seed))
 
 
