@@ -10,7 +10,7 @@ from ceteris.config import compose
 from ceteris.study.audit import audit, require_matched
 from ceteris.study.identity import Identity, identify
 from ceteris.study.request import Request
-from ceteris.study.sweep import SCRATCH, Job, arm_overrides, jobs, quoted
+from ceteris.study.sweep import SCRATCH, TRIAL, Job, arm_overrides, jobs, quoted
 
 Compose = Callable[[list[str]], Any]
 Plan = Callable[[Any], dict[str, Any]]
@@ -59,10 +59,11 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
 def planned_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, dict[str, Any]]:
     """{arm: planned budget}, the anchor included, after the check that the arms' budgets match.
 
-    Prepares the data, once for all runs. Raises UserError for budgets more than 1 % apart.
+    Prepares the data, once for all runs. Raises UserError for budgets more than 1 % apart, but at scale=test.
     """
     budgets = {arm: (plan or _planned)(config) for arm, config in expanded.configs.items()}
-    require_matched(expanded.request.sweep, {arm: budgets[arm] for arm in expanded.request.sweep.arms})
+    if expanded.request.scale != TRIAL:
+        require_matched(expanded.request.sweep, {arm: budgets[arm] for arm in expanded.request.sweep.arms})
     return budgets
 
 

@@ -15,9 +15,8 @@ from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.identity import Identity
 from ceteris.study.pool import Ended, Slot, Work, machine_slots, reason, run_all
 from ceteris.study.request import Request, parse
-from ceteris.study.sweep import Job, jobs
+from ceteris.study.sweep import TRIAL, Job, jobs
 
-IN_PROCESS = "test"  # the scale that trains in this process, one run after the other
 REFRESH = 40  # looks of the pool between looks at the curves
 
 Train = Callable[[Any], Any]
@@ -50,7 +49,7 @@ def run_sweep(
     state = _enrolled(expanded, steps)
     if state.pending:
         with live(state.board):
-            if request.scale == IN_PROCESS:
+            if request.scale == TRIAL:
                 _in_process(state, train or _train)
             else:
                 _in_pool(state, command or train_command)

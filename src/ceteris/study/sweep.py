@@ -15,6 +15,7 @@ from ceteris.verdict.claims import parse as parse_claim
 from ceteris.verdict.metrics import incomparable
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
+TRIAL = "test"  # the scale of two steps in this process: does it run; budgets so small cannot match
 MATCHED = ("tokens", "sequences", "steps", "flops")
 
 _KEYS = (

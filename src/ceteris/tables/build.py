@@ -7,7 +7,7 @@ from typing import Any
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
-from ceteris.study.sweep import SCRATCH
+from ceteris.study.sweep import SCRATCH, TRIAL
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.verdict.claims import Claim
@@ -69,7 +69,7 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
         for seed, run in evidence.done(arm).items()
         if key in run.get("budget", {})
     }
-    if why := unmatched(used):
+    if design.scale != TRIAL and (why := unmatched(used)):
         raise UserError(
             f"budgets differ by more than 1 % in {design.matched}: {why}", "no fair table can be made of them"
         )
@@ -290,7 +290,8 @@ def _budget(design: Design, evidence: Evidence) -> dict[str, Any]:
 
 def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons: dict[str, str | None]) -> list[str]:
     """What a reader must know of the columns and of n."""
-    notes = [f"{column}: {why}." for column, why in reasons.items() if why is not None]
+    notes = ["Two steps show that the sweep runs, and nothing else."] if design.scale == TRIAL else []
+    notes += [f"{column}: {why}." for column, why in reasons.items() if why is not None]
     if absent := [column for column in design.columns if column not in columns]:
         notes.append(f"Not run at {design.scale} scale: {', '.join(absent)}.")
     single = [arm for arm in design.arms if len(evidence.done(arm)) == 1]
