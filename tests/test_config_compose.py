@@ -14,7 +14,11 @@ FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path 
 RECIPES = [name for name in FILES if name.startswith("recipe/")]
 CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
 REQUIRED = {"corpus/text": ["corpus.path=somewhere"], "tokenizer/pretrained": ["tokenizer.name=somewhere"]}
-OWNERS = {"objective/inputs": "objective=denoising", "objective/targets": "objective=denoising"}
+OWNERS = {
+    "objective/inputs": "objective=denoising",
+    "objective/targets": "objective=denoising",
+    "corpus/rules": "corpus=filtered",
+}
 
 
 def test_the_glob_finds_the_files() -> None:

@@ -68,8 +68,10 @@ def test_fragments_keep_their_places() -> None:
     assert (found.ids_BL.tolist(), found.place_BL.tolist()) == ([[12, 13, 14]], [[2, 3, 4]])  # type: ignore[union-attr]
 
 
-def filled(read: list[int], written: list[int]) -> list[int]:
-    """The text from inputs and targets with unique sentinels; the targets may start without one (T5's quirk)."""
+def filled(read: list[int], written: list[int], shared: bool = False) -> list[int]:
+    """The text from inputs and targets with sentinels, unique or shared; the targets may start without one, since noise
+    may come first (T5's quirk).
+    """
     spans: list[list[int]] = [[]]
     for token in written[:-1]:
         if token >= 900:
@@ -81,7 +83,7 @@ def filled(read: list[int], written: list[int]) -> list[int]:
     text: list[int] = []
     for token in read[:-1]:
         if token >= 900:
-            text += spans[999 - token]
+            text += spans.pop(0) if shared else spans[999 - token]
         else:
             text.append(token)
     return text
@@ -93,11 +95,14 @@ def filled(read: list[int], written: list[int]) -> list[int]:
     masking=st.sampled_from(["random_spans", "random_spans_50", "iid", "deletion", "prefix", "fragment"]),
 )
 @settings(max_examples=80, deadline=None)
-def test_unique_sentinels_give_the_text_back(lengths: list[int], seed: int, masking: str) -> None:
+def test_sentinels_give_the_text_back(lengths: list[int], seed: int, masking: str) -> None:
     text = windows(lengths, seed)
     views = corruption(masking, "unique", "unique")(text, noise(len(lengths), seed), VOCABULARY)
     for row in range(len(lengths)):
         assert filled(tokens(views.inputs, row), tokens(views.targets, row)) == tokens(text, row)
+    views = corruption(masking, "shared", "shared")(text, noise(len(lengths), seed), VOCABULARY)
+    for row in range(len(lengths)):
+        assert filled(tokens(views.inputs, row), tokens(views.targets, row), shared=True) == tokens(text, row)
 
 
 @given(

@@ -47,7 +47,7 @@ def show(argv: Sequence[str]) -> int:
     cfg = compose(overrides)
     data = data_of(cfg)
     if own["text"]:
-        data.stores["train"] = typed(own["text"], data.tokenizer, build(cfg.corpus.sentences))
+        data.stores["train"] = typed(own["text"], data.tokenizer, build(cfg.corpus).sentences)
     examples = compose_examples(cfg, data)
     n = min(n, examples.size(epoch)) if own["text"] else n
     show_examples(examples, data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
