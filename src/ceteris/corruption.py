@@ -138,6 +138,7 @@ class Corruption:
         if self._unique:
             spans = self._counts(raw)[1]
             most = spans if hasattr(self.masking, "fixed") else spans + DEVIATIONS * spans**0.5
+            most += getattr(self.masking, "single", False)  # text on both sides of it
             check_sentinels(raw, most, vocabulary.sentinels)
         elif any(getattr(view, "symbol", "") == "sentinel" or view.letter == "s" for view in self._views):
             check_sentinels(raw, 1, vocabulary.sentinels)
