@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
 ROLES = ("pad", "unk", "cls", "sep", "mask")
+SENTINELS = ("sentinels", "first_sentinel")  # on disk where there are any
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
@@ -95,7 +96,10 @@ class Tokenizer:
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
         write_json(folder / "tokenizer_config.json", _transformers_config(names))
-        write_json(folder / RECORD, {"name": self.name, **asdict(self.vocabulary)})
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in SENTINELS}
+        if self.vocabulary.sentinels:
+            values |= {key: getattr(self.vocabulary, key) for key in SENTINELS}
+        write_json(folder / RECORD, {"name": self.name, **values})
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
