@@ -13,7 +13,13 @@ from ceteris.errors import UserError
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/")]
 CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
-REQUIRED = {"corpus/text": ["corpus.path=somewhere"], "tokenizer/pretrained": ["tokenizer.name=somewhere"]}
+REQUIRED = {
+    "corpus/text": ["corpus.path=somewhere"],
+    "tokenizer/pretrained": ["tokenizer.name=somewhere"],
+    "masking/annotator/spacy_entities": ["masking=annotated_span"],
+    "masking/annotator/spacy_noun_chunks": ["masking=annotated_span"],
+    "masking/annotator/function": ["masking=annotated_span", "masking.annotator.call='module:function'"],
+}
 
 
 def test_the_glob_finds_the_files() -> None:
