@@ -58,5 +58,5 @@ def planned(cfg: Any) -> dict[str, Any]:
 def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float) -> float:
     """Floating-point operations of training on `tokens` in rows of `length` with `predicted` positions."""
     model, objective = build(cfg.model), build(cfg.objective)
-    forward = model.forward_flops(tokens, length) + objective.head_flops(predicted, model.hidden, vocabulary)
-    return (1.0 + BACKWARD) * float(forward)
+    head = objective.head_flops(predicted, model.hidden, model.table_width, vocabulary)
+    return (1.0 + BACKWARD) * float(model.forward_flops(tokens, length) + head)
