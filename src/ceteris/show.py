@@ -7,22 +7,27 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from ceteris import show_written
+from ceteris.components import build
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.examples import Examples, compose_examples
+from ceteris.layouts.encoder_decoder import IGNORED
 from ceteris.realised import ROWS, Realised
 from ceteris.text import Views
+from ceteris.tokens.sample import typed
 
 if TYPE_CHECKING:
     from ceteris.tokens.tokenizer import Tokenizer
 
 DRAWN = 8  # examples that are drawn where the rows go to a file
-IGNORED = -100  # label of a position that is not predicted
+COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
 
 _COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "moved": "36", "special": "2"}
 _MARKS = {
@@ -35,10 +40,10 @@ _MARKS = {
 
 
 def show(argv: Sequence[str]) -> int:
-    """`ceteris show [n=8] [epoch=0] [out=FILE.parquet] [key=value ...]`.
+    """`ceteris show [n=8] [epoch=0] [out=FILE.parquet] [text=SENTENCES] [key=value ...]`.
 
-    Draws the first n examples of the training split, on the terminal or else on stderr, and ends with one JSON object
-    on stdout. Raises UserError for bad input.
+    Draws the first n examples of the training split, or of the text that is given, on the terminal or else on stderr,
+    and ends with one JSON object on stdout. Raises UserError for bad input.
     """
     own, overrides = _own(argv)
     n, epoch = _count("n", own["n"], 1), _count("epoch", own["epoch"], 0)
@@ -47,13 +52,17 @@ def show(argv: Sequence[str]) -> int:
 
     cfg = compose(overrides)
     data = data_of(cfg)
-    show_examples(compose_examples(cfg, data), data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
+    if own["text"]:
+        data.stores["train"] = typed(own["text"], data.tokenizer, build(cfg.corpus).sentences)
+    examples = compose_examples(cfg, data)
+    n = min(n, examples.size(epoch)) if own["text"] else n
+    show_examples(examples, data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
     return 0
 
 
 def _own(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """The verb's own settings, and the overrides of the config."""
-    own, overrides = {"n": "8", "epoch": "0", "out": ""}, []
+    own, overrides = {"n": "8", "epoch": "0", "out": "", "text": ""}, []
     for text in argv:
         key, equals, value = text.partition("=")
         if equals and key in own:
@@ -102,17 +111,23 @@ def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
     """What came out over these rows, and the special tokens by name."""
-    total, vocabulary = Realised(), examples.vocabulary
+    total, vocabulary = Realised(examples.layout), examples.vocabulary
     for chunk in _chunks(rows):
         total.add(examples.batch(epoch, chunk), vocabulary)
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
-    counts = {name: int(total.counts[name]) for name in ("raw_tokens", "input_tokens", "padding", "noise", "predicted")}
-    return {"examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
+    counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
+    row = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
+    return {**row, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
 
 
 def _draw(
     examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int, screen: TextIO, colour: bool
 ) -> None:
+    if examples.corruption.targets is not None:
+        print(f"{examples.corruption.name}, windows of {examples.raw} tokens", file=screen)
+        for chunk in _chunks(rows):
+            _draw_written(examples.views(epoch, chunk), chunk, tokenizer, screen, colour)
+        return
     legend = {
         "mask": _MARKS["mask"].format(shown=_piece(tokenizer, examples.vocabulary.mask), text="original"),
         "random": _MARKS["random"].format(shown="random", text="original"),
@@ -129,6 +144,16 @@ def _draw(
         for row, example in enumerate(np.repeat(chunk, examples.readings)):
             line = _line(views, row, tokenizer, examples.vocabulary.mask, colour)
             print(f"\n#{example}  {_label(views, row)}{line}", file=screen)
+    print(file=screen, flush=True)
+
+
+def _draw_written(views: Views, rows: np.ndarray[Any, Any], tokenizer: Tokenizer, screen: TextIO, colour: bool) -> None:
+    """The text of each row, what is read of it and what is written."""
+    for row, example in enumerate(rows):
+        print(f"\n#{example}", file=screen)
+        for name, pieces in show_written.lines(views, row, tokenizer):
+            drawn = " ".join(_paint(text, "mask" if special else "text", colour) for text, special in pieces)
+            print(f"  {name:<9}{drawn}", file=screen)
     print(file=screen, flush=True)
 
 
@@ -188,9 +213,11 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(part, _schema(examples.input.pairs is not None)) as writer:
-            for chunk in _chunks(rows):
-                writer.write_table(_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)))
+        tables = (_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)) for chunk in _chunks(rows))
+        first = next(tables)
+        with pq.ParquetWriter(part, first.schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table)
         os.replace(part, out)
     except OSError as error:
         raise UserError(f"out={out} cannot be written ({error.strerror or error})", "name a file elsewhere") from error
@@ -210,6 +237,9 @@ def _schema(pairs: bool) -> Any:
 
 def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     import pyarrow as pa
+
+    if views.targets is not None:
+        return show_written.table(views, rows)
 
     text, schema = views.text, _schema(views.text.label_B is not None)
     real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]

@@ -43,7 +43,8 @@ class ShuffledTrigrams:
         moved_P = (start_S1 + np.arange(SIZE)).reshape(-1)
         ids_BL = views.inputs.ids_BL.copy()
         ids_BL.reshape(-1)[moved_P] = views.text.ids_BL.reshape(-1)[(start_S1 + order_S3).reshape(-1)]
-        return views._replace(marks=replace(views.marks, moved_P=moved_P), inputs=replace(views.inputs, ids_BL=ids_BL))
+        read = replace(views.text, ids_BL=ids_BL)
+        return views._replace(marks=replace(views.marks, moved_P=moved_P), inputs=read)
 
     def _chosen(self, text: Text, marks: Marks, noise: Noise) -> NDArray[np.bool_]:
         """bool [B, L]: the first tokens of the trigrams."""
