@@ -135,6 +135,18 @@ def test_a_text_without_documents_is_refused(
     assert "no nsp_accuracy" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("parted", "said"), [(False, False), (True, True)])
+def test_blank_lines_inside_documents_are_told(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], parted: bool, said: bool
+) -> None:
+    for name, stories in (("train", 40), ("validation", 10)):
+        lines = [[f"Sailor {n} of ship {at} slept." for n in range(9)] for at in range(stories)]
+        inner = "\n\n" if parted else "\n"
+        (tmp_path / f"{name}.txt").write_text("\n\n".join([inner.join(some) for some in lines] + ["One. Two. Three."]))
+    run(compose([*arguments, *NSP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]))
+    assert ("do blank lines part documents only" in capsys.readouterr().err) is said
+
+
 @pytest.fixture
 def tuned(arguments: list[str], task_folder: Path) -> list[str]:
     return [*arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "finetune.pooler=pretrained"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,7 +99,7 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
         module.train(training)
 
 
-def outputs(encoder: Encoder, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
+def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
     """(batch, what the encoder gives) of each packed batch."""
     device = next(encoder.parameters()).device
     for packed_batch in arrays:

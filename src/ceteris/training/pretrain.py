@@ -34,6 +34,7 @@ from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
+FORCED = 0.5  # share of pairs that are random by force, above which it is said
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 
 
@@ -70,7 +71,16 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
     check_pooler(cfg, stage.pair_head)
+    _warn_of_labels(plan.examples.report(0))
     return stage
+
+
+def _warn_of_labels(report: dict[str, float]) -> None:
+    """Say where most pairs could not but be random, as where blank lines stand inside documents."""
+    if (forced := report.get("forced_random_share", 0.0)) > FORCED:
+        say(
+            f"{forced:.0%} of the pairs are random, their chunk being one sentence: do blank lines part documents only?"
+        )
 
 
 def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:

@@ -7,6 +7,7 @@ own on the same examples: a logistic regression, whose optimum no seed and no le
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -30,15 +31,15 @@ class TrainedProbe:
 
     def __init__(self, name: str, train: Examples, test: Examples, most_train: int, most: int) -> None:
         self.metric = f"{name}_probe_accuracy"
-        self._train, self._test = list(packed(train, most_train)), list(packed(test, most))
+        self._train, self._test = (train, most_train), (test, most)
 
     def measure(self, encoder: Encoder, head: Any = None) -> dict[str, float]:
         """{"nsp_probe_accuracy" or "sop_probe_accuracy": share of pairs whose label is found}.
 
         The encoder is not changed, and a `head` of the model's own is not asked.
         """
-        state_ND, label_N = _read(encoder, self._train)
-        asked_ND, target_N = _read(encoder, self._test)
+        state_ND, label_N = _read(encoder, packed(*self._train))
+        asked_ND, target_N = _read(encoder, packed(*self._test))
         mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
         weight_CD = fitted((state_ND - mean_D) / spread_D, label_N)
         found_N = _logits((asked_ND - mean_D) / spread_D, weight_CD).argmax(-1)
@@ -46,7 +47,7 @@ class TrainedProbe:
 
     def majority(self) -> dict[str, float]:
         """The same metric for the more frequent label."""
-        return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in self._test]))}
+        return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in packed(*self._test)]))}
 
 
 def fitted(state_ND: Tensor, label_N: Tensor) -> Tensor:
@@ -70,7 +71,7 @@ def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
     return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
 
 
-def _read(encoder: Encoder, arrays: list[dict[str, Any]]) -> tuple[Tensor, Tensor]:
+def _read(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
     with evaluating(encoder):
         read = [
