@@ -116,7 +116,7 @@ def test_a_row_without_room_moves_nothing() -> None:
 def test_the_batch_tells_what_was_moved_and_the_realised_rate() -> None:
     examples = examples_of(random_store(900), 64)
     object.__setattr__(examples, "corruption", Corruption(Bernoulli(0.15), Replace(), disorder=ShuffledTrigrams()))
-    batch, total = examples.batch(0, np.arange(40)), Realised()
+    batch, total = examples.batch(0, np.arange(40)), Realised(examples.layout)
     original = examples.views(0, np.arange(40)).text.ids_BL.reshape(-1)
     assert np.array_equal(batch["moved_target_P"], original[batch["moved_P"]])
     assert batch["counts"]["moved"] == len(batch["moved_P"])
