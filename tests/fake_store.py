@@ -36,6 +36,7 @@ class FakeStore:
     word_start: Any
     sentence_start: Any
     document_start: Any
+    annotated: Any = None
 
 
 def store_of(documents: list[list[int]]) -> FakeStore:

@@ -61,7 +61,7 @@ def test_expand_lays_the_recipe_below() -> None:
     ("override", "said"),
     [
         ("modle=bert_tiny", "did you mean model"),
-        ("model=bert_tinny", "known: bert_base"),
+        ("model=bert_tinny", "bert_base, bert_large"),
         ("optimizer.lrr=1", "optimizer.lr"),
         ("scale=huge", "known scales: cpu, gpu, paper, smoke, test"),
         ("seed", "write seed=VALUE"),

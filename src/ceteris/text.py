@@ -28,6 +28,7 @@ class Text:
     part_BL: NDArray[np.int8]  # segment: 0, or 1 for the second of a pair
     label_B: NDArray[np.int64] | None = None  # of a pair
     rank_BL: NDArray[np.int32] | None = None  # who sees whom, where not everyone sees everyone
+    annotated_BL: NDArray[np.uint8] | None = None  # 1 where an annotator's span starts, 2 where it goes on, else 0
 
     @cached_property
     def word_BL(self) -> NDArray[np.int16]:

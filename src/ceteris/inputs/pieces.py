@@ -33,6 +33,9 @@ class Store(Protocol):
     @property
     def document_start(self) -> Array: ...  # int64 [D + 1], in sentences
 
+    @property
+    def annotated(self) -> Array | None: ...  # [T], 1 where an annotated span starts, 2 where it goes on, else 0
+
 
 class Pieces(NamedTuple):
     """Runs of store tokens, row by row and in order; a row is the first special, then each run and its separators."""
@@ -106,6 +109,7 @@ def gather(store: Store, pieces: Pieces | Stretches, rows: int, vocabulary: Voca
         sentence_BL=_placed(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
         part_BL=_parts(pieces, into_S, size_S, (rows, width)),
         label_B=pieces.label_B,
+        annotated_BL=_annotated(store, from_P, into_P, (rows, width)),
     )
 
 
@@ -123,7 +127,9 @@ def _bare(store: Store, pieces: Stretches, vocabulary: Vocabulary) -> Text:
     if ragged:
         ids_BL[~real_BL], sentence_BL[~real_BL] = vocabulary.pad, -1
         starts_BL &= real_BL
-    return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, np.zeros(ids_BL.shape, np.int8))
+    annotated_BL = None if store.annotated is None else np.where(real_BL, store.annotated[from_BL], np.uint8(0))
+    parts_BL = np.zeros(ids_BL.shape, np.int8)
+    return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, parts_BL, annotated_BL=annotated_BL)
 
 
 def _sentences(store: Store, pieces: Stretches, width: int) -> NDArray[np.int16]:
@@ -173,6 +179,10 @@ def _starts(start_P: Array, into_P: Array, separator_P: Array, shape: tuple[int,
     start_BL = _placed(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
     start_BL[:, 0] = True
     return start_BL
+
+
+def _annotated(store: Store, from_P: Array, into_P: Array, shape: tuple[int, int]) -> Array | None:
+    return None if store.annotated is None else _placed(0, np.uint8, shape, (into_P, store.annotated[from_P]))
 
 
 def _parts(pieces: Pieces, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:

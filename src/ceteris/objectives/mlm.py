@@ -25,6 +25,9 @@ class MaskedLM:
 
         return Objective({"mlm": MaskedLMHead(encoder)})
 
-    def head_flops(self, predicted: float, hidden: int, vocabulary: int) -> float:
-        """Floating-point operations of one forward pass of the head over `predicted` positions."""
-        return predicted * 2.0 * (hidden**2 + hidden * vocabulary)
+    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
+        """Floating-point operations of one forward pass of the head over `predicted` positions.
+
+        `hidden` and `embedding`: widths of the layers and of the table that the head is tied to.
+        """
+        return predicted * 2.0 * (hidden * embedding + embedding * vocabulary)

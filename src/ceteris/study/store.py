@@ -156,12 +156,16 @@ def _relative(value: Any) -> Any:
 
 
 class Roll(NamedTuple):
-    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}."""
+    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
+
+    `absent`: {arm: why no machine has run it}.
+    """
 
     sweep_hash: str
     overrides: list[str]
     runs: dict[str, str]
     steps: dict[str, int]
+    absent: Mapping[str, str] = {}
 
     def holds(self, record: Record) -> bool:
         return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
@@ -185,8 +189,11 @@ def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
     old = read_roll(root, study, scale)
     if old is not None and old[:2] == roll[:2]:
         roll = roll._replace(runs={**old.runs, **roll.runs}, steps={**old.steps, **roll.steps})
+    ran = {label.rpartition("/seed")[0] for label in roll.runs}  # an arm that another machine could run
+    roll = roll._replace(absent={arm: why for arm, why in roll.absent.items() if arm not in ran})
     if roll != old:
-        write_json(root / study / f"{scale}.json", roll._asdict())
+        given = {key: value for key, value in roll._asdict().items() if value or key != "absent"}
+        write_json(root / study / f"{scale}.json", given)
     return roll
 
 

@@ -106,6 +106,7 @@ def _arm(
         "overrides": list(design.arms[arm]),
         "n": len(evidence.done(arm)),
         "status": _status(design, evidence, arm),
+        **({"reason": design.absent[arm]} if arm in design.absent else {}),
         "metrics": {column: _cell(values) for column in columns if (values := evidence.values(arm, column))},
         "versus_baseline": {} if arm == design.baseline else _differences(design, evidence, arm, columns),
         "best": [c for c in columns if barred(design, evidence, c) is None and _best(design, evidence, arm, c)],
@@ -120,7 +121,9 @@ def _run(seed: int, run: Record) -> dict[str, Any]:
 
 
 def _status(design: Design, evidence: Evidence, arm: str) -> str:
-    """done | failed | diverged | missing, or `partial` where some seeds are done and others are not."""
+    """done | failed | diverged | missing | not run, or `partial` where some seeds are done and others are not."""
+    if arm in design.absent:
+        return "not run"
     runs = evidence.runs.get(arm, {})
     states = {run["status"] for run in runs.values()} | {"missing" for seed in design.seeds if seed not in runs}
     if len(states) == 1:
@@ -249,6 +252,7 @@ def _contrasts(
             claim.margin(column),
             paired(evidence.values(pair.arm, column), evidence.values(pair.versus, column)),
             reasons[column],
+            "; ".join(f"{arm}: {design.absent[arm]}" for arm in (pair.arm, pair.versus) if arm in design.absent),
         )
         for column in about
         if column in columns

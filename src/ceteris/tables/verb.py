@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.audit import audit
-from ceteris.study.store import records
+from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
 from ceteris.tables.design import Design
@@ -80,6 +81,8 @@ def parse(argv: Sequence[str]) -> Request:
 
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
+    if (roll := first_roll(roots, design.study, design.scale)) is not None:
+        design = replace(design, absent=roll.absent)
     found = records(design.study, design.scale, roots)
     made = build(design, found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]

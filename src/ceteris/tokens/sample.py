@@ -25,6 +25,7 @@ class Sample:
     word_start: Array
     sentence_start: Array
     document_start: Array
+    annotated: Array | None = None
 
     @property
     def tokens(self) -> int:
@@ -78,6 +79,7 @@ def _gather(store: Any, spans: list[tuple[int, int]]) -> Sample:
         np.concatenate([store.word_start[piece] for piece in pieces]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([[0], np.cumsum([stop - first for first, stop in spans])]).astype(np.int64),
+        None if store.annotated is None else np.concatenate([store.annotated[piece] for piece in pieces]),
     )
 
 

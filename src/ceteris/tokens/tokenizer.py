@@ -57,8 +57,19 @@ class Tokenizer:
 
     def flat(self, sentences: Sequence[str]) -> Batch:
         """Many sentences at once, one after the other, without special tokens."""
-        sentences = [readable(sentence) for sentence in sentences]
-        encodings = self.backend.encode_batch(sentences, add_special_tokens=False)
+        return self._batch(*self._encoded(sentences))
+
+    def located(self, sentences: Sequence[str]) -> tuple[Batch, NDArray[np.int64]]:
+        """`flat`, and int64 [T, 2]: the first character of its sentence that a token stands for, and the end."""
+        sentences, encodings = self._encoded(sentences)
+        offsets = [offset for encoding in encodings for offset in encoding.offsets]
+        return self._batch(sentences, encodings), np.array(offsets, np.int64).reshape(-1, 2)
+
+    def _encoded(self, sentences: Sequence[str]) -> tuple[list[str], Any]:
+        read = [readable(sentence) for sentence in sentences]
+        return read, self.backend.encode_batch(read, add_special_tokens=False)
+
+    def _batch(self, sentences: Sequence[str], encodings: Any) -> Batch:
         rows = [encoding.ids for encoding in encodings]
         length_S = np.fromiter(map(len, rows), np.int64, len(rows))
         ids_T = np.fromiter(chain.from_iterable(rows), np.uint32, int(length_S.sum()))

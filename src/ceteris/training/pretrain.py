@@ -184,5 +184,6 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
             **realised(stage.plan.examples, stage.data.vocabulary),
             "padding_share": counts["padding"] / max(1, counts["padding"] + tokens),
             "epochs": counts["sequences"] / stage.plan.examples.readings / stage.plan.examples.size(0),
+            "parameters": stage.encoder.parameter_count(),
         },
     }
