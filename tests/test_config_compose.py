@@ -13,11 +13,16 @@ from ceteris.errors import UserError
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/")]
 CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
-REQUIRED = {"corpus/text": ["corpus.path=somewhere"], "tokenizer/pretrained": ["tokenizer.name=somewhere"]}
+REQUIRED = {
+    "corpus/text": ["corpus.path=somewhere"],
+    "tokenizer/pretrained": ["tokenizer.name=somewhere"],
+    "masking/annotator/function": ["masking.annotator.call='module:function'"],
+}
 OWNERS = {
     "objective/inputs": "objective=denoising",
     "objective/targets": "objective=denoising",
     "corpus/rules": "corpus=filtered",
+    "masking/annotator": "masking=annotated_span",
 }
 
 

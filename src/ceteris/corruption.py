@@ -67,18 +67,34 @@ class Encoding(Protocol):
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | Sequences | None: ...
 
 
+class Disorder(Protocol):
+    """Tokens beside the noise are read in another order."""
+
+    semantics: ClassVar[int]
+
+    def __call__(self, views: Views, noise: Noise) -> Views: ...
+
+    def rate(self, masked: float) -> float: ...  # expected share of the tokens that is out of order
+
+
 @dataclass(frozen=True)
 class Corruption:
-    """Masking, then the two views; `targets` None predicts in place."""
+    """Masking, then the two views, then `disorder` in what is read; `targets` None predicts in place."""
 
     masking: Masking
     inputs: Any  # Encoding
     targets: Any = None  # Encoding | None
+    disorder: Disorder | None = None
 
     @property
     def readings(self) -> int:
         """How often each row is read: the views hold that many rows of it in turn."""
         return readings(self.masking.rate, self.masking.predict)
+
+    @property
+    def moved_rate(self) -> float:
+        """The expected share of the tokens that is predicted out of order, beside the noise."""
+        return 0.0 if self.disorder is None else self.disorder.rate(self.masking.rate)
 
     @property
     def name(self) -> str:
@@ -93,7 +109,8 @@ class Corruption:
             marks = limited(marks, vocabulary.sentinels)
         read = self.inputs(*reordered(text, marks), noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
-        return Views(text, marks, text if read is None else read, written)
+        views = Views(text, marks, text if read is None else read, written)
+        return views if self.disorder is None else self.disorder(views, noise)
 
     def lengths(self, raw: int) -> tuple[float, float]:
         """(tokens read, tokens written) of a window of `raw` tokens; expected ones where the noise varies."""

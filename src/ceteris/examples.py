@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.components import build
-from ceteris.corruption import Corruption
+from ceteris.corruption import Corruption, Disorder
 from ceteris.encodings.replace import Replace
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
@@ -170,15 +170,15 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
     """
     form, objective = build(cfg.input), build(cfg.objective)
     check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
-    corruption = corruption_of(cfg.masking, cfg.objective)
+    corruption = corruption_of(cfg.masking, cfg.objective, getattr(objective, "disorder", None))
     check_frame(corruption.targets is not None, getattr(form, "framed", True))
     return _examples(data, split, form, corruption, int(cfg.seed), layout_of(cfg, corruption))
 
 
-def corruption_of(masking: Any, objective: Any) -> Corruption:
+def corruption_of(masking: Any, objective: Any, disorder: Disorder | None = None) -> Corruption:
     """From config nodes: `objective.encoding` in place, or `objective.inputs` and `objective.targets`."""
     if "encoding" in objective:
-        return Corruption(build(masking), build(objective.encoding))
+        return Corruption(build(masking), build(objective.encoding), disorder=disorder)
     return Corruption(build(masking), build(objective.inputs), build(objective.targets))
 
 
@@ -201,7 +201,7 @@ def check_frame(writes: bool, framed: bool) -> None:
 
 
 def check_pairs(needs: str | None, given: str | None) -> None:
-    """Raise UserError where an objective that needs pairs, `next` or `order`, is not given such."""
+    """Raise UserError where an objective that needs pairs (`next`, `order` or `three`) is not given such."""
     if needs is None or needs == given:
         return
     if given is None:
@@ -222,21 +222,22 @@ def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") 
     if "masking" in own:
         corruption = corruption_of(own.masking, own)
         return _examples(data, split, build(own.input), corruption, int(own.seed), layout_of(cfg, corruption))
-    return _examples(data, split, build(own.input), _common(own), int(own.seed))
+    return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
 
 
-def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation") -> Examples:
-    """Segment pairs of the common test, `next` or `order`, the same for every arm of one `input.length`.
+def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
+    """Segment pairs of the common test, the same for every arm of one `input.length`; `masked` as the common test is.
 
     Raises UserError for a split that allows no such pairs.
     """
     own = cfg.evaluation
     form = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
-    return _examples(data, split, form, _common(own), int(own.seed))
+    corruption = _common(own, Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0))
+    return _examples(data, split, form, corruption, int(own.seed))
 
 
-def _common(own: DictConfig) -> Corruption:
-    return Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
+def _common(own: DictConfig, shown: Replace) -> Corruption:
+    return Corruption(Bernoulli(own.rate, schedule=Static()), shown)
 
 
 def _examples(

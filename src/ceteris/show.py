@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 DRAWN = 8  # examples that are drawn where the rows go to a file
 COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
 
-_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "special": "2"}
-_MARKS = {"mask": "{shown}({text})", "random": "~{shown}~({text})", "keep": "={text}=", "silent": "{shown}<{text}>"}
+_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "moved": "36", "special": "2"}
+_MARKS = {
+    "mask": "{shown}({text})",
+    "random": "~{shown}~({text})",
+    "keep": "={text}=",
+    "silent": "{shown}<{text}>",
+    "moved": "^{shown}^({text})",
+}
 
 
 def show(argv: Sequence[str]) -> int:
@@ -129,6 +135,8 @@ def _draw(
     }
     if examples.thinned:
         legend["silent"] = _MARKS["silent"].format(shown="corrupted", text="not predicted")
+    if examples.corruption.disorder is not None:
+        legend["moved"] = _MARKS["moved"].format(shown="out of order", text="original")
     painted = "  ".join(_paint(text, kind, colour) for kind, text in legend.items())
     print(f"predicted tokens: {painted}", file=screen)
     for chunk in _chunks(rows):
@@ -156,8 +164,8 @@ def _label(views: Views, row: int) -> str:
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool) -> str:
     """One example as running text, its words apart and their pieces together."""
-    text, words, width = views.text, [], views.text.ids_BL.shape[1]
-    predicted = set((views.marks.slot_P[views.marks.slot_P // width == row] % width).tolist())
+    text, words, width, predicted_P = views.text, [], views.text.ids_BL.shape[1], _predicted(views)
+    predicted = set((predicted_P[predicted_P // width == row] % width).tolist())
     for at in range(int(text.length_B[row])):
         original, shown = int(text.ids_BL[row, at]), int(views.inputs.ids_BL[row, at])
         kind = _kind(views, row, at, shown == mask, shown == original, at in predicted)
@@ -168,11 +176,17 @@ def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool)
     return "".join(words)
 
 
+def _predicted(views: Views) -> np.ndarray[Any, Any]:
+    """Flat indices of all that is predicted: noise, and words out of order."""
+    marks = views.marks
+    return marks.slot_P if marks.moved_P is None else np.concatenate([marks.slot_P, marks.moved_P])
+
+
 def _kind(views: Views, row: int, at: int, masked: bool, same: bool, predicted: bool) -> str:
     if not views.text.free_BL[row, at]:
         return "special"
     if not views.marks.span_BL[row, at]:
-        return "text"
+        return "moved" if predicted else "text"
     if not predicted:
         return "silent"
     return "mask" if masked else "keep" if same else "random"
@@ -231,7 +245,8 @@ def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
     edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
     label_BL = np.full_like(text.ids_BL, IGNORED)
-    label_BL.reshape(-1)[views.marks.slot_P] = text.ids_BL.reshape(-1)[views.marks.slot_P]
+    predicted_P = _predicted(views)
+    label_BL.reshape(-1)[predicted_P] = text.ids_BL.reshape(-1)[predicted_P]
     columns: dict[str, Any] = {
         "input_ids": views.inputs.ids_BL,
         "labels": label_BL,

@@ -62,6 +62,7 @@ class Marks:
     span_BL: NDArray[np.int16]  # 0 kept, k = k-th noise span of the row
     insert_BL: NDArray[np.int16] | None = None  # blanks put before a place of what is read (spans without length)
     predicted_BL: NDArray[np.bool_] | None = None  # a part of the noise; None: all of it
+    moved_P: NDArray[np.int64] | None = None  # flat indices, ascending: no noise, but out of order, and predicted too
     order_BL: NDArray[np.int64] | None = None  # column of the text read at each place; None: in its own order
 
     @cached_property

@@ -36,6 +36,8 @@ class Encoder:
         }
         if text.label_B is not None:
             arrays["label_N"] = text.label_B
+        if (moved_P := views.marks.moved_P) is not None:
+            arrays |= {"moved_P": moved_P, "moved_target_P": text.ids_BL.reshape(-1)[moved_P]}
         return arrays
 
     def raw_length(self, budget: int, corruption: Corruption) -> int:
@@ -48,7 +50,7 @@ class Encoder:
 
     def predicted_share(self, raw: int, corruption: Corruption) -> float:
         """Of the tokens read, as the masking says."""
-        return predicted_rate(float(corruption.masking.rate), corruption.masking.predict)
+        return predicted_rate(float(corruption.masking.rate), corruption.masking.predict) + corruption.moved_rate
 
     def check(self, corruption: Corruption) -> None:
         """Raise UserError for a corruption that an encoder cannot be trained on."""
@@ -68,7 +70,8 @@ class Encoder:
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """Share of the text's tokens that are predicted (masking_rate) and that are noise (corruption_rate), of all
         tokens read that are predicted (predicted_share); of the predicted, the shares shown as mask, random
-        token and itself; padding's share of positions; tokens a span of noise.
+        token and itself; padding's share of positions; tokens a span of noise; the share of the text's tokens that is
+        predicted out of order, where words are put out of order.
         """
         predicted = max(counts["predicted"], 1)
         return {
@@ -80,6 +83,7 @@ class Encoder:
             "keep": counts["kept"] / predicted,
             "padding_share": counts["padding"] / max(counts["padding"] + counts["input_tokens"], 1),
             "mean_span_length": counts["noise"] / max(counts["spans"], 1),
+            **({"moved_rate": counts["moved"] / max(counts["raw_tokens"], 1)} if "moved" in counts else {}),
         }
 
 
@@ -94,4 +98,5 @@ def _counts(views: Views) -> dict[str, int]:
         "noise": len(views.marks.noise_P),
         "spans": views.marks.spans,
         **({"pairs": len(views.text.length_B)} if pairs else {}),
+        **({} if views.marks.moved_P is None else {"moved": len(views.marks.moved_P)}),
     }

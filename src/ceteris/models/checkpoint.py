@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AlbertConfig, ElectraConfig
@@ -82,20 +82,23 @@ _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as 
 def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
     """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them.
 
-    With a `pair` head `BertForPreTraining` or `AlbertForPreTraining` loads all of it; where `transformers` has no such
-    class the head is kept under BERT's names. One width is BERT's model, narrow embeddings are ALBERT's where whole
-    layers are shared, else ELECTRA's; weights that layers share are written once for ALBERT, else once a layer. Of
-    pre-LN with narrow embeddings `transformers` has no model: the names are those of pre-LN with a projection.
+    With a 2-way `pair` head `BertForPreTraining` or `AlbertForPreTraining` loads all of it; where `transformers` has no
+    such class (pre-LN, more kinds of pairs) the head is kept under BERT's names. One width is BERT's model, narrow
+    embeddings are ALBERT's where whole layers are shared, else ELECTRA's; weights that layers share are written once
+    for ALBERT, else once a layer. Of pre-LN with narrow embeddings `transformers` has no model: the names are those of
+    pre-LN with a projection.
     """
     folder.mkdir(parents=True, exist_ok=True)
     layout = _layout(encoder.spec)
     tensors = {layout.prefix + _name(encoder, ours): t for ours, t in encoder.backbone.state_dict().items()}
-    tensors |= _named(head, layout.head) | _named(pair, layout.pair)
+    pair_tensors = _named(pair, layout.pair)
+    tensors |= _named(head, layout.head) | pair_tensors
     config = _config(encoder, layout)
-    config.architectures = [(pair is not None and layout.pretraining) or layout.masked]
+    whole = len(pair_tensors.get(f"{layout.pair['classifier']}.bias", ())) == 2
+    config.architectures = [(layout.pretraining if whole else None) or layout.masked]
     config.save_pretrained(folder)
-    whole = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
-    save_file(whole, folder / WEIGHTS, {"format": "pt"})
+    kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
+    save_file(kept, folder / WEIGHTS, {"format": "pt"})
 
 
 def _layout(spec: Any) -> _Layout:
@@ -169,3 +172,15 @@ def _ours(encoder: Encoder, file: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _unfit(path: Path, why: str) -> UserError:
     return UserError(f"{path} does not fit the model ({' '.join(why.split())[:160]})", "use its own config")
+
+
+def load_pooler(encoder: Encoder, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler of the head on pairs that `save` wrote beside the encoder.
+
+    Raises UserError where there is none.
+    """
+    name, path = _layout(encoder.spec).pair["pooler"], folder / WEIGHTS
+    with safe_open(path, framework="pt") as file:
+        if f"{name}.weight" not in file.keys():  # noqa: SIM118 (no mapping)
+            raise UserError(f"{path} holds no pooler", "set finetune.pooler=fresh, or pre-train with a head on pairs")
+        return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}

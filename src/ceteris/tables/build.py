@@ -12,7 +12,7 @@ from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
-from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_task, lower_is_better
+from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_pairs, is_task, lower_is_better
 from ceteris.verdict.ruling import Contrast, Ruling, combine, rule
 from ceteris.verdict.statistics import mean_sd, paired, rounded, summarize
 
@@ -200,7 +200,8 @@ def _paper(design: Design, paper: PublishedTable | None, columns: Sequence[str])
 
 def _anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    scratch = {c: _cell(values) for c in columns if is_task(c) and (values := evidence.values(SCRATCH, c))}
+    told = [column for column in columns if is_task(column) or is_pairs(column)]
+    scratch = {column: _cell(values) for column in told if (values := evidence.values(SCRATCH, column))}
     rows = [{"name": "from scratch", "n": len(evidence.done(SCRATCH)), "metrics": scratch}] if scratch else []
     found = {column: evidence.baselines(tuple(design.arms), column) for column in columns}
     for key in dict.fromkeys(name for values in found.values() for name in values):

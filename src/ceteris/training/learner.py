@@ -59,7 +59,7 @@ class Learner(pl.LightningModule):
         for index, batch in enumerate(step):
             torch.manual_seed(int(digest([self.seed, number, index], 15), 16))
             sums, self.carried = self.objective(self.encoder, batch, self.carried)
-            terms = {name: sums[name] / counts[per] for name, per in self.objective.denominators().items()}
+            terms = {name: sums[name] / max(1, counts[per]) for name, per in self.objective.denominators().items()}
             self.manual_backward(self._weighted(terms))
             for name, term in terms.items():
                 losses[name] += term.detach()
