@@ -41,7 +41,7 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     found = _read(corpus, cache)
     if not found.documents:
         raise UserError("the corpus is empty", "give files with text (corpus.path)")
-    write_json(path, found._asdict())
+    write_json(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value})
     return found
 
 

@@ -127,7 +127,9 @@ def _bare(store: Store, pieces: Stretches, vocabulary: Vocabulary) -> Text:
     if ragged:
         ids_BL[~real_BL], sentence_BL[~real_BL] = vocabulary.pad, -1
         starts_BL &= real_BL
-    return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, np.zeros(ids_BL.shape, np.int8))
+    annotated_BL = None if store.annotated is None else np.where(real_BL, store.annotated[from_BL], np.uint8(0))
+    parts_BL = np.zeros(ids_BL.shape, np.int8)
+    return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, parts_BL, annotated_BL=annotated_BL)
 
 
 def _sentences(store: Store, pieces: Stretches, width: int) -> NDArray[np.int16]:
