@@ -80,7 +80,7 @@ def test_what_cannot_be_judged() -> None:
     )
     assert (one.verdict, one.reason) == ("undecided", "one seed has no interval")
     assert none.verdict == "not run"
-    assert (same.verdict, same.p_claim) == ("undecided", None)
+    assert (same.verdict, same.p_claim, same.more) == ("undecided", None, False)
     assert (barred.verdict, barred.reason, barred.barred) == ("undecided", "not sensitive", True)
 
 
