@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Scores = NDArray[Any]
 
-RESAMPLES = 2000
+RESAMPLES = 1000
 
 
 class Estimate(NamedTuple):
@@ -39,9 +39,12 @@ def iqm(scores_RNT: Scores) -> Any:
 def improvement(first_RNT: Scores, second_RMT: Scores) -> Any:
     """P(a run of the first scores above one of the second) on a task, ties counting half, averaged over tasks."""
     import numpy as np
+    from scipy.stats import rankdata
 
-    gaps = first_RNT[..., :, None, :] - second_RMT[..., None, :, :]
-    return ((np.sign(gaps) + 1.0) / 2.0).mean((-3, -2, -1))
+    n, m = first_RNT.shape[-2], second_RMT.shape[-2]
+    ranks = rankdata(np.concatenate([first_RNT, second_RMT], axis=-2), axis=-2)
+    wins_RT = ranks[..., :n, :].sum(-2) - n * (n + 1) / 2.0  # Mann-Whitney's U
+    return (wins_RT / (n * m)).mean(-1)
 
 
 def estimate(
