@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
@@ -14,6 +14,7 @@ from ceteris.study.audit import audit
 from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
+from ceteris.tables.curves import summary
 from ceteris.tables.design import Design
 from ceteris.tables.files import render, write
 from ceteris.tables.markdown import markdown
@@ -86,7 +87,18 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     found = records(design.study, design.scale, roots)
     made = build(design, found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
+    made["tuned"] = tuned(found.records)
+    made["curves"] = summary(found.records, tuple(design.arms), roots)
     return made
+
+
+def tuned(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """{arm: {"trials", "chosen"}} of the arms whose records say that they were searched (`tuning`)."""
+    return {
+        record["arm"]: {"trials": record["tuning"]["trials"], "chosen": record["tuning"].get("chosen", {})}
+        for record in found
+        if record.get("tuning")
+    }
 
 
 def check(folder: Path, content: Mapping[str, bytes]) -> int:
