@@ -15,22 +15,31 @@ _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps 
 def panels(table: Table) -> list[Scene]:
     """One panel a metric; `table["curves"]`: {metric: {arm: {tokens, mean, ci_low, ci_high, n}}}."""
     arms = [arm["name"] for arm in table["arms"]]
-    return [_panel(metric, arms, found) for metric, found in table.get("curves", {}).items()]
+    said = "mean over seeds, band: 95 % interval"
+    return [
+        panel(
+            metric,
+            [f"{arm} (n={found[arm]['n']})" if arm in found else arm for arm in arms],
+            {f"{arm} (n={curve['n']})": curve for arm, curve in found.items()},
+            said,
+        )
+        for metric, found in table.get("curves", {}).items()
+    ]
 
 
-def _panel(metric: str, arms: list[str], found: dict[str, Any]) -> Scene:
+def panel(metric: str, names: list[str], found: dict[str, Any], below: str) -> Scene:
+    """Curves by name, in the colours of their places in `names`; `below`: what they are."""
     bottom = TOP + _HEIGHT
     tokens = [value for curve in found.values() for value in curve["tokens"]]
     x = axes.spread([0.0, *tokens], LEFT, RIGHT, room=0.02)
     y = _heights(found, bottom)
-    items = [*titled(metric, "mean over seeds, band: 95 % interval"), *axes.up(y, LEFT, RIGHT)]
+    items = [*titled(metric, below), *axes.up(y, LEFT, RIGHT)]
     items += [item for item in axes.across(x, bottom, bottom) if not isinstance(item, Line) or item.width != 1]
     items.append(Line(((LEFT, bottom), (RIGHT, bottom)), "soft", 1))
-    for at, arm in enumerate(arms):
-        if arm in found:
-            items += _curve(found[arm], at, x, y)
+    for at, name in enumerate(names):
+        if name in found:
+            items += _curve(found[name], at, x, y)
     items.append(Label((LEFT + RIGHT) / 2, bottom + 28, "input tokens", 10, "middle", "soft"))
-    names = [f"{arm} (n={found[arm]['n']})" if arm in found else arm for arm in arms]
     marks, end = key(names, bottom + 32, lines=True)
     words, end = said([], end)
     return scene([*items, *marks, *words], end, f"{metric} against input tokens")

@@ -30,7 +30,7 @@ def png(scene: Scene) -> bytes:
         for at, item in enumerate(scene.items):
             _draw(axes, item, at)
         buffer = io.BytesIO()
-        canvas.print_png(buffer, metadata={"Software": None})
+        canvas.print_figure(buffer, format="png", dpi=_DOTS, metadata={"Software": None})
     return buffer.getvalue()
 
 

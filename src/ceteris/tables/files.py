@@ -22,22 +22,30 @@ _FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "val
 
 
 def render(table: Table) -> dict[str, bytes]:
-    """{file name: content} of table.{md,tex,html,json,csv} and of each drawing as PNG and SVG."""
-    drawn = {name: panels(table) for name, panels in DRAWINGS.items()}
-    plots = {name: _sheet_of(table, name, scenes) for name, scenes in drawn.items() if scenes}
-    texts = {
+    """{file name: content} of `texts` and of each drawing as PNG."""
+    pictures = {f"{name}.png": png(scene) for name, scene in drawings(table).items()}
+    return {**{name: text.encode() for name, text in texts(table).items()}, **pictures}
+
+
+def texts(table: Table) -> dict[str, str]:
+    """{file name: content} of table.{md,tex,html,json,csv} and of each drawing as SVG."""
+    return {
         "table.md": markdown(table),
         "table.tex": latex(table),
-        "table.html": page(table, drawn),
+        "table.html": page(table),
         "table.json": json.dumps(table, indent=2, sort_keys=True, allow_nan=False) + "\n",
         "table.csv": sheet(table),
+        **{f"{name}.svg": svg(scene) for name, scene in drawings(table).items()},
     }
-    texts |= {f"{name}.svg": svg(scene) for name, scene in plots.items()}
-    return {**{name: text.encode() for name, text in texts.items()}, **{f"{n}.png": png(s) for n, s in plots.items()}}
 
 
-def _sheet_of(table: Table, name: str, scenes: Sequence[Scene]) -> Scene:
-    """All panels of a drawing as one."""
+def drawings(table: Table) -> dict[str, Scene]:
+    """{name: all panels of a drawing as one}, of those that there is something to draw for."""
+    drawn = {name: panels(table) for name, panels in DRAWINGS.items()}
+    return {name: _whole(table, name, scenes) for name, scenes in drawn.items() if scenes}
+
+
+def _whole(table: Table, name: str, scenes: Sequence[Scene]) -> Scene:
     return headed(beside(scenes), f"{table['study']} at {table['scale']} scale: {TITLES[name]}")
 
 

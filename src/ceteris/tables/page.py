@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -27,10 +27,10 @@ TITLES: Final = {
 }
 
 
-def page(table: Table, drawn: Mapping[str, Sequence[Scene]]) -> str:
-    """The whole page with its drawings, {name: panels}."""
+def page(table: Table) -> str:
+    """The whole page with its drawings."""
     title = f"{table['study']} at {table['scale']} scale"
-    return document(title, "\n".join(_body(table, title, drawn)), f"<style>{style()}</style>")
+    return document(title, "\n".join(_body(table, title)), f"<style>{style()}</style>")
 
 
 @cache
@@ -48,14 +48,14 @@ def document(title: str, body: str, head: str) -> str:
     )
 
 
-def _body(table: Table, title: str, drawn: Mapping[str, Sequence[Scene]]) -> Iterator[str]:
+def _body(table: Table, title: str) -> Iterator[str]:
     yield f"<main>\n<h1>{escape(title)}</h1>"
     if table["title"]:
         yield f"<p>{escape(table['title'])}</p>"
     yield from claims(table)
     yield from results(table)
-    for name, scenes in drawn.items():
-        yield figure(TITLES[name], scenes)
+    for name, panels in DRAWINGS.items():
+        yield figure(TITLES[name], panels(table))
     yield from evidence(table)
     yield notes(table)
     yield "</main>"

@@ -22,6 +22,7 @@ from ceteris.tables.markdown import markdown
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
 _RUNS = ("runs", "run_dir", "paths.runs")  # three names of one thing, as for `ceteris run`
+FLAGS = {"table": "--check", "audit": "--reproduce RUN"}
 _KEYS = ("scale", "study", "out", *_RUNS, "results")
 
 
@@ -58,17 +59,17 @@ def table(argv: list[str]) -> int:
     return 0
 
 
-def parse(argv: Sequence[str]) -> Request:
-    """The arguments. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
+def parse(argv: Sequence[str], verb: str = "table") -> Request:
+    """The arguments of `table` or `audit`. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
     flags = [text for text in argv if text.startswith("-")]
     names = [text for text in argv if "=" not in text and text not in flags]
-    if unknown := [flag for flag in flags if flag != "--check"]:
-        raise UserError(f"table does not know {unknown[0]}", "its only flag is --check")
+    if unknown := [flag for flag in flags if flag != FLAGS[verb]]:
+        raise UserError(f"{verb} does not know {unknown[0]}", f"its flag is {FLAGS[verb]}")
     if len(names) != 1:
-        raise UserError(f"table takes one sweep, got {len(names)}", "ceteris table roberta_table1 scale=smoke")
+        raise UserError(f"{verb} takes one sweep, got {len(names)}", f"ceteris {verb} roberta_table1 scale=smoke")
     values = split_overrides([text for text in argv if "=" in text and text not in flags])
     if wrong := [key for key in values if key not in _KEYS]:
-        raise UserError(f"table does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
+        raise UserError(f"{verb} does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
     return Request(
         sweep=names[0],
         scale=values.get("scale", SCALE),
@@ -115,13 +116,15 @@ def _kept(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
-    """What a sweep file asks of a table at a scale; its arms are audited once more as they compose now.
+def design_of(sweep: Sweep, scale: str, study: str | None = None, audited: Mapping[str, Any] | None = None) -> Design:
+    """What a sweep file asks of a table at a scale.
 
-    Raises UserError for an unknown scale and for arms that differ in more than the sweep says.
+    `audited`: what the control audit found; None: its arms are audited once more as they compose now. Raises UserError
+    for an unknown scale and for arms that differ in more than the sweep says.
     """
     seeds = sweep.seeds_at(scale)
-    configs = {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])}
+    if audited is None:
+        audited = audit(sweep, {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])})
     return Design(
         study=study or sweep.study,
         scale=scale,
@@ -135,5 +138,5 @@ def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
         seeds=seeds,
         published=sweep.published,
         sweep_hash=sweep.hash(scale),
-        audit=audit(sweep, configs),
+        audit=audited,
     )
