@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
@@ -14,6 +14,7 @@ from ceteris.study.audit import audit
 from ceteris.study.store import Roll, first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
+from ceteris.tables.curves import summary
 from ceteris.tables.design import Design
 from ceteris.tables.files import render, write
 from ceteris.tables.markdown import markdown
@@ -22,6 +23,7 @@ from ceteris.verdict.sequential import Looks
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
 _RUNS = ("runs", "run_dir", "paths.runs")  # three names of one thing, as for `ceteris run`
+FLAGS = {"table": "--check", "audit": "--reproduce RUN"}
 _KEYS = ("scale", "study", "out", *_RUNS, "results")
 
 
@@ -58,17 +60,17 @@ def table(argv: list[str]) -> int:
     return 0
 
 
-def parse(argv: Sequence[str]) -> Request:
-    """The arguments. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
+def parse(argv: Sequence[str], verb: str = "table") -> Request:
+    """The arguments of `table` or `audit`. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
     flags = [text for text in argv if text.startswith("-")]
     names = [text for text in argv if "=" not in text and text not in flags]
-    if unknown := [flag for flag in flags if flag != "--check"]:
-        raise UserError(f"table does not know {unknown[0]}", "its only flag is --check")
+    if unknown := [flag for flag in flags if flag != FLAGS[verb]]:
+        raise UserError(f"{verb} does not know {unknown[0]}", f"its flag is {FLAGS[verb]}")
     if len(names) != 1:
-        raise UserError(f"table takes one sweep, got {len(names)}", "ceteris table roberta_table1 scale=smoke")
+        raise UserError(f"{verb} takes one sweep, got {len(names)}", f"ceteris {verb} roberta_table1 scale=smoke")
     values = split_overrides([text for text in argv if "=" in text and text not in flags])
     if wrong := [key for key in values if key not in _KEYS]:
-        raise UserError(f"table does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
+        raise UserError(f"{verb} does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
     return Request(
         sweep=names[0],
         scale=values.get("scale", SCALE),
@@ -85,6 +87,8 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     found = records(design.study, design.scale, roots)
     made = build(enrolled(design, first_roll(roots, design.study, design.scale)), found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
+    made["tuned"] = tuned(found.records)
+    made["curves"] = summary(found.records, tuple(design.arms), roots)
     return made
 
 
@@ -101,6 +105,15 @@ def enrolled(design: Design, roll: Roll | None) -> Design:
     return replace(design, looks=looks, seeds=tuple(roll.until["seeds"]))
 
 
+def tuned(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """{arm: {"trials", "chosen"}} of the arms whose records say that they were searched (`tuning`)."""
+    return {
+        record["arm"]: {"trials": record["tuning"]["trials"], "chosen": record["tuning"].get("chosen", {})}
+        for record in found
+        if record.get("tuning")
+    }
+
+
 def check(folder: Path, content: Mapping[str, bytes]) -> int:
     """Compare the files kept in a folder with what their records give; names each that differs."""
     differing = [name for name, new in sorted(content.items()) if _kept(folder / name) != new]
@@ -115,13 +128,15 @@ def _kept(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
-    """What a sweep file asks of a table at a scale; its arms are audited once more as they compose now.
+def design_of(sweep: Sweep, scale: str, study: str | None = None, audited: Mapping[str, Any] | None = None) -> Design:
+    """What a sweep file asks of a table at a scale.
 
-    Raises UserError for an unknown scale and for arms that differ in more than the sweep says.
+    `audited`: what the control audit found; None: its arms are audited once more as they compose now. Raises UserError
+    for an unknown scale and for arms that differ in more than the sweep says.
     """
     seeds = sweep.seeds_at(scale)
-    configs = {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])}
+    if audited is None:
+        audited = audit(sweep, {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])})
     return Design(
         study=study or sweep.study,
         scale=scale,
@@ -135,5 +150,5 @@ def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
         seeds=seeds,
         published=sweep.published,
         sweep_hash=sweep.hash(scale),
-        audit=audit(sweep, configs),
+        audit=audited,
     )
