@@ -82,7 +82,7 @@ def test_every_choice_makes_a_batch(form: str, schedule: str, data: Any) -> None
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "span"])
-@pytest.mark.parametrize("masking", choices("masking"))
+@pytest.mark.parametrize("masking", [name for name in choices("masking") if name != "none"])
 def test_every_masking_makes_a_batch_with_every_unit_and_schedule(masking: str, unit: str, data: Any) -> None:
     given = ("masking.rate=0.4", "masking.predict=0.2", "masking/schedule=copies", f"objective.encoding.unit={unit}")
     counts = compose_examples(compose(f"+masking={masking}", *given), data).batch(3, np.arange(8))["counts"]
@@ -103,9 +103,9 @@ def test_span_keys_reach_their_components(data: Any) -> None:
 
 
 def test_choices_are_all_known_here() -> None:
-    assert choices("masking") == ["bernoulli", "geometric_span", "ngram", "subword_span", "whole_word"]
+    assert choices("masking") == ["bernoulli", "geometric_span", "ngram", "none", "subword_span", "whole_word"]
     assert choices("masking/schedule") == ["copies", "dynamic", "static"]
-    assert choices("objective/encoding") == ["replace"]
+    assert choices("objective/encoding") == ["replace", "unchanged"]
 
 
 def same(one: Any, other: Any) -> bool:

@@ -16,6 +16,7 @@ from ceteris.inputs.pieces import Index, InputFormat, Store, gather
 from ceteris.inputs.segment_pair import SegmentPair
 from ceteris.layouts.encoder import Encoder
 from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.none import NoNoise
 from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
@@ -83,8 +84,12 @@ class Examples:
     @property
     def thinned(self) -> bool:
         """Whether only a part of the noise is predicted."""
-        masking = self.corruption.masking
-        return predicted_rate(masking.rate, masking.predict) < masking.rate
+        return self.predicted_share < self.corruption.masking.rate
+
+    @property
+    def predicted_share(self) -> float:
+        """Of the tokens read, as the masking says."""
+        return predicted_rate(self.corruption.masking.rate, self.corruption.masking.predict)
 
     @property
     def readings(self) -> int:
@@ -137,12 +142,15 @@ def _check_words(store: Store) -> None:
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
     """The examples of a run: `input`, `masking` and `objective.encoding` of its config, on one split of its data.
 
-    Raises UserError for a split without an example, and for an objective that needs other pairs than the input gives.
+    Raises UserError for a split without an example, and for an objective that the input, the masking or the model does
+    not suit.
     """
-    form = build(cfg.input)
-    check_pairs(getattr(build(cfg.objective), "needs", None), getattr(form, "pairs", None))
+    form, objective = build(cfg.input), build(cfg.objective)
+    check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
     corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
-    return _examples(data, split, form, corruption, int(cfg.seed))
+    attention = cfg.model.get("attention") if "model" in cfg else None
+    check_sight(objective, corruption.masking.rate, attention)
+    return _examples(data, split, form, corruption, int(cfg.seed), getattr(objective, "layout", None))
 
 
 def check_pairs(needs: str | None, given: str | None) -> None:
@@ -157,13 +165,31 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
+def check_sight(objective: Any, rate: float, attention: str | None) -> None:
+    """Raise UserError where nothing hides from the model what it predicts, or noise does that nobody asks for."""
+    needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
+    if needed not in (None, attention):
+        raise UserError(
+            f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
+            f"set model.attention={needed} masking=none, or objective=mlm",
+        )
+    if noisy and not rate:
+        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli, or another")
+    if rate and not noisy:
+        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
+
+
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
     """The common test, the same for every arm: exact budget, 80/10/10, one mask for ever under a seed of its own.
 
+    Models that never see noise are asked for every token of the same text.
     Raises UserError for a split without an example.
     """
-    own = cfg.evaluation
-    return _examples(data, split, build(own.input), _common(own), int(own.seed))
+    own, objective = cfg.evaluation, build(cfg.objective)
+    if getattr(objective, "noisy", True):
+        return _examples(data, split, build(own.input), _common(own), int(own.seed))
+    whole = Corruption(NoNoise(Static()), build(cfg.objective.encoding))
+    return _examples(data, split, build(own.input), whole, int(own.seed), objective.layout)
 
 
 def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation") -> Examples:
@@ -180,10 +206,12 @@ def _common(own: DictConfig) -> Corruption:
     return Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
 
 
-def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:
+def _examples(
+    data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int, layout: Layout | None = None
+) -> Examples:
     store = data.stores.get(split)
     if store is not None:
-        examples = Examples(store, form, corruption, Encoder(), data.vocabulary, seed, form.length)
+        examples = Examples(store, form, corruption, layout or Encoder(), data.vocabulary, seed, form.length)
         if examples.size(0):
             return examples
     raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")

@@ -24,11 +24,12 @@ class Realised:
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, arrays: Arrays, vocabulary: Vocabulary) -> None:
-        """Count a packed batch."""
+        """Count a packed batch; without noise no token is shown as anything."""
         read_P = arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]
         masked, kept = (int(np.count_nonzero(read_P == shown)) for shown in (vocabulary.mask, arrays["target_P"]))
         self.counts.update(arrays["counts"])
-        self.counts.update(masked=masked, kept=kept, randomised=len(read_P) - masked - kept)
+        if arrays["counts"]["noise"]:
+            self.counts.update(masked=masked, kept=kept, randomised=len(read_P) - masked - kept)
 
     def rates(self) -> dict[str, float]:
         """Share of the text's tokens that are predicted (masking_rate) and that are noise (corruption_rate), of all

@@ -11,7 +11,7 @@ from ceteris.models.encoder import Encoder, Outputs
 
 
 class PairHead(nn.Module):
-    """2-way linear on the tanh pooler of [CLS] (BERT, `run_pretraining.py`; ALBERT's is the same).
+    """2-way linear on the tanh pooler of [CLS], or what stands for the row (BERT, `run_pretraining.py`; ALBERT's too).
 
     Reads `label_N`, 0 where B follows A; its loss is a sum, to be divided by "pairs".
     """
@@ -25,7 +25,7 @@ class PairHead(nn.Module):
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """[B, 2]."""
-        logits_B2: Tensor = self.classifier(self.pooler(outputs.hidden_BLD[:, 0]).tanh())
+        logits_B2: Tensor = self.classifier(self.pooler(outputs.row_BD).tanh())
         return logits_B2
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:

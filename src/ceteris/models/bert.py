@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ceteris.errors import UserError
 
@@ -17,7 +17,8 @@ class Bert:
     """Size and shape of an encoder (BERT, arXiv 1810.04805, section 3).
 
     `norm="post"` is BERT; `norm="pre"` puts the LayerNorm before each sublayer and one at the end
-    (arXiv 2002.04745). Raises UserError for a shape that cannot be built.
+    (arXiv 2002.04745). `attention="left"` hides from every token those to its right, in fine-tuning too (BERT, section
+    5.1: LTR). Raises UserError for a shape that cannot be built.
     """
 
     layers: int
@@ -28,8 +29,10 @@ class Bert:
     dropout: float = 0.1
     attention_dropout: float = 0.1
     norm: str = "post"
+    attention: str = "full"
     initializer_range: float = 0.02
     semantics: ClassVar[int] = 1
+    neutral: ClassVar[dict[str, Any]] = {"attention": "full"}
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
@@ -38,6 +41,8 @@ class Bert:
             )
         if self.norm not in ("post", "pre"):
             raise UserError(f"model.norm={self.norm} is unknown", "use post or pre")
+        if self.attention not in ("full", "left"):
+            raise UserError(f"model.attention={self.attention} is unknown", "use full or left")
         if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
             raise UserError("model has a size below 1", "sizes are positive whole numbers")
 
@@ -63,4 +68,5 @@ class Bert:
 
     def forward_flops(self, tokens: int, length: float) -> float:
         """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out."""
-        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * length * self.hidden)
+        seen = length if self.attention == "full" else (length + 1) / 2
+        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)

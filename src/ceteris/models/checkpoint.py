@@ -28,12 +28,18 @@ _NAMES = {
         {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
     ),
 }
-_CLASS = {"post": "BertForMaskedLM", "pre": "RobertaPreLayerNormForMaskedLM"}
+_CLASS = {
+    ("post", "full"): "BertForMaskedLM",
+    ("post", "left"): "BertLMHeadModel",
+    ("pre", "full"): "RobertaPreLayerNormForMaskedLM",
+    ("pre", "left"): "RobertaPreLayerNormForCausalLM",
+}
 _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as in `transformers`
 
 
 def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
-    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them.
+    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them, or
+    `AutoModelForCausalLM.from_pretrained` where attention is left-only.
 
     With a `pair` head `BertForPreTraining` loads all of it; where `transformers` has no such class (pre-LN) the head is
     kept under the same names.
@@ -44,7 +50,9 @@ def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module
     pair_names = {"pooler": f"{prefix}{_POOLER}dense", "classifier": "cls.seq_relationship"}
     tensors |= _named(head, names) | _named(pair, pair_names)
     whole = pair is not None and encoder.spec.norm == "post"
-    encoder.backbone.config.architectures = ["BertForPreTraining" if whole else _CLASS[encoder.spec.norm]]
+    encoder.backbone.config.architectures = [
+        "BertForPreTraining" if whole else _CLASS[encoder.spec.norm, encoder.spec.attention]
+    ]
     encoder.backbone.config.save_pretrained(folder)
     save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ceteris.layouts.encoder import Encoder as EncoderLayout
+
 if TYPE_CHECKING:
     from ceteris.models.encoder import Encoder
     from ceteris.objectives.objective import Objective
@@ -17,6 +19,9 @@ class MaskedLM:
     encoding: Any
     semantics: ClassVar[int] = 1
     needs: ClassVar[str | None] = None  # pairs, "next" or "order"
+    noisy: ClassVar[bool] = True  # whether it predicts noise; otherwise all of the text
+    attention: ClassVar[str | None] = None  # what the model's attention must be; None: any
+    layout: ClassVar[Any] = EncoderLayout()  # the arrays that the model and the heads read
 
     def build(self, encoder: Encoder) -> Objective:
         """The objective with its head, not yet initialised."""

@@ -21,6 +21,11 @@ class Objective(nn.Module):
         self.heads = nn.ModuleDict(dict(heads))
         self.weights = dict(weights or dict.fromkeys(heads, 1.0))
 
+    @property
+    def main(self) -> str:
+        """The head that the common evaluation asks and the checkpoint keeps: the first."""
+        return next(iter(self.heads))
+
     def forward(self, model: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
         """({head: sum of losses}, state for the next step)."""
         outputs: Outputs = model(batch, state=state)

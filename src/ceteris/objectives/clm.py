@@ -1,0 +1,34 @@
+"""Left-to-right language modelling on the encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ceteris.layouts.causal import Causal
+from ceteris.objectives.mlm import MaskedLM
+
+if TYPE_CHECKING:
+    from ceteris.models.encoder import Encoder
+    from ceteris.objectives.objective import Objective
+
+
+@dataclass(frozen=True)
+class CausalLM(MaskedLM):
+    """Predict each token of the text from those to its left (BERT, section 5.1: LTR), without noise.
+
+    The hidden state of a place predicts the next token through the head of the masked LM. Targets are the tokens that
+    a masked LM may be asked for: neither [CLS], [SEP], unknown words nor padding. The first of a row is predicted from
+    [CLS] alone; the first of a second segment from all of the first segment and its [SEP].
+    """
+
+    semantics: ClassVar[int] = 1
+    noisy: ClassVar[bool] = False
+    attention: ClassVar[str | None] = "left"
+    layout: ClassVar[Any] = Causal()
+
+    def build(self, encoder: Encoder) -> Objective:
+        from ceteris.heads.mlm import MaskedLMHead
+        from ceteris.objectives.objective import Objective
+
+        return Objective({"clm": MaskedLMHead(encoder)})
