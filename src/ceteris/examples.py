@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.components import build
-from ceteris.corruption import Corruption
+from ceteris.corruption import Corruption, Masking
 from ceteris.encodings.replace import Replace
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
@@ -149,7 +149,7 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
     check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
     corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
     attention = cfg.model.get("attention") if "model" in cfg else None
-    check_sight(objective, corruption.masking.rate, attention)
+    check_noise(objective, corruption.masking, attention)
     return _examples(data, split, form, corruption, int(cfg.seed), getattr(objective, "layout", None))
 
 
@@ -165,18 +165,23 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
-def check_sight(objective: Any, rate: float, attention: str | None) -> None:
-    """Raise UserError where nothing hides from the model what it predicts, or noise does that nobody asks for."""
+def check_noise(objective: Any, masking: Masking, attention: str | None) -> None:
+    """Raise UserError where nothing hides from the model what it predicts, or noise is not what the objective needs."""
     needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
     if needed not in (None, attention):
         raise UserError(
             f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
             f"set model.attention={needed} masking=none, or objective=mlm",
         )
-    if noisy and not rate:
+    if noisy and not masking.rate:
         raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli, or another")
-    if rate and not noisy:
+    if masking.rate and not noisy:
         raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
+    if getattr(objective, "spans", False) and not getattr(masking, "spans", True):
+        raise UserError(
+            "the objective predicts spans from their boundaries, but masking gives single tokens",
+            "set masking=geometric_span, or objective=mlm",
+        )
 
 
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:

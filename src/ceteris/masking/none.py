@@ -25,6 +25,7 @@ class NoNoise:
     rate: ClassVar[float] = 0.0
     predict: ClassVar[None] = None
     by_words: ClassVar[bool] = False
+    spans: ClassVar[bool] = False
 
     def check(self, length: int) -> None:
         """Every row with a free token holds a prediction."""

@@ -25,7 +25,10 @@ class CausalLM(MaskedLM):
     semantics: ClassVar[int] = 1
     noisy: ClassVar[bool] = False
     attention: ClassVar[str | None] = "left"
-    layout: ClassVar[Any] = Causal()
+
+    @property
+    def layout(self) -> Any:
+        return Causal()
 
     def build(self, encoder: Encoder) -> Objective:
         from ceteris.heads.mlm import MaskedLMHead

@@ -21,7 +21,12 @@ class MaskedLM:
     needs: ClassVar[str | None] = None  # pairs, "next" or "order"
     noisy: ClassVar[bool] = True  # whether it predicts noise; otherwise all of the text
     attention: ClassVar[str | None] = None  # what the model's attention must be; None: any
-    layout: ClassVar[Any] = EncoderLayout()  # the arrays that the model and the heads read
+    spans: ClassVar[bool] = False  # whether noise must come in spans
+
+    @property
+    def layout(self) -> Any:
+        """The arrays that model and heads read."""
+        return EncoderLayout()
 
     def build(self, encoder: Encoder) -> Objective:
         """The objective with its head, not yet initialised."""
