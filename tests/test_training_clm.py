@@ -92,6 +92,20 @@ def test_loss_equals_transformers(norm: str, padded: bool, tmp_path: Path) -> No
     assert float(ours.detach()) == pytest.approx(float(output.loss), abs=1e-5)
 
 
+def test_a_left_only_model_with_narrow_embeddings_is_saved_too(tmp_path: Path) -> None:
+    spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, attention="left", embedding=16, sharing="all", initializer_range=0.2)
+    encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
+    objective = CausalLM(Unchanged()).build(encoder)
+    initialise(objective, 3, 0.2)
+    batch = as_batch(arrays(3, full=True))
+    checkpoint.save(encoder.eval(), objective.heads["clm"], tmp_path)
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path).eval()
+    labels = torch.where(batch["ids_BL"] >= 5, batch["ids_BL"], -100)
+    output = theirs(input_ids=batch["ids_BL"], token_type_ids=batch["part_BL"], labels=labels)
+    ours = objective(encoder, batch)[0]["clm"] / batch["counts"]["predicted"]
+    assert float(ours.detach()) == pytest.approx(float(output.loss.detach()), abs=1e-5)
+
+
 def changed(batch: dict[str, Any], column: int) -> dict[str, Any]:
     """The same rows with another token there."""
     ids_BL = batch["ids_BL"].clone()

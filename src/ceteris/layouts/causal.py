@@ -22,3 +22,7 @@ class Causal(Encoder):
         """See `Encoder.pack`; slot_P is where a target is read off, one to the left of it."""
         arrays = super().pack(views, vocabulary)
         return {**arrays, "slot_P": arrays["slot_P"] - 1}
+
+    def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]:
+        """No token is shown as anything in its own place."""
+        return {"masked": 0, "kept": 0, "randomised": 0}

@@ -33,7 +33,8 @@ class Encoder(nn.Module):
     """An encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
     Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`. With left-only attention the first token sees nothing
-    else, so that the last real token ([SEP]) stands for the row.
+    else, so that the last real token ([SEP]) stands for the row. Layers that share weights hold the same modules;
+    shared parameters go by the name that they have in the first of these layers, so that they start from its bits.
     """
 
     def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
@@ -42,13 +43,21 @@ class Encoder(nn.Module):
         self.width, self.depth = spec.hidden, spec.layers
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.backbone: Any = _backbone(spec, vocabulary, self.first_position)
+        self.shape = _shape(spec, vocabulary, self.first_position)
+        self.backbone: Any = _backbone(spec.norm, self.shape)
+        if spec.table_width != spec.hidden:
+            self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
+        _share(self.backbone.encoder.layer, spec)
 
     @property
     def table_VD(self) -> nn.Parameter:
-        """The word embeddings, [V, D], to which prediction heads are tied."""
+        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
         weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
         return weight
+
+    def parameter_count(self) -> int:
+        """Weights without those of heads; shared ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
         """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
@@ -73,15 +82,19 @@ class Encoder(nn.Module):
         return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
 
     def depth_of(self, parameter: str) -> int:
-        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one."""
+        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one.
+
+        Weights that layers share count where they are used first.
+        """
         if "embeddings" in parameter:
             return 0
         parts = parameter.split(".")
         return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
 
 
-def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Module:
-    shape: dict[str, Any] = {
+def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+    """The arguments that the configs of `transformers` have in common."""
+    return {
         "vocab_size": vocabulary.size,
         "hidden_size": spec.hidden,
         "num_hidden_layers": spec.layers,
@@ -98,6 +111,32 @@ def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Modu
         "attn_implementation": "sdpa",
         "is_decoder": spec.attention == "left",
     }
-    if spec.norm == "pre":
+
+
+def _backbone(norm: str, shape: dict[str, Any]) -> Any:
+    if norm == "pre":
         return RobertaPreLayerNormModel(RobertaPreLayerNormConfig(**shape), add_pooling_layer=False)
     return BertModel(BertConfig(**shape), add_pooling_layer=False)
+
+
+def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
+    """Embeddings of another width, projected to that of the layers after their LayerNorm (ALBERT, section 3.1)."""
+    embeddings: nn.Module = type(backbone.embeddings)(type(backbone.config)(**{**shape, "hidden_size": width}))
+    embeddings.projection = nn.Linear(width, shape["hidden_size"])
+    embeddings.register_forward_hook(_project)
+    return embeddings
+
+
+def _project(embeddings: Any, _: Any, hidden_BLE: Tensor) -> Tensor:
+    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
+    return projected_BLD
+
+
+def _share(layers: Any, spec: Any) -> None:
+    """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
+    for number, layer in enumerate(layers):
+        first = layers[spec.first_of_group(number)]
+        if spec.sharing in ("all", "attention"):
+            layer.attention = first.attention
+        if spec.sharing in ("all", "ffn"):
+            layer.intermediate, layer.output = first.intermediate, first.output

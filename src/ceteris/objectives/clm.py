@@ -10,7 +10,6 @@ from ceteris.objectives.mlm import MaskedLM
 
 if TYPE_CHECKING:
     from ceteris.models.encoder import Encoder
-    from ceteris.objectives.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class CausalLM(MaskedLM):
     def layout(self) -> Any:
         return Causal()
 
-    def build(self, encoder: Encoder) -> Objective:
+    def _heads(self, encoder: Encoder) -> dict[str, Any]:
         from ceteris.heads.mlm import MaskedLMHead
-        from ceteris.objectives.objective import Objective
 
-        return Objective({"clm": MaskedLMHead(encoder)})
+        return {"clm": MaskedLMHead(encoder)}

@@ -41,14 +41,16 @@ class MaskedLMWithSBO(MaskedLM):
         return Boundary(self.max_pair_targets)
 
     def build(self, encoder: Encoder) -> Objective:
-        from ceteris.heads.mlm import MaskedLMHead
+        objective = super().build(encoder)
+        objective.weights["sbo"] = float(self.weight)
+        return objective
+
+    def _heads(self, encoder: Encoder) -> dict[str, Any]:
         from ceteris.heads.span_boundary import SpanBoundaryHead
-        from ceteris.objectives.objective import Objective
 
-        heads = {"mlm": MaskedLMHead(encoder), "sbo": SpanBoundaryHead(encoder, self.max_pair_targets, PLACE)}
-        return Objective(heads, {"mlm": 1.0, "sbo": float(self.weight)})
+        return {**super()._heads(encoder), "sbo": SpanBoundaryHead(encoder, self.max_pair_targets, PLACE)}
 
-    def head_flops(self, predicted: float, hidden: int, vocabulary: int) -> float:
+    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
         """Of both heads, as if every predicted token were a target of both."""
         boundary = predicted * 2.0 * (2 * hidden + PLACE) * hidden
-        return boundary + 2.0 * super().head_flops(predicted, hidden, vocabulary)
+        return boundary + 2.0 * super().head_flops(predicted, hidden, embedding, vocabulary)

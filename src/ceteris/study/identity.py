@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ceteris.components import kind
 from ceteris.config import plain
-from ceteris.errors import UserError
 from ceteris.hashing import digest
 
 SEMANTICS = 1  # raised when the meaning of a run changes as a whole
@@ -17,7 +17,10 @@ _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_sched
 _REPORTING = {"trainer": {"log_every"}}
 # Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
 # components stand in their `neutral`.
-_NEUTRAL: dict[str, dict[str, Any]] = {"finetune": {"bilstm": False}}
+_NEUTRAL: dict[str, dict[str, Any]] = {
+    "evaluation": {"probe_examples": 0},
+    "finetune": {"pooler": "fresh", "bilstm": False},
+}
 
 
 class Identity(NamedTuple):
@@ -33,13 +36,15 @@ class Identity(NamedTuple):
 def identify(cfg: Any) -> Identity:
     """The names of a run. Reads the corpus once where its fingerprint is not cached.
 
-    Raises UserError for anything that is wrong with the config, the corpus or the tasks.
+    Raises UserError for anything that is wrong with the config, the corpus or the tasks, and Unavailable for an
+    annotator that is not here.
     """
+    from ceteris.annotators.annotator import annotator_of
     from ceteris.tokens.prepare import data_fingerprint
 
     values = plain(cfg)
     cache = Path(values["paths"]["cache"]).expanduser()
-    data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache)
+    data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache, annotator_of(cfg.masking))
     tasks = task_fingerprints(cfg, cache)
     from ceteris import examples, noise
 
@@ -77,25 +82,16 @@ def _meaning(node: Any) -> Any:
         return [_meaning(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kind = _component(node["_target_"]) if "_target_" in node else None
-    neutral = getattr(kind, "neutral", {})
+    own = kind(node["_target_"]) if "_target_" in node else None
+    neutral = getattr(own, "neutral", {})
     kept = {
         key: _meaning(value)
         for key, value in node.items()
         if key not in _PLACES and not (key in neutral and value == neutral[key])
     }
-    if kind is not None:
-        kept["semantics"] = int(getattr(kind, "semantics", 1))
+    if own is not None:
+        kept["semantics"] = int(getattr(own, "semantics", 1))
     return kept
-
-
-def _component(target: str) -> type:
-    from hydra.utils import get_class
-
-    try:
-        return get_class(target)
-    except Exception as error:  # Hydra wraps whatever the import raised
-        raise UserError(f"_target_={target} cannot be imported", "name an importable class") from error
 
 
 def _folder(values: dict[str, Any], signature: str) -> Path:

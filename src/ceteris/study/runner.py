@@ -15,7 +15,7 @@ from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.identity import Identity
 from ceteris.study.pool import Ended, Slot, Work, machine_slots, reason, run_all
 from ceteris.study.request import Request, parse
-from ceteris.study.sweep import TRIAL, Job, jobs
+from ceteris.study.sweep import SCRATCH, TRIAL, Job, jobs
 
 REFRESH = 40  # looks of the pool between looks at the curves
 
@@ -25,7 +25,12 @@ Command = Callable[[Job], Sequence[str]]
 
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
-    return run_sweep(parse("run", argv))
+    request = parse("run", argv)
+    if request.most is None:
+        return run_sweep(request)
+    from ceteris.tables.until import run_until_decided  # it builds tables of the records that this module makes
+
+    return run_until_decided(request, request.most, run_sweep)
 
 
 def run_sweep(
@@ -75,7 +80,8 @@ class _State:
 def _enrolled(expanded: Expanded, steps: dict[str, int]) -> _State:
     """Name every run, write the roll, and find what is done."""
     request = expanded.request
-    board = Board(f"{request.named} at scale={request.scale}", expanded.jobs, request.sweep.columns[0])
+    title = f"{request.named} at scale={request.scale}"
+    board = Board(title, expanded.jobs, request.sweep.columns[0], absent=expanded.absent)
     everything = _whole_sweep(expanded)
     state = _State(expanded, {job.label: expanded.identity(job) for job in everything}, board, steps)
     roll = store.Roll(
@@ -83,8 +89,14 @@ def _enrolled(expanded: Expanded, steps: dict[str, int]) -> _State:
         overrides=list(request.overrides),
         runs={label: identity.signature for label, identity in state.identities.items()},
         steps=steps,
+        absent=dict(expanded.absent),
+        until=request.until,
     )
     store.write_roll(request.runs, request.named, request.scale, roll)
+    if request.keep and request.until is not None:
+        _keep_roll(request)
+    for line in board.left_out():
+        say(line)
     for job in expanded.jobs:
         if (record := _found(state, job)) is None:
             state.pending.append(job)
@@ -97,8 +109,8 @@ def _enrolled(expanded: Expanded, steps: dict[str, int]) -> _State:
 def _whole_sweep(expanded: Expanded) -> list[Job]:
     """All arms and seeds of the scale, and what was asked for beside them."""
     request = expanded.request
-    anchor = len(expanded.configs) > len(request.sweep.arms)
-    every = jobs(request.sweep, request.scale, study=request.study, anchor=anchor)
+    listed = jobs(request.sweep, request.scale, study=request.study, anchor=SCRATCH in expanded.configs)
+    every = [job for job in listed if job.arm in expanded.configs]
     return list({job.label: job for job in (*every, *expanded.jobs)}.values())
 
 
@@ -114,8 +126,12 @@ def _found(state: _State, job: Job) -> store.Record | None:
 
 def _keep(state: _State, identity: Identity) -> None:
     request = state.request
+    store.keep(identity.folder, request.results / request.scale, request.named)
+    _keep_roll(request)
+
+
+def _keep_roll(request: Request) -> None:
     root = request.results / request.scale
-    store.keep(identity.folder, root, request.named)
     if (roll := store.read_roll(request.runs, request.named, request.scale)) is not None:
         kept = roll._replace(overrides=store.portable_overrides(roll.overrides))
         store.write_roll(root, request.named, request.scale, kept)

@@ -27,7 +27,9 @@ def status(argv: list[str]) -> int:
 def survey(request: Request) -> Board:
     """The state of every run of a sweep: by the last command's roll where there is one, else by the newest folder."""
     roll = store.first_roll(request.roots, request.named, request.scale)
-    board = Board(f"{request.named} at scale={request.scale}", _jobs(request, roll), request.sweep.columns[0])
+    absent = roll.absent if roll else {}
+    listed = [job for job in _jobs(request, roll) if job.arm not in absent]
+    board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
     for job in board.jobs:
         folders = list(_folders(request, job, roll))
         cells = [_cell(request, folder, (roll.steps if roll else {}).get(job.arm)) for folder in folders]

@@ -11,6 +11,7 @@ from ceteris.published.atlas import PublishedTable
 from ceteris.published.atlas import table as published_table
 from ceteris.verdict.claims import Claim, parse
 from ceteris.verdict.metrics import incomparable
+from ceteris.verdict.sequential import Looks
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Design:
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics, and
     only where both are the same task and metric. `audit`: {controlled, differences} as the control audit found them.
+    `absent`: {arm: why it was not run}.
     """
 
     study: str
@@ -34,6 +36,8 @@ class Design:
     sweep_hash: str | None = None
     title: str = ""
     audit: Mapping[str, Any] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    looks: Looks | None = None
 
     @property
     def carrying(self) -> tuple[str, ...]:
