@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from ceteris.config import choices, compose, conf_dir, scale_settings
+from ceteris.config import compose, conf_dir, scale_settings
 from ceteris.study.audit import audit
 from ceteris.study.request import parse
 from ceteris.study.runner import run_sweep
 from ceteris.study.sweep import SCRATCH, arm_overrides, load, names
 from ceteris.tables.verb import table
 
-SWEEPS = [name for name in names() if name != "spanbert_table7" or "mlm_sbo" in choices("objective")]
+SWEEPS = names()
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")
 
 
