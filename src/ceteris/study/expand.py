@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,16 @@ Plan = Callable[[Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Expanded:
-    """`jobs`: what was asked for; `configs`: {arm: config of any seed}, with the anchor; `audit`: as in table.json."""
+    """`jobs`: what was asked for; `configs`: {arm: config of any seed}, with the anchor; `audit`: as in table.json.
+
+    `everything`: all runs that make the study at this scale, and what was asked for beside them.
+    """
 
     request: Request
     jobs: list[Job]
     configs: Mapping[str, Any]
     audit: dict[str, Any]
+    everything: Sequence[Job]
 
     def config(self, job: Job) -> Any:
         """The config of one run."""
@@ -42,7 +46,7 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     The anchor `from_scratch` is among them where the scale has tasks. Raises UserError as `audit` and `jobs` do.
     """
     sweep, scale = request.sweep, request.scale
-    own = (*request.overrides, f"paths.runs={quoted(request.runs)}")
+    own = own_overrides(request)
 
     def config(arm: str) -> Any:
         named = [f"study={request.named}", f"arm={arm}"]
@@ -53,7 +57,20 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     if anchored := bool(arms[sweep.baseline].get("tasks")):
         arms[SCRATCH] = config(SCRATCH)
     listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
-    return Expanded(request, listed, arms, audited)
+    every = [job for job in jobs(sweep, scale, own, study=request.study, anchor=anchored) if _settled(request, job)]
+    everything = list({job.label: job for job in (*every, *listed)}.values())
+    return Expanded(request, listed, arms, audited, everything)
+
+
+def own_overrides(request: Request) -> tuple[str, ...]:
+    """The user's overrides of every arm, and where the runs go."""
+    return (*request.overrides, f"paths.runs={quoted(request.runs)}")
+
+
+def _settled(request: Request, job: Job) -> bool:
+    """Whether it is known what the run is: one of a tuned arm is, once the arm was searched."""
+    source = request.sweep.baseline if job.arm == SCRATCH else job.arm
+    return request.tuned is None or source in request.sweep.chosen
 
 
 def planned_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ import fcntl
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ceteris.files import whole_folder, write_json, write_text
@@ -156,12 +157,16 @@ def _relative(value: Any) -> Any:
 
 
 class Roll(NamedTuple):
-    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}."""
+    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
+
+    `tuning`: the search that chose their values (`study.search.Tuning`), empty where none was made.
+    """
 
     sweep_hash: str
     overrides: list[str]
     runs: dict[str, str]
     steps: dict[str, int]
+    tuning: Mapping[str, Any] = MappingProxyType({})
 
     def holds(self, record: Record) -> bool:
         return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
@@ -186,7 +191,8 @@ def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
     if old is not None and old[:2] == roll[:2]:
         roll = roll._replace(runs={**old.runs, **roll.runs}, steps={**old.steps, **roll.steps})
     if roll != old:
-        write_json(root / study / f"{scale}.json", roll._asdict())
+        values = {name: value for name, value in roll._asdict().items() if value or name != "tuning"}
+        write_json(root / study / f"{scale}.json", values)
     return roll
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ceteris.errors import UserError
@@ -49,8 +49,9 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "claims": _claims(design, evidence, claims, columns, reasons),
         "paper": _paper(design, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
+        **({"tuning": dict(design.tuning)} if design.tuning else {}),
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *evidence.notes],
+        "notes": [*_remarks(design, evidence, columns, reasons), *_tuned(design), *evidence.notes],
         "sources": [] if paper is None else [paper.source],
     }
 
@@ -304,6 +305,37 @@ def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons
             f"Task scores are means of {words} fine-tuning seeds in each pre-training seed; n counts the latter."
         )
     return notes
+
+
+def _tuned(design: Design) -> list[str]:
+    """How the arms were tuned, and what was chosen; a value at an end of those tried may not be the best there is."""
+    if not design.tuning:
+        return []
+    spec = design.tuning["spec"]
+    space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
+    seeds = ", ".join(map(str, spec["seeds"]))
+    how = f"{spec['sampler']} over {space}; by {spec['on']} of seed {seeds}, which no column uses"
+    return [
+        f"Tuned, {spec['trials']} trials each ({how}).",
+        *(f"{arm}: {_choice(found)}." for arm in design.arms if (found := design.tuning["arms"].get(arm))),
+    ]
+
+
+def _choice(found: Mapping[str, Any]) -> str:
+    words = []
+    for key, text in sorted(found["chosen"].items()):
+        tried = sorted(number for entry in found["trials"] if (number := _number(entry["values"][key])) is not None)
+        ends = (tried[0], tried[-1]) if len(set(tried)) > 1 else ()
+        words.append(f"{key} = {text}" + (", at the end of what was tried" if _number(text) in ends else ""))
+    failed = sum(entry["value"] is None for entry in found["trials"])
+    return "tuned to " + "; ".join(words) + (f" ({failed} trials failed)" if failed else "")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _by_task(run: Record) -> dict[str, list[int]]:

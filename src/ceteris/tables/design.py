@@ -19,6 +19,7 @@ class Design:
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics, and
     only where both are the same task and metric. `audit`: {controlled, differences} as the control audit found them.
+    `tuning`: the search that chose values for the arms (`study.search.Tuning`), or empty.
     """
 
     study: str
@@ -34,6 +35,7 @@ class Design:
     sweep_hash: str | None = None
     title: str = ""
     audit: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def carrying(self) -> tuple[str, ...]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.audit import audit
-from ceteris.study.store import records
+from ceteris.study.search import adopted
+from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
 from ceteris.tables.design import Design
@@ -44,7 +46,9 @@ def table(argv: list[str]) -> int:
     """
     request = parse(argv)
     roots = [request.results / request.scale] if request.check else [request.runs, request.results / request.scale]
-    made = assemble(design_of(load(request.sweep), request.scale, request.study), roots)
+    sweep = load(request.sweep)
+    roll = first_roll(roots, request.study or sweep.study, request.scale)
+    made = assemble(design_of(sweep, request.scale, request.study, roll.tuning if roll else {}), roots)
     study = made["study"]
     if request.check:
         return check(request.out or request.results / request.scale / study, render(made))
@@ -100,12 +104,14 @@ def _kept(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
-    """What a sweep file asks of a table at a scale; its arms are audited once more as they compose now.
+def design_of(
+    sweep: Sweep, scale: str, study: str | None = None, tuning: Mapping[str, Any] = MappingProxyType({})
+) -> Design:
+    """What a sweep file asks of a table at a scale; its arms, tuned ones with what the search chose, are audited anew.
 
     Raises UserError for an unknown scale and for arms that differ in more than the sweep says.
     """
-    seeds = sweep.seeds_at(scale)
+    sweep, seeds = adopted(sweep, tuning), sweep.seeds_at(scale)
     configs = {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])}
     return Design(
         study=study or sweep.study,
@@ -121,4 +127,5 @@ def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
         published=sweep.published,
         sweep_hash=sweep.hash(scale),
         audit=audit(sweep, configs),
+        tuning=tuning,
     )
