@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,12 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "audit": {"varies": list(design.varies), **design.audit},
         **({"tuning": dict(design.tuning)} if design.tuning else {}),
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *_tuned(design), *evidence.notes],
+        "notes": [
+            *_remarks(design, evidence, columns, reasons),
+            *_tuned(design),
+            *_noise(design, evidence),
+            *evidence.notes,
+        ],
         "sources": [] if paper is None else [paper.source],
     }
 
@@ -329,6 +335,35 @@ def _choice(found: Mapping[str, Any]) -> str:
         words.append(f"{key} = {text}" + (", at the end of what was tried" if _number(text) in ends else ""))
     failed = sum(entry["value"] is None for entry in found["trials"])
     return "tuned to " + "; ".join(words) + (f" ({failed} trials failed)" if failed else "")
+
+
+def _noise(design: Design, evidence: Evidence) -> list[str]:
+    """Where the critical batch is: the gradient noise scale of each arm that measured it, over its seeds."""
+    said = []
+    for arm in design.arms:
+        found = [run.get("realised", {}).get("noise_scale") for run in evidence.done(arm).values()]
+        measured = [scale for scale in found if scale and scale["measured"]]
+        if measured:
+            said.append(f"{arm} {_scale(measured)}")
+    if not said:
+        return []
+    about = "Gradient noise scale (McCandlish et al. 2018, appendix A), second half of training"
+    return [f"{about}: {'; '.join(said)}. A larger batch costs few examples below it and saves few steps above it."]
+
+
+def _scale(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Such as `64 sequences (3,900 tokens; batch 16)`: the seeds' mean noise over their mean signal."""
+    noise, signal = (math.fsum(scale[key] for scale in measured) for key in ("noise", "signal"))
+    batch, length = (mean_sd([scale[key] for scale in measured])[0] for key in ("batch", "tokens_per_sequence"))
+    if noise <= 0.0 or signal <= 0.0:
+        return f"not measurable (batch {batch:.4g}: noise hides the gradient)"
+    ratio = noise / signal
+    return f"{_two(ratio)} sequences ({_two(ratio * length)} tokens; batch {batch:.4g})"
+
+
+def _two(value: float) -> str:
+    """To two digits, as the measurement allows no more."""
+    return f"{float(f'{value:.2g}'):,.4g}" if value < 100 else f"{float(f'{value:.2g}'):,.0f}"
 
 
 def _number(text: str) -> float | None:
