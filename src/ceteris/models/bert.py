@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ceteris.errors import UserError
 
@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
 
 
+SHARINGS = ("none", "all", "attention", "ffn")
+
+
 @dataclass(frozen=True)
 class Bert:
     """Size and shape of an encoder (BERT, arXiv 1810.04805, section 3).
 
     `norm="post"` is BERT; `norm="pre"` puts the LayerNorm before each sublayer and one at the end
-    (arXiv 2002.04745). Raises UserError for a shape that cannot be built.
+    (arXiv 2002.04745). `embedding` is the width of the embeddings, which one matrix projects to `hidden` after their
+    LayerNorm; `sharing` says which part of the layers of a group has the same weights, each part with its LayerNorm
+    (ALBERT, arXiv 1909.11942, section 3.1). Raises UserError for a shape that cannot be built.
     """
 
     layers: int
@@ -29,7 +34,11 @@ class Bert:
     attention_dropout: float = 0.1
     norm: str = "post"
     initializer_range: float = 0.02
+    embedding: int | None = None
+    sharing: str = "none"
+    groups: int = 1
     semantics: ClassVar[int] = 1
+    neutral: ClassVar[dict[str, Any]] = {"embedding": None, "sharing": "none", "groups": 1}
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
@@ -40,6 +49,32 @@ class Bert:
             raise UserError(f"model.norm={self.norm} is unknown", "use post or pre")
         if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
             raise UserError("model has a size below 1", "sizes are positive whole numbers")
+        if self.embedding is not None and self.embedding < 1:
+            raise UserError(f"model.embedding={self.embedding} is below 1", "give a width, or null for model.hidden")
+        self._check_sharing()
+
+    def _check_sharing(self) -> None:
+        if self.sharing not in SHARINGS:
+            raise UserError(f"model.sharing={self.sharing} is unknown", f"use {', '.join(SHARINGS)}")
+        if not 1 <= self.groups <= self.layers:
+            raise UserError(
+                f"model.groups={self.groups} does not fit model.layers={self.layers}", "use 1 to as many as layers"
+            )
+        if self.groups > 1 and self.sharing == "none":
+            raise UserError(f"model.groups={self.groups} without sharing", "set model.sharing=all, attention or ffn")
+
+    @property
+    def table_width(self) -> int:
+        """Width of the word embeddings, to which prediction heads are tied."""
+        return self.hidden if self.embedding is None else self.embedding
+
+    def group(self, layer: int) -> int:
+        """floor(layer / layers * groups), exactly (ALBERT, `modeling.py`)."""
+        return layer * self.groups // self.layers
+
+    def first_of_group(self, layer: int) -> int:
+        """The layer whose weights `layer` has where they are shared."""
+        return -(-self.group(layer) * self.layers // self.groups)
 
     def check_length(self, length: int, key: str) -> None:
         """Raises UserError where an input of `length` tokens has no position."""
@@ -58,8 +93,11 @@ class Bert:
         return encoder
 
     def matmul_parameters(self) -> int:
-        """Weights that every token is multiplied by: the layers, without embeddings and heads."""
-        return self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.intermediate)
+        """Weights that every token is multiplied by, as often as it is: the layers, shared ones too, and the
+        projection of the embeddings; without embeddings and heads.
+        """
+        projection = self.table_width * self.hidden if self.table_width != self.hidden else 0
+        return projection + self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.intermediate)
 
     def forward_flops(self, tokens: int, length: float) -> float:
         """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out."""

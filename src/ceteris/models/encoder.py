@@ -24,7 +24,8 @@ class Outputs(NamedTuple):
 class Encoder(nn.Module):
     """A bidirectional encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
-    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`.
+    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`. Layers that share weights hold the same modules;
+    shared parameters go by the name that they have in the first of these layers, so that they start from its bits.
     """
 
     def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
@@ -32,13 +33,21 @@ class Encoder(nn.Module):
         self.spec = spec
         self.width, self.depth = spec.hidden, spec.layers
         self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.backbone: Any = _backbone(spec, vocabulary, self.first_position)
+        self.shape = _shape(spec, vocabulary, self.first_position)
+        self.backbone: Any = _backbone(spec.norm, self.shape)
+        if spec.table_width != spec.hidden:
+            self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
+        _share(self.backbone.encoder.layer, spec)
 
     @property
     def table_VD(self) -> nn.Parameter:
-        """The word embeddings, [V, D], to which prediction heads are tied."""
+        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
         weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
         return weight
+
+    def parameter_count(self) -> int:
+        """Weights without those of heads; shared ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
         """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
@@ -57,15 +66,19 @@ class Encoder(nn.Module):
         return Outputs(hidden_BLD, state)
 
     def depth_of(self, parameter: str) -> int:
-        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one."""
+        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one.
+
+        Weights that layers share count where they are used first.
+        """
         if "embeddings" in parameter:
             return 0
         parts = parameter.split(".")
         return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
 
 
-def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Module:
-    shape: dict[str, Any] = {
+def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+    """The arguments that the configs of `transformers` have in common."""
+    return {
         "vocab_size": vocabulary.size,
         "hidden_size": spec.hidden,
         "num_hidden_layers": spec.layers,
@@ -81,6 +94,32 @@ def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Modu
         "eos_token_id": vocabulary.sep,
         "attn_implementation": "sdpa",
     }
-    if spec.norm == "pre":
+
+
+def _backbone(norm: str, shape: dict[str, Any]) -> Any:
+    if norm == "pre":
         return RobertaPreLayerNormModel(RobertaPreLayerNormConfig(**shape), add_pooling_layer=False)
     return BertModel(BertConfig(**shape), add_pooling_layer=False)
+
+
+def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
+    """Embeddings of another width, projected to that of the layers after their LayerNorm (ALBERT, section 3.1)."""
+    embeddings: nn.Module = type(backbone.embeddings)(type(backbone.config)(**{**shape, "hidden_size": width}))
+    embeddings.projection = nn.Linear(width, shape["hidden_size"])
+    embeddings.register_forward_hook(_project)
+    return embeddings
+
+
+def _project(embeddings: Any, _: Any, hidden_BLE: Tensor) -> Tensor:
+    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
+    return projected_BLD
+
+
+def _share(layers: Any, spec: Any) -> None:
+    """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
+    for number, layer in enumerate(layers):
+        first = layers[spec.first_of_group(number)]
+        if spec.sharing in ("all", "attention"):
+            layer.attention = first.attention
+        if spec.sharing in ("all", "ffn"):
+            layer.intermediate, layer.output = first.intermediate, first.output

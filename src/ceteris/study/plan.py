@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ceteris.console import progress, say
-from ceteris.study.board import aligned, duration
+from ceteris.study.board import Board, aligned, duration
 from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.pool import machine_slots
 from ceteris.study.request import Request, parse
@@ -36,7 +36,7 @@ def plan(argv: list[str]) -> int:
     expanded = expand(request)
     slots = machine_slots(len(expanded.jobs), request.slots)
     found = costs(expanded, threads=len(slots[0].cores))
-    print(text(request, found, len(slots)))
+    print("\n".join([text(request, found, len(slots)), *Board("", [], "", absent=expanded.absent).left_out()]))
     return 0
 
 

@@ -27,7 +27,12 @@ Command = Callable[[Job], Sequence[str]]
 
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
-    return run_sweep(parse("run", argv))
+    request = parse("run", argv)
+    if request.most is None:
+        return run_sweep(request)
+    from ceteris.tables.until import run_until_decided  # it builds tables of the records that this module makes
+
+    return run_until_decided(request, request.most, run_sweep)
 
 
 def run_sweep(
@@ -111,7 +116,8 @@ class _State:
 def _enrolled(expanded: Expanded, steps: dict[str, int], tuning: Tuning) -> _State:
     """Name every run, write the roll, and find what is done."""
     request = expanded.request
-    board = Board(f"{request.named} at scale={request.scale}", expanded.jobs, request.sweep.columns[0])
+    title = f"{request.named} at scale={request.scale}"
+    board = Board(title, expanded.jobs, request.sweep.columns[0], absent=expanded.absent)
     state = _State(expanded, {job.label: expanded.identity(job) for job in expanded.everything}, board, steps)
     roll = store.Roll(
         sweep_hash=request.sweep.hash(request.scale),
@@ -119,8 +125,14 @@ def _enrolled(expanded: Expanded, steps: dict[str, int], tuning: Tuning) -> _Sta
         runs={label: identity.signature for label, identity in state.identities.items()},
         steps=steps,
         tuning=tuning,
+        absent=dict(expanded.absent),
+        until=request.until,
     )
     store.write_roll(request.runs, request.named, request.scale, roll)
+    if request.keep and request.until is not None:
+        _keep_roll(request)
+    for line in board.left_out():
+        say(line)
     for job in expanded.jobs:
         if (record := _found(state, job)) is None:
             state.pending.append(job)
@@ -142,8 +154,12 @@ def _found(state: _State, job: Job) -> store.Record | None:
 
 def _keep(state: _State, identity: Identity) -> None:
     request = state.request
+    store.keep(identity.folder, request.results / request.scale, request.named)
+    _keep_roll(request)
+
+
+def _keep_roll(request: Request) -> None:
     root = request.results / request.scale
-    store.keep(identity.folder, root, request.named)
     if (roll := store.read_roll(request.runs, request.named, request.scale)) is not None:
         kept = roll._replace(overrides=store.portable_overrides(roll.overrides))
         store.write_roll(root, request.named, request.scale, kept)

@@ -135,7 +135,7 @@ def _run(job: Job, signature: str, record: store.Record | None, on: str) -> dict
 
 def opened_trials(expanded: Expanded, tune: Tune, trials: Sequence[Trial]) -> Expanded:
     """The runs of these trials, composed; without the tasks where the column is none of theirs."""
-    request = expanded.request._replace(study=trial_study(expanded.request.named), keep=False)
+    request = expanded.request._replace(study=trial_study(expanded.request.named), keep=False, until=None)
     own = own_overrides(expanded.request)
     tasks = () if is_task(tune.on) else ("task=none",)
     settings = {
@@ -153,7 +153,7 @@ def opened_trials(expanded: Expanded, tune: Tune, trials: Sequence[Trial]) -> Ex
         for seed in tune.seeds
         for name, overrides in settings.items()
     ]
-    return Expanded(request, listed, configs, {}, listed)
+    return Expanded(request, listed, configs, {}, listed, {})
 
 
 def _named(request: Request, trial: Trial) -> tuple[str, str]:
@@ -196,8 +196,10 @@ def with_recorded(request: Request) -> Request:
     """The request with what its last search chose. Raises UserError for a tuned sweep that was not searched yet."""
     if request.tuned is None:
         return request
+    roll = store.first_roll(request.roots, request.named, request.scale)
     sweep = adopted(request.sweep, recorded(request, request.tuned))
-    if missing := [arm for arm in request.arms or sweep.arms if arm not in (*sweep.chosen, SCRATCH)]:
+    settled = {SCRATCH, *sweep.chosen, *(roll.absent if roll else ())}
+    if missing := [arm for arm in request.arms or sweep.arms if arm not in settled]:
         cause = f"{request.named} tunes its arms and {missing[0]} was not searched"
         raise UserError(cause, f"search with `ceteris run {request.named} scale={request.scale}`, or give tune=false")
     return request._replace(sweep=sweep)

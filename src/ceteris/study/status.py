@@ -30,10 +30,11 @@ def survey(request: Request) -> Board:
     roll = store.first_roll(request.roots, request.named, request.scale)
     trials = store.first_roll(request.roots, trial_study(request.named), request.scale) if request.tuned else None
     searched = _trials(request, trials, roll.tuning if roll else {}) if request.tuned else {}
-    jobs = [*searched, *_jobs(request, roll)]
-    board = Board(f"{request.named} at scale={request.scale}", jobs, request.sweep.columns[0])
+    absent = roll.absent if roll else {}
+    listed = [*searched, *(job for job in _jobs(request, roll) if job.arm not in absent)]
+    board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
     board.cells |= {job.label: cell for job, cell in searched.items()}
-    for job in jobs:
+    for job in listed:
         _survey(request, board, job, trials if job in searched else roll)
     board.slots = max(1, board.count("running"))
     return board

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
 from ceteris.study.sweep import SCRATCH, TRIAL
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
+from ceteris.tables.facts import aggregate, beside, orders, remarks
+from ceteris.tables.footnotes import noise_scales, tuned
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
-from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_task, lower_is_better
+from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_pairs, is_task, lower_is_better
 from ceteris.verdict.ruling import Contrast, Ruling, combine, rule
-from ceteris.verdict.statistics import mean_sd, paired, rounded, summarize
+from ceteris.verdict.sequential import Looks
+from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, paired, rounded, summarize
 
 SCHEMA = 1
 BUDGETS = {"tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops"}
@@ -25,18 +28,35 @@ ANCHORS = {"bag_of_words": "bag of words", "majority": "majority class", "unigra
 Table = dict[str, Any]
 
 
-def build(design: Design, records: Sequence[Record]) -> Table:
-    """The content of table.json, from the records of one study at one scale.
+class Judged(NamedTuple):
+    """What was measured and what the claims come to: `reasons` {column: why it decides nothing, or None}."""
 
-    Raises UserError where no record is there, where the arms' realised budgets are not within 1 % of each other, or
-    where a claim or the mapping to the paper's table cannot be read.
-    """
+    evidence: Evidence
+    columns: list[str]
+    reasons: dict[str, str | None]
+    claims: list[dict[str, Any]]
+
+
+def judged(design: Design, records: Sequence[Record]) -> Judged:
+    """The verdicts on a design's claims, from the records of one study at one scale. Raises UserError as `build`."""
     claims, paper, evidence = design.parsed(), design.paper(), gather(design, records)
     if not any(evidence.done(arm) for arm in design.arms):
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", "run `ceteris run` first")
     _require_matched(design, evidence)
     columns = [column for column in design.columns if _measured(design, evidence, column)]
     reasons = {column: barred(design, evidence, column) for column in columns}
+    return Judged(evidence, columns, reasons, _claims(design, evidence, paper, claims, columns, reasons))
+
+
+def build(design: Design, records: Sequence[Record]) -> Table:
+    """The content of table.json, from the records of one study at one scale.
+
+    Raises UserError where no record is there, where the arms' realised budgets are not within 1 % of each other, or
+    where a claim or the mapping to the paper's table cannot be read.
+    """
+    evidence, columns, reasons, claims = judged(design, records)
+    paper = design.paper()
+    about = {column: _about(column, reasons[column]) for column in columns}
     return {
         "schema": SCHEMA,
         "study": design.study,
@@ -44,18 +64,21 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "scale": design.scale,
         "baseline": design.baseline,
         "columns": columns,
-        "about": {column: _about(column, reasons[column]) for column in columns},
+        "about": about,
         "arms": [_arm(design, evidence, paper, arm, columns) for arm in design.arms],
         "anchors": _anchors(design, evidence, columns),
-        "claims": _claims(design, evidence, claims, columns, reasons),
-        "paper": _paper(design, paper, columns),
+        "aggregate": aggregate(design, evidence, [column for column in columns if reasons[column] is None]),
+        "claims": claims,
+        "looks": _looks(design),
+        "paper": _paper(design, evidence, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
         **({"tuning": dict(design.tuning)} if design.tuning else {}),
         "budget": _budget(design, evidence),
         "notes": [
             *_remarks(design, evidence, columns, reasons),
-            *_tuned(design),
-            *_noise(design, evidence),
+            *remarks(claims, about),
+            *tuned(design),
+            *noise_scales(design, evidence),
             *evidence.notes,
         ],
         "sources": [] if paper is None else [paper.source],
@@ -113,6 +136,7 @@ def _arm(
         "overrides": list(design.arms[arm]),
         "n": len(evidence.done(arm)),
         "status": _status(design, evidence, arm),
+        **({"reason": design.absent[arm]} if arm in design.absent else {}),
         "metrics": {column: _cell(values) for column in columns if (values := evidence.values(arm, column))},
         "versus_baseline": {} if arm == design.baseline else _differences(design, evidence, arm, columns),
         "best": [c for c in columns if barred(design, evidence, c) is None and _best(design, evidence, arm, c)],
@@ -127,7 +151,9 @@ def _run(seed: int, run: Record) -> dict[str, Any]:
 
 
 def _status(design: Design, evidence: Evidence, arm: str) -> str:
-    """done | failed | diverged | missing, or `partial` where some seeds are done and others are not."""
+    """done | failed | diverged | missing | not run, or `partial` where some seeds are done and others are not."""
+    if arm in design.absent:
+        return "not run"
     runs = evidence.runs.get(arm, {})
     states = {run["status"] for run in runs.values()} | {"missing" for seed in design.seeds if seed not in runs}
     if len(states) == 1:
@@ -135,6 +161,14 @@ def _status(design: Design, evidence: Evidence, arm: str) -> str:
     if "done" in states:
         return "partial"
     return "diverged" if "diverged" in states else "failed" if "failed" in states else "missing"
+
+
+def _looks(design: Design) -> dict[str, Any] | None:
+    """When the table was looked at, where seeds were added until its claims were decided."""
+    if design.looks is None:
+        return None
+    n = len(design.seeds)
+    return {**asdict(design.looks), "n": n, "level": rounded(design.looks.level(ALPHA, n))}
 
 
 def _cell(values: dict[int, float]) -> dict[str, Any]:
@@ -183,7 +217,7 @@ def _published(design: Design, paper: PublishedTable | None, arm: str) -> dict[s
     return {name: {"value": value, "source": paper.source} for name, value in found.values.items() if value is not None}
 
 
-def _paper(design: Design, paper: PublishedTable | None, columns: Sequence[str]) -> dict[str, Any]:
+def _paper(design: Design, evidence: Evidence, paper: PublishedTable | None, columns: Sequence[str]) -> dict[str, Any]:
     """Which of the paper's metrics stand beside our columns, and which in a block of their own."""
     if paper is None:
         return {}
@@ -198,13 +232,15 @@ def _paper(design: Design, paper: PublishedTable | None, columns: Sequence[str])
         "beside": beside,
         "own": [metric.name for metric in paper.metrics if metric.name not in beside.values()],
         "rows": {arm: paper.row(row).arm for arm, row in rows.items()},
+        "orders": orders(design, evidence, paper),
         "flags": [*paper.flags, *(f"{arm}: {flag}" for arm, row in rows.items() for flag in paper.row(row).flags)],
     }
 
 
 def _anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    scratch = {c: _cell(values) for c in columns if is_task(c) and (values := evidence.values(SCRATCH, c))}
+    told = [column for column in columns if is_task(column) or is_pairs(column)]
+    scratch = {column: _cell(values) for column in told if (values := evidence.values(SCRATCH, column))}
     rows = [{"name": "from scratch", "n": len(evidence.done(SCRATCH)), "metrics": scratch}] if scratch else []
     found = {column: evidence.baselines(tuple(design.arms), column) for column in columns}
     for key in dict.fromkeys(name for values in found.values() for name in values):
@@ -216,12 +252,13 @@ def _anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list
 def _claims(
     design: Design,
     evidence: Evidence,
+    paper: PublishedTable | None,
     claims: Sequence[Claim],
     columns: Sequence[str],
     reasons: dict[str, str | None],
 ) -> list[dict[str, Any]]:
     contrasts = [_contrasts(design, evidence, claim, columns, reasons) for claim in claims]
-    rulings = iter(rule([contrast for group in contrasts for contrast in group]))
+    rulings = iter(rule([contrast for group in contrasts for contrast in group], design.looks))
     rows = []
     for claim, group in zip(claims, contrasts, strict=True):
         own = [next(rulings) for _ in group]
@@ -232,7 +269,11 @@ def _claims(
                 "verdict": outcome.verdict,
                 "said": outcome.said(design.scale, _silent(design, claim, columns, reasons)),
                 "seeds_needed": outcome.seeds,
-                "contrasts": [_contrast(c, ruling) for c, ruling in zip(group, own, strict=True)],
+                "open": outcome.more,
+                "contrasts": [
+                    {**_contrast(contrast, ruling), **beside(design, evidence, paper, contrast)}
+                    for contrast, ruling in zip(group, own, strict=True)
+                ],
             }
         )
     return rows
@@ -254,13 +295,21 @@ def _contrasts(
             column,
             pair,
             claim.margin(column),
-            paired(evidence.values(pair.arm, column), evidence.values(pair.versus, column)),
+            _paired(design, evidence.values(pair.arm, column), evidence.values(pair.versus, column)),
             reasons[column],
+            "; ".join(f"{arm}: {design.absent[arm]}" for arm in (pair.arm, pair.versus) if arm in design.absent),
         )
         for column in about
         if column in columns
         for pair in claim.pairs
     ]
+
+
+def _paired(design: Design, first: dict[int, float], second: dict[int, float]) -> Paired:
+    """With the 95 % interval, or where the table is looked at again and again the one that stays right under it."""
+    found = paired(first, second)
+    level = ALPHA if design.looks is None else design.looks.level(ALPHA, found.summary.n)
+    return found if level in (0.0, ALPHA) else paired(first, second, level)
 
 
 def _contrast(contrast: Contrast, ruling: Ruling) -> dict[str, Any]:
@@ -281,6 +330,7 @@ def _contrast(contrast: Contrast, ruling: Ruling) -> dict[str, Any]:
         "n": summary.n,
         "verdict": ruling.verdict,
         "seeds_needed": ruling.seeds,
+        "detectable": ruling.detectable,
         "reason": ruling.reason,
     }
 
@@ -301,6 +351,7 @@ def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons
     notes += [f"{column}: {why}." for column, why in reasons.items() if why is not None]
     if absent := [column for column in design.columns if column not in columns]:
         notes.append(f"Not run at {design.scale} scale: {', '.join(absent)}.")
+    notes += [] if design.looks is None else [_looked(design, design.looks)]
     single = [arm for arm in design.arms if len(evidence.done(arm)) == 1]
     if single:
         notes.append(f"One seed, so no interval: {', '.join(single)}.")
@@ -313,64 +364,14 @@ def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons
     return notes
 
 
-def _tuned(design: Design) -> list[str]:
-    """How the arms were tuned, and what was chosen; a value at an end of those tried may not be the best there is."""
-    if not design.tuning:
-        return []
-    spec = design.tuning["spec"]
-    space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
-    seeds = ", ".join(map(str, spec["seeds"]))
-    how = f"{spec['sampler']} over {space}; by {spec['on']} of seed {seeds}, which no column uses"
-    return [
-        f"Tuned, {spec['trials']} trials each ({how}).",
-        *(f"{arm}: {_choice(found)}." for arm in design.arms if (found := design.tuning["arms"].get(arm))),
-    ]
-
-
-def _choice(found: Mapping[str, Any]) -> str:
-    words = []
-    for key, text in sorted(found["chosen"].items()):
-        tried = sorted(number for entry in found["trials"] if (number := _number(entry["values"][key])) is not None)
-        ends = (tried[0], tried[-1]) if len(set(tried)) > 1 else ()
-        words.append(f"{key} = {text}" + (", at the end of what was tried" if _number(text) in ends else ""))
-    failed = sum(entry["value"] is None for entry in found["trials"])
-    return "tuned to " + "; ".join(words) + (f" ({failed} trials failed)" if failed else "")
-
-
-def _noise(design: Design, evidence: Evidence) -> list[str]:
-    """Where the critical batch is: the gradient noise scale of each arm that measured it, over its seeds."""
-    said = []
-    for arm in design.arms:
-        found = [run.get("realised", {}).get("noise_scale") for run in evidence.done(arm).values()]
-        measured = [scale for scale in found if scale and scale["measured"]]
-        if measured:
-            said.append(f"{arm} {_scale(measured)}")
-    if not said:
-        return []
-    about = "Gradient noise scale (McCandlish et al. 2018, appendix A), second half of training"
-    return [f"{about}: {'; '.join(said)}. A larger batch costs few examples below it and saves few steps above it."]
-
-
-def _scale(measured: Sequence[Mapping[str, Any]]) -> str:
-    """Such as `64 sequences (3,900 tokens; batch 16)`: the seeds' mean noise over their mean signal."""
-    noise, signal = (math.fsum(scale[key] for scale in measured) for key in ("noise", "signal"))
-    batch, length = (mean_sd([scale[key] for scale in measured])[0] for key in ("batch", "tokens_per_sequence"))
-    if noise <= 0.0 or signal <= 0.0:
-        return f"not measurable (batch {batch:.4g}: noise hides the gradient)"
-    ratio = noise / signal
-    return f"{_two(ratio)} sequences ({_two(ratio * length)} tokens; batch {batch:.4g})"
-
-
-def _two(value: float) -> str:
-    """To two digits, as the measurement allows no more."""
-    return f"{float(f'{value:.2g}'):,.4g}" if value < 100 else f"{float(f'{value:.2g}'):,.0f}"
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _looked(design: Design, looks: Looks) -> str:
+    n = len(design.seeds)
+    level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
+    return (
+        f"Seeds were added until the claims were decided: looks after {looks.first} to at most {looks.most} seeds, the "
+        f"last after {n}. The claims' verdicts and intervals are at the level of that look ({level}, alpha spending of "
+        "Lan and DeMets), so that all looks together keep the error rate."
+    )
 
 
 def _by_task(run: Record) -> dict[str, list[int]]:

@@ -25,17 +25,22 @@ def draw(table: Table) -> dict[str, bytes]:
         height = 1.6 + 0.42 * (len(table["arms"]))
         figure = Figure(figsize=(1.6 + 3.2 * len(columns), height), layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-        for panel, column in zip(panels, columns, strict=True):
-            _panel(panel, table, column)
-        panels[0].set_yticks(range(len(table["arms"])), [f"{arm['name']} (n={arm['n']})" for arm in table["arms"]])
-        panels[0].invert_yaxis()
+        if columns:  # else no task was asked for, and tasks are all that there is to plot
+            _panels(figure, table)
         figure.suptitle(f"{table['study']} at {table['scale']} scale: mean and 95 % interval", fontsize=10)
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
             files[f"plot.{kind}"] = buffer.getvalue()
     return files
+
+
+def _panels(figure: Any, table: Table) -> None:
+    panels = figure.subplots(1, len(table["columns"]), sharey=True, squeeze=False)[0]
+    for panel, column in zip(panels, table["columns"], strict=True):
+        _panel(panel, table, column)
+    panels[0].set_yticks(range(len(table["arms"])), [f"{arm['name']} (n={arm['n']})" for arm in table["arms"]])
+    panels[0].invert_yaxis()
 
 
 def _panel(panel: Any, table: Table, column: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,12 +13,13 @@ from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.audit import audit
 from ceteris.study.search import adopted
-from ceteris.study.store import first_roll, records
+from ceteris.study.store import Roll, first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
 from ceteris.tables.design import Design
 from ceteris.tables.files import render, write
 from ceteris.tables.markdown import markdown
+from ceteris.verdict.sequential import Looks
 
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
@@ -46,9 +48,7 @@ def table(argv: list[str]) -> int:
     """
     request = parse(argv)
     roots = [request.results / request.scale] if request.check else [request.runs, request.results / request.scale]
-    sweep = load(request.sweep)
-    roll = first_roll(roots, request.study or sweep.study, request.scale)
-    made = assemble(design_of(sweep, request.scale, request.study, roll.tuning if roll else {}), roots)
+    made = made_of(load(request.sweep), request.scale, request.study, roots)
     study = made["study"]
     if request.check:
         return check(request.out or request.results / request.scale / study, render(made))
@@ -82,12 +82,31 @@ def parse(argv: Sequence[str]) -> Request:
     )
 
 
+def made_of(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path]) -> Table:
+    """The table of a sweep at a scale, with what was chosen for tuned arms, from what is kept below these roots."""
+    roll = first_roll(roots, study or sweep.study, scale)
+    return assemble(design_of(sweep, scale, study, roll.tuning if roll else {}), roots)
+
+
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
     found = records(design.study, design.scale, roots)
-    made = build(design, found.records)
+    made = build(enrolled(design, first_roll(roots, design.study, design.scale)), found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
     return made
+
+
+def enrolled(design: Design, roll: Roll | None) -> Design:
+    """The design with the arms that no machine could run, and with the looks that were taken where seeds were added
+    until its claims were decided.
+    """
+    if roll is None:
+        return design
+    design = replace(design, absent=roll.absent)
+    if roll.until is None:
+        return design
+    looks = Looks(int(roll.until["first"]), int(roll.until["most"]))
+    return replace(design, looks=looks, seeds=tuple(roll.until["seeds"]))
 
 
 def check(folder: Path, content: Mapping[str, bytes]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ceteris.examples import Examples
-from ceteris.models.encoder import Batch, Encoder
+from ceteris.models.encoder import Batch, Encoder, Outputs
 from ceteris.training.steps import as_batch
 
 ROWS = 64  # a forward pass
@@ -70,8 +70,12 @@ class Probe:
 
     def majority(self) -> dict[str, float]:
         """The same metric for the more frequent label: random segments outnumber true next ones."""
-        rate = float(self.label_N.mean())
-        return {self.metric: max(rate, 1.0 - rate)}
+        return {self.metric: majority(self.label_N)}
+
+
+def majority(label_N: Any) -> float:
+    """The share of the most frequent label."""
+    return float(np.bincount(label_N).max() / len(label_N))
 
 
 def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
@@ -95,9 +99,15 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
         module.train(training)
 
 
-def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
-    """(batch, the head's logits) of each packed batch."""
+def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
+    """(batch, what the encoder gives) of each packed batch."""
     device = next(encoder.parameters()).device
     for packed_batch in arrays:
         batch = {k: v.to(device) if torch.is_tensor(v) else v for k, v in as_batch(packed_batch).items()}
-        yield batch, head.logits(encoder(batch), batch).float()
+        yield batch, encoder(batch)
+
+
+def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """(batch, the head's logits) of each packed batch."""
+    for batch, found in outputs(encoder, arrays):
+        yield batch, head.logits(found, batch).float()

@@ -83,7 +83,7 @@ class Learner(pl.LightningModule):
     def terms(self, batch: Batch, counts: Mapping[str, int]) -> tuple[dict[str, Tensor], Any]:
         """({head: its loss in a microbatch of a step with these counts}, the model's state after it)."""
         sums, carried = self.objective(self.encoder, batch, self.carried)
-        return {name: sums[name] / counts[per] for name, per in self.objective.denominators().items()}, carried
+        return {name: sums[name] / max(1, counts[per]) for name, per in self.objective.denominators().items()}, carried
 
     def loss(self, terms: dict[str, Tensor]) -> Tensor:
         """The heads' losses, weighted and added."""
