@@ -129,8 +129,9 @@ def test_a_table_says_how_its_arms_were_tuned_and_follows_from_the_kept_files(
     assert made["audit"]["differences"]["large"]["optimizer.lr"] == [0.001, 0.01]
     text = (results / "test" / "rates" / "table.md").read_text()
     assert "Tuned, 3 trials each (grid over optimizer.lr in tag(log, interval(1e-4, 1e-2)); by mlm_loss" in text
-    assert "small: tuned to optimizer.lr = 0.001." in text
-    assert "large: tuned to optimizer.lr = 0.01, at the end of what was tried." in text
+    assert "tuned, 3 trials: optimizer.lr=0.001" in text
+    assert "large: optimizer.lr = 0.01 is at the end of what was tried." in text
+    assert made["tuned"]["large"] == {"trials": 3, "chosen": {"optimizer.lr": "0.01"}}
     assert table([name, *where, "--check"]) == 0
     elsewhere = Trained()
     fresh = request._replace(runs=tmp_path / "fresh")

@@ -17,7 +17,8 @@ VERBS: dict[str, tuple[str, str, str, str]] = {
     "run": ("ceteris.study.runner", "run", "SWEEP [scale=...] [--until-decided]", "arms x seeds; finds finished runs"),
     "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed: done, running, failed, missing"),
     "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
-    "report": ("ceteris.tables.report", "report", "[out=FOLDER]", "a static site of all tables and verdicts"),
+    "audit": ("ceteris.audit.verb", "audit", "SWEEP [scale=...] | --reproduce RUN", "what stands behind a table"),
+    "report": ("ceteris.report.verb", "report", "[out=FOLDER]", "a static site of all tables and verdicts"),
     "published": ("ceteris.published.verb", "published", "[ID]", "the papers' own tables, with their sources"),
 }  # fmt: skip
 

@@ -12,27 +12,29 @@ from ceteris.verdict.statistics import mean_sd
 
 
 def tuned(design: Design) -> list[str]:
-    """How the arms were tuned, and what was chosen; a value at an end of those tried may not be the best there is."""
+    """How the arms were tuned; a value at an end of those tried may not be the best there is."""
     if not design.tuning:
         return []
     spec = design.tuning["spec"]
     space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
     seeds = ", ".join(map(str, spec["seeds"]))
     how = f"{spec['sampler']} over {space}; by {spec['on']} of seed {seeds}, which no column uses"
+    arms = {arm: found for arm in design.arms if (found := design.tuning["arms"].get(arm))}
     return [
         f"Tuned, {spec['trials']} trials each ({how}).",
-        *(f"{arm}: {_choice(found)}." for arm in design.arms if (found := design.tuning["arms"].get(arm))),
+        *(f"{arm}: {'; '.join(said)}." for arm, found in arms.items() if (said := _amiss(found))),
     ]
 
 
-def _choice(found: Mapping[str, Any]) -> str:
-    words = []
+def _amiss(found: Mapping[str, Any]) -> list[str]:
+    """Chosen values at an end, and trials without a number."""
+    said = []
     for key, text in sorted(found["chosen"].items()):
         tried = sorted(number for entry in found["trials"] if (number := _number(entry["values"][key])) is not None)
-        ends = (tried[0], tried[-1]) if len(set(tried)) > 1 else ()
-        words.append(f"{key} = {text}" + (", at the end of what was tried" if _number(text) in ends else ""))
+        if len(set(tried)) > 1 and _number(text) in (tried[0], tried[-1]):
+            said.append(f"{key} = {text} is at the end of what was tried")
     failed = sum(entry["value"] is None for entry in found["trials"])
-    return "tuned to " + "; ".join(words) + (f" ({failed} trials failed)" if failed else "")
+    return [*said, *([f"{failed} of {len(found['trials'])} trials without a number"] if failed else [])]
 
 
 def noise_scales(design: Design, evidence: Evidence) -> list[str]:
