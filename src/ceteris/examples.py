@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.components import build
-from ceteris.corruption import Corruption, Disorder
+from ceteris.corruption import Corruption, Disorder, Masking
 from ceteris.encodings.replace import Replace
+from ceteris.encodings.unchanged import Unchanged
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
 from ceteris.inputs.segment_pair import SegmentPair
 from ceteris.layouts.encoder import Encoder
 from ceteris.layouts.encoder_decoder import EncoderDecoder
 from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.none import NoNoise
 from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
@@ -166,13 +168,15 @@ def _check_words(store: Store) -> None:
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
     """The examples of a run: `input`, `masking` and the encodings of its `objective`, on one split of its data.
 
-    Raises UserError for a split without an example, and for an objective that needs other input than it is given.
+    Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
     form, objective = build(cfg.input), build(cfg.objective)
     check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
     corruption = corruption_of(cfg.masking, cfg.objective, getattr(objective, "disorder", None))
     check_frame(corruption.targets is not None, getattr(form, "framed", True))
-    return _examples(data, split, form, corruption, int(cfg.seed), layout_of(cfg, corruption))
+    attention = getattr(build(cfg.model), "attention", None) if "model" in cfg else None
+    check_noise(objective, corruption.masking, attention)
+    return _examples(data, split, form, corruption, int(cfg.seed), layout_of(cfg, corruption, objective))
 
 
 def corruption_of(masking: Any, objective: Any, disorder: Disorder | None = None) -> Corruption:
@@ -182,12 +186,13 @@ def corruption_of(masking: Any, objective: Any, disorder: Disorder | None = None
     return Corruption(build(masking), build(objective.inputs), build(objective.targets))
 
 
-def layout_of(cfg: DictConfig, corruption: Corruption) -> Layout:
-    """What the model takes; a model that states no `layout` is an encoder.
+def layout_of(cfg: DictConfig, corruption: Corruption, objective: Any = None) -> Layout:
+    """What the model takes; of a model that states no `layout`, an encoder, what the objective reads.
 
     Where the config has no model of text-to-text kind, as when examples are only shown, an encoder-decoder is assumed.
     """
-    stated: Layout | None = getattr(build(cfg.model), "layout", None) if "model" in cfg else None
+    model = build(cfg.model) if "model" in cfg else None
+    stated: Layout | None = getattr(model, "layout", None) or getattr(objective, "layout", None)
     return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
 
 
@@ -212,17 +217,40 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
+def check_noise(objective: Any, masking: Masking, attention: str | None) -> None:
+    """Raise UserError where nothing hides from the model what it predicts, or noise is not what the objective needs."""
+    needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
+    if needed not in (None, attention):
+        raise UserError(
+            f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
+            f"set model.attention={needed} masking=none, or objective=mlm",
+        )
+    if noisy and not masking.rate:
+        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli, or another")
+    if masking.rate and not noisy:
+        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
+    if getattr(objective, "spans", False) and not getattr(masking, "spans", True):
+        raise UserError(
+            "the objective predicts spans from their boundaries, but masking gives single tokens",
+            "set masking=geometric_span, or objective=mlm",
+        )
+
+
 def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
     """The common test, the same for every arm, one mask for ever under a seed of its own: exact budget and 80/10/10, or
     the `masking`, `inputs` and `targets` of the config's `evaluation`.
 
+    Models that never see noise are asked for every token of the same text.
     Raises UserError for a split without an example.
     """
     own = cfg.evaluation
     if "masking" in own:
         corruption = corruption_of(own.masking, own)
         return _examples(data, split, build(own.input), corruption, int(own.seed), layout_of(cfg, corruption))
-    return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
+    if getattr(objective := build(cfg.objective), "noisy", True):
+        return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
+    whole = Corruption(NoNoise(Static()), Unchanged())
+    return _examples(data, split, build(own.input), whole, int(own.seed), objective.layout)
 
 
 def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:

@@ -138,7 +138,8 @@ def _draw(
     if examples.corruption.disorder is not None:
         legend["moved"] = _MARKS["moved"].format(shown="out of order", text="original")
     painted = "  ".join(_paint(text, kind, colour) for kind, text in legend.items())
-    print(f"predicted tokens: {painted}", file=screen)
+    whole = "every token, predicted from those to its left"
+    print(f"predicted tokens: {painted if examples.corruption.masking.rate else whole}", file=screen)
     for chunk in _chunks(rows):
         views = examples.views(epoch, chunk)
         for row, example in enumerate(np.repeat(chunk, examples.readings)):

@@ -13,6 +13,7 @@ from ceteris.models.encoder import Encoder, Outputs
 class PairHead(nn.Module):
     """Linear on the tanh pooler of [CLS], 2-way (BERT, `run_pretraining.py`; ALBERT's is the same) or of more kinds.
 
+    Where something else stands for the row it reads that.
     Reads `label_N`, 0 where B follows A; its loss is a sum, to be divided by "pairs".
     """
 
@@ -26,7 +27,7 @@ class PairHead(nn.Module):
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """[B, kinds]."""
-        logits: Tensor = self.classifier(self.pooler(outputs.hidden_BLD[:, 0]).tanh())
+        logits: Tensor = self.classifier(self.pooler(outputs.row_BD).tanh())
         return logits
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ceteris.layouts.encoder import Encoder as EncoderLayout
+
 if TYPE_CHECKING:
     from ceteris.models.encoder import Encoder
     from ceteris.objectives.objective import Objective
@@ -24,6 +26,14 @@ class MaskedLM:
     semantics: ClassVar[int] = 1
     neutral: ClassVar[Mapping[str, Any]] = {"disorder": None}  # all words in order, as before the setting came
     needs: ClassVar[str | None] = None  # pairs: "next", "order" or "three"
+    noisy: ClassVar[bool] = True  # whether it predicts noise; otherwise all of the text
+    attention: ClassVar[str | None] = None  # what the model's attention must be; None: any
+    spans: ClassVar[bool] = False  # whether noise must come in spans
+
+    @property
+    def layout(self) -> Any:
+        """The arrays that model and heads read."""
+        return EncoderLayout()
 
     def build(self, encoder: Encoder) -> Objective:
         """The objective with its head, not yet initialised."""

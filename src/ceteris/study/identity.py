@@ -17,7 +17,10 @@ _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_sched
 _REPORTING = {"trainer": {"log_every", "noise_every"}}  # what is measured on the way
 # Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
 # components stand in their `neutral`.
-_NEUTRAL: dict[str, dict[str, Any]] = {"evaluation": {"probe_examples": 0}, "finetune": {"pooler": "fresh"}}
+_NEUTRAL: dict[str, dict[str, Any]] = {
+    "evaluation": {"probe_examples": 0},
+    "finetune": {"pooler": "fresh", "bilstm": False},
+}
 
 
 class Identity(NamedTuple):

@@ -156,11 +156,15 @@ def load(name: str) -> Sweep:
     return sweep
 
 
-def _with_on(value: Any) -> Any:
-    """YAML 1.1 takes the key `on` for `true`; no mapping of a sweep file has a key that is true."""
-    if not isinstance(value, dict):
-        return value
-    return {"on" if key is True else key: _with_on(inner) for key, inner in value.items()}
+def _with_on(content: Any) -> Any:
+    """YAML 1.1 takes the key `on` for `true`, which no search has."""
+    if not isinstance(content, dict):
+        return content
+    blocks = [content, *(content["scales"].values() if isinstance(content.get("scales"), dict) else ())]
+    for block in blocks:
+        if isinstance(block, dict) and isinstance(block.get("tune"), dict):
+            block["tune"] = {"on" if key is True else key: value for key, value in block["tune"].items()}
+    return content
 
 
 def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:

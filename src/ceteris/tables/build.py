@@ -112,10 +112,11 @@ def barred(design: Design, evidence: Evidence, column: str) -> str | None:
         return insensitive(column, baseline, list(evidence.values(SCRATCH, column).values()))
     if why := incomparable(column, design.varies):
         return why
-    if not column.startswith(COMMON):
+    test = next((name for name in COMMON if column.startswith(name)), None)
+    if test is None:
         return None
-    losses = list(evidence.values(design.baseline, f"{COMMON}loss").values())
-    return on_plateau(losses, evidence.baselines([design.baseline], f"{COMMON}loss").get("unigram"))
+    losses = list(evidence.values(design.baseline, f"{test}loss").values())
+    return on_plateau(losses, evidence.baselines([design.baseline], f"{test}loss").get("unigram"))
 
 
 def _about(column: str, reason: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ceteris.components import build
 from ceteris.errors import UserError
 from ceteris.files import write_text
 from ceteris.hashing import digest
+from ceteris.heads.bilstm import OnBiLSTM
 from ceteris.heads.classification import ClassificationHead
 from ceteris.models import checkpoint
 from ceteris.models.encoder import Encoder
@@ -118,7 +119,7 @@ def finetuner(
     steps = TaskSteps(encoded, settings.batch_size, settings.epochs, seed)
     learner = Finetuning(
         own,
-        Objective({"task": head}),
+        Objective({"task": _on_bilstm(own, head, seed) if settings.bilstm else head}),
         build(settings.optimizer),
         build(settings.lr_schedule),
         total_steps=steps.total,
@@ -127,6 +128,13 @@ def finetuner(
         seed=seed,
     )
     return learner, steps
+
+
+def _on_bilstm(encoder: Encoder, head: ClassificationHead, seed: int) -> OnBiLSTM:
+    """The head, with the initial weights that it has, on a new BiLSTM."""
+    wrapped = OnBiLSTM(encoder, head)
+    initialise(wrapped.lstm, seed, wrapped.std)
+    return wrapped
 
 
 def _score(learner: Finetuning, encoded: Encoded, task: Any) -> dict[str, float]:

@@ -56,10 +56,11 @@ class Learner(pl.LightningModule):
         optimizer: Any = self.optimizers()
         number = self.trainer.global_step
         counts = total_counts(step)
-        losses = {name: self._zero() for name in self.objective.heads}
+        divisors = self.objective.divisors(counts)
+        losses = {name: self._zero() for name in divisors}
         for index, batch in enumerate(step):
             torch.manual_seed(int(digest([self.seed, number, index], 15), 16))
-            terms, self.carried = self.terms(batch, counts)
+            terms, self.carried = self.terms(batch, divisors)
             self.manual_backward(self.loss(terms))
             for name, term in terms.items():
                 losses[name] += term.detach()
@@ -80,10 +81,10 @@ class Learner(pl.LightningModule):
         optimizer.zero_grad(set_to_none=True)
         self.last["lr"] = rate
 
-    def terms(self, batch: Batch, counts: Mapping[str, int]) -> tuple[dict[str, Tensor], Any]:
-        """({head: its loss in a microbatch of a step with these counts}, the model's state after it)."""
+    def terms(self, batch: Batch, divisors: Mapping[str, float]) -> tuple[dict[str, Tensor], Any]:
+        """({head: its share of the loss of a step with these divisors}, the model's state after it)."""
         sums, carried = self.objective(self.encoder, batch, self.carried)
-        return {name: sums[name] / max(1, counts[per]) for name, per in self.objective.denominators().items()}, carried
+        return {name: sums[name] / divisor for name, divisor in divisors.items()}, carried
 
     def loss(self, terms: dict[str, Tensor]) -> Tensor:
         """The heads' losses, weighted and added."""

@@ -9,6 +9,7 @@ in examples, well above it saves hardly any.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -144,7 +145,8 @@ def _squared_norm(trainer: Any, module: Any, batch: Batch) -> Tensor:
     parameters = [p for p in module.parameters() if p.requires_grad]
     with torch.random.fork_rng(), trainer.precision_plugin.train_step_context():
         torch.manual_seed(int(digest([module.seed, trainer.global_step, "noise"], 15), 16))
-        loss = module.loss(module.terms(batch, batch["counts"])[0])
+        terms, _ = module.terms(batch, module.objective.divisors(Counter(batch["counts"])))
+        loss = module.loss(terms)
         return _norm(torch.autograd.grad(loss, parameters, allow_unused=True)) ** 2
 
 

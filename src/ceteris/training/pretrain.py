@@ -55,6 +55,11 @@ class Stage:
     probes: list[Probe | TrainedProbe]
 
     @property
+    def head(self) -> Any:
+        """The head on tokens."""
+        return self.objective.heads[self.objective.main]
+
+    @property
     def pair_head(self) -> Any:
         """The head on pairs, where the objective has one."""
         return _pair_head(self.objective)
@@ -68,7 +73,7 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
     objective = build(cfg.objective).build(encoder)
     initialise(objective, cfg.seed, encoder.spec.initializer_range)
-    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples)
+    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
     check_pooler(cfg, stage.pair_head)
@@ -131,13 +136,13 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
     noise = _noise(stage, curves)
     if stage.steps:
         _fit(stage, meter, curves, noise, logger)
-    metrics = stage.evaluation.measure(stage.encoder, stage.objective.heads["mlm"])
+    metrics = stage.evaluation.measure(stage.encoder, stage.head)
     for probe in stage.probes:
         metrics |= probe.measure(stage.encoder, stage.pair_head)
     append_line(
         stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}}
     )
-    checkpoint.save(stage.encoder, stage.objective.heads["mlm"], stage.folder / "model", stage.pair_head)
+    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
     part = _record(stage, meter, metrics)
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     write_json(found, part)
@@ -158,12 +163,13 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, l
     learner = learner_of(stage)
     done = int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
     keep_lines(stage.folder / "metrics.jsonl", done)
-    head = stage.objective.heads["mlm"]
     callbacks = [
         *([] if noise is None else [noise]),
         meter,
         curves,
-        Evaluations(lambda m: stage.evaluation.measure(m.encoder, head), cfg.evaluation.points, stage.steps, curves),
+        Evaluations(
+            lambda m: stage.evaluation.measure(m.encoder, stage.head), cfg.evaluation.points, stage.steps, curves
+        ),
         LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
     ]

@@ -24,7 +24,7 @@ ITERATIONS: Final = 100  # of L-BFGS, at most
 
 
 class TrainedProbe:
-    """A logistic regression on the [CLS] state of a frozen encoder, which reads pairs without masks.
+    """A logistic regression on what stands for a row ([CLS]) in a frozen encoder, which reads pairs without masks.
 
     `train` and `test` hold the same kind of pairs; at most `most_train` and `most` of them are read.
     """
@@ -74,8 +74,6 @@ def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
 def _read(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
     with evaluating(encoder):
-        read = [
-            (found.hidden_BLD[:, 0].double().cpu(), batch["label_N"].cpu()) for batch, found in outputs(encoder, arrays)
-        ]
+        read = [(found.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, found in outputs(encoder, arrays)]
         states, labels = (torch.cat(column) for column in zip(*read, strict=True))
     return states.clone(), labels.clone()
