@@ -152,4 +152,5 @@ def _squared_norm(trainer: Any, module: Any, batch: Batch) -> Tensor:
 
 def _norm(gradients: Any) -> Tensor:
     norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients if gradient is not None]
-    return torch.linalg.vector_norm(torch.stack(norms))
+    total: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+    return total
