@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from ceteris.annotators.function import Function
 from ceteris.corruption import Corruption, Masking
 from ceteris.encodings.replace import Replace
 from ceteris.examples import Examples
 from ceteris.files import write_json
 from ceteris.inputs.full_sentences import FullSentences
 from ceteris.layouts.encoder import Encoder
+from ceteris.masking.annotated_span import AnnotatedSpan
 from ceteris.masking.bernoulli import Bernoulli
 from ceteris.masking.geometric_span import GeometricSpan
 from ceteris.masking.ngram import NGram
@@ -35,6 +37,7 @@ from ceteris.tokens.vocabulary import Vocabulary
 
 LENGTH, SIZE, BATCHES = 128, 30522, (32, 256, 1024)
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ANNOTATED = "annotated spans"
 SINGLE_TOKENS, WHOLE_WORDS = "transformers' collator", "transformers' whole-word collator"
 VOCABULARY = Vocabulary(SIZE, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4))
 
@@ -49,6 +52,16 @@ def made_up(sentences: int = 150_000) -> Sample:
         starts,
         np.append(np.arange(0, sentences, 40), sentences),
     )
+
+
+def annotated(store: Sample) -> Sample:
+    """The store with a span of one to three words at every tenth word or so."""
+    random = np.random.default_rng(1)
+    word_T, words = np.cumsum(store.word_start), int(store.word_start.sum()) + 1
+    first_W = random.random(words) < 0.1
+    inside_W = first_W | (np.roll(first_W, 1) & (random.random(words) < 0.5))
+    code_T = np.where(first_W[word_T], 2 - store.word_start.astype(np.int64), np.where(inside_W[word_T], 2, 0))
+    return replace(store, annotated=code_T.astype(np.uint8))
 
 
 def rate(tokens: int, work: Callable[[int], Any], seconds: float = 1.0) -> tuple[float, float]:
@@ -84,6 +97,7 @@ def maskings() -> dict[str, Masking]:
         "geometric spans, 80 %": GeometricSpan(0.8),
         "subword spans": GeometricSpan(0.15, unit="token"),
         "n-grams": NGram(0.15),
+        ANNOTATED: AnnotatedSpan(0.15, Function("made:up")),
         "single tokens, predict half": Bernoulli(0.4, predict=0.2),
     }
 
@@ -111,7 +125,8 @@ def peers(text: Text, seconds: float) -> dict[str, tuple[float, float]]:
 
 def measured(examples: Examples, rows: Any, seconds: float) -> dict[str, tuple[float, float]]:
     """Rates of each part on the same rows."""
-    text = examples.views(0, rows).text
+    text, spans = examples.views(0, rows).text, annotated(examples.store)
+    marked = replace(examples, store=spans).views(0, rows).text
     tokens, width = text.ids_BL.size, text.ids_BL.shape[1]
 
     def noise(epoch: int) -> Noise:
@@ -119,9 +134,10 @@ def measured(examples: Examples, rows: Any, seconds: float) -> dict[str, tuple[f
 
     found = {"hash": rate(tokens, lambda epoch: noise(epoch).bits("masking", width), seconds)}
     for name, masking in maskings().items():
-        made = replace(examples, corruption=Corruption(masking, Replace()))
+        store, read = (spans, marked) if name == ANNOTATED else (examples.store, text)
+        made = replace(examples, corruption=Corruption(masking, Replace()), store=store)
         found[f"{name}: mask, 80/10/10"] = rate(
-            tokens, lambda epoch, made=made: made.corruption(text, noise(epoch), VOCABULARY), seconds
+            tokens, lambda epoch, made=made, read=read: made.corruption(read, noise(epoch), VOCABULARY), seconds
         )
         found[f"{name}: whole collation"] = rate(tokens, lambda epoch, made=made: made.batch(epoch, rows), seconds)
     return found | peers(text, seconds)

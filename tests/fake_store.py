@@ -26,6 +26,8 @@ class FakeVocabulary:
     sep: int = SEP
     mask: int = MASK
     specials: tuple[int, ...] = (PAD, UNK, CLS, SEP, MASK)
+    sentinels: int = 0
+    first_sentinel: int = -1
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class FakeStore:
     word_start: Any
     sentence_start: Any
     document_start: Any
+    annotated: Any = None
 
 
 def store_of(documents: list[list[int]]) -> FakeStore:

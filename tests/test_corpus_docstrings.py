@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from ceteris.config import conf_dir
-from ceteris.corpus.docstrings import Docstrings, _documented
+from ceteris.corpus.docstrings import Docstrings, documented
 from ceteris.corpus.prose import prose
 from ceteris.errors import UserError
 
@@ -134,11 +133,12 @@ def test_the_corpus_is_large_enough(tmp_path: Path) -> None:
     assert sum(len(one.text) for one in Docstrings(list(names)).documents(tmp_path)) > 15_000_000
 
 
-def test_docstrings_are_found_in_the_order_of_the_source_however_deep() -> None:
-    def documented(name: str, indent: int) -> str:
+def test_docstrings_are_found_in_the_order_of_the_source_however_deep(tmp_path: Path) -> None:
+    def function(name: str, indent: int) -> str:
         return f"{' ' * indent}def {name}():\n{' ' * indent}    'The docstring of {name}.'\n"
 
-    source = f"try:\n{documented('a', 4)}except OSError:\n{documented('b', 4)}else:\n{documented('c', 4)}"
-    source += "if 0:\n    pass\n" + "elif 1:\n    pass\n" * 600 + f"else:\n{documented('d', 4)}{documented('e', 0)}"
-    found = [getattr(node, "name", None) for node in _documented(ast.parse(source))]
+    source = f"try:\n{function('a', 4)}except OSError:\n{function('b', 4)}else:\n{function('c', 4)}"
+    source += "if 0:\n    pass\n" + "elif 1:\n    pass\n" * 600 + f"else:\n{function('d', 4)}{function('e', 0)}"
+    (tmp_path / "m.py").write_text(source)
+    found = [getattr(node, "name", None) for node in documented(str(tmp_path / "m.py"))]
     assert found == [None, "a", "b", "c", "d", "e"]

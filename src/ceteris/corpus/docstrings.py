@@ -82,11 +82,16 @@ class Docstrings:
         files = {name: modules(self.installed[name]) for name in folders}
         total = sum(map(len, files.values()))
         say(f"reading the docstrings of {len(folders)} distributions, {total} modules (once)")
-        workers = len(os.sched_getaffinity(0)) if total > CHUNK else 1
-        with ProcessPoolExecutor(workers, initializer=gc.disable) as pool, bar("docstrings", total, "module") as moved:
+        with readers(total) as pool, bar("docstrings", total, "module") as moved:
             for name, folder in folders.items():
                 write(folder, _documents(files[name], pool))
                 moved.update(len(files[name]))
+
+
+def readers(modules: int) -> ProcessPoolExecutor:
+    """Processes that parse so many modules."""
+    workers = len(os.sched_getaffinity(0)) if modules > CHUNK else 1
+    return ProcessPoolExecutor(workers, initializer=gc.disable)
 
 
 def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
@@ -109,19 +114,21 @@ def modules(found: metadata.Distribution) -> list[tuple[str, str]]:
 
 def _docstrings(module: tuple[str, str]) -> list[list[str]]:
     """The prose of each docstring of a module, in the order of the source."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(Path(module[1]).read_bytes())
-    except (SyntaxError, ValueError, OSError, RecursionError):
-        return []
-    texts = (ast.get_docstring(node, clean=False) for node in _documented(tree))
+    texts = (ast.get_docstring(node, clean=False) for node in documented(module[1]))
     return [found for text in texts if text and (found := prose(text))]
 
 
-def _documented(tree: ast.Module) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-    """What may have a docstring, in the order of the source; statements are walked, expressions are not."""
-    waiting: list[ast.AST] = [tree]
+def documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """What of a Python file may have a docstring, in its order; statements are walked, expressions are not.
+
+    Nothing where the file cannot be parsed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            waiting: list[ast.AST] = [ast.parse(Path(path).read_bytes())]
+    except (SyntaxError, ValueError, OSError, RecursionError):
+        return
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

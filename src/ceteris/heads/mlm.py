@@ -14,6 +14,8 @@ from ceteris.models.encoder import Encoder, Outputs
 class MaskedLMHead(nn.Module):
     """dense, GELU, LayerNorm, the tied word embeddings, an output bias (BERT, `run_pretraining.py`).
 
+    The dense layer leads to the width of the embeddings, where that is another one (ALBERT, `run_pretraining.py`).
+    Of a left-to-right LM too, whose targets stand one place to the right of where they are read off.
     Reads `slot_P` (flat positions in [B, L]) and `target_P`; its loss is a sum, to be divided by "predicted".
     """
 
@@ -22,9 +24,10 @@ class MaskedLMHead(nn.Module):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self._encoder = [encoder]  # held, not registered: its parameters belong to the encoder
-        self.dense = nn.Linear(encoder.width, encoder.width)
-        self.norm = nn.LayerNorm(encoder.width, eps=encoder.backbone.config.layer_norm_eps)
-        self.bias = nn.Parameter(torch.zeros(encoder.table_VD.shape[0]))
+        words, width = encoder.table_VD.shape
+        self.dense = nn.Linear(encoder.width, width)
+        self.norm = nn.LayerNorm(width, eps=encoder.backbone.config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(words))
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """[P, V] for the P predicted positions."""

@@ -37,10 +37,10 @@ def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
         raise UserError(f"masking.{key}={value}", f"choose {' or '.join(choices)}")
 
 
-def check_rounding(rate: float, predict: float | None, length: int) -> None:
-    """Raise UserError where a full row of `length` tokens rounds to no noise or no prediction."""
-    for key, share in (("rate", rate), ("predict", rate if predict is None else predict)):
-        if round(share * length) < 1:
+def check_rounding(rate: float | None, predict: float | None, length: int) -> None:
+    """Raise UserError where a full row of `length` tokens rounds to no noise or no prediction; None is not asked."""
+    for key, share in (("rate", rate), ("predict", predict)):
+        if share is not None and round(share * length) < 1:
             raise UserError(
                 f"masking.{key}={share} of input.length={length} tokens rounds to no prediction",
                 f"raise masking.{key} to at least {1 / length:.3g}",

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import runs
-from ceteris.masking.budget import check_choice, check_rates, spanbert_budget
+from ceteris.masking.budget import check_choice, check_rates, check_rounding, spanbert_budget
 from ceteris.masking.schedule import Dynamic
-from ceteris.masking.units import FIELD, Units, begins, number, units
+from ceteris.masking.units import NEVER, Units, begins, earliest, number, units
 from ceteris.noise import Noise, integers
 from ceteris.text import Marks, Text
 
-_NEVER: Final = np.int32(np.iinfo(np.int32).max)
 _ROUND: Final = 64  # draws of one round at most
 
 
@@ -54,13 +53,14 @@ class GeometricSpan:
         return self.unit == "word"
 
     def check(self, length: int) -> None:
-        """The budget is rounded up, so that every row with a free token holds a prediction."""
+        """Raise UserError where `predict` rounds to nothing in a full row; the budget of the noise is rounded up."""
+        check_rounding(None, self.predict, length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         free = units(text, self.by_words)
         budget_B = spanbert_budget(free.free_B, self.rate)
         chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
-        chosen_BL.reshape(-1)[free.slot_F[_first(self._draws(free, noise, budget_B), free, budget_B)]] = True
+        chosen_BL.reshape(-1)[free.slot_F[earliest(self._draws(free, noise, budget_B), free, budget_B)]] = True
         return Marks(number(chosen_BL, begins(chosen_BL)))
 
     def _draws(self, free: Units, noise: Noise, budget_B: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -68,14 +68,14 @@ class GeometricSpan:
 
         How many draws a round takes changes nothing: a draw of a row sees the row's earlier draws alone.
         """
-        drawn_F = np.full(len(free.slot_F), _NEVER, np.int32)
+        drawn_F = np.full(len(free.slot_F), NEVER, np.int32)
         row_R, first, size = np.flatnonzero(budget_B), 0, self._enough(free)
         while len(row_R):
             anchor_KR, start_KR, stop_KR = self._spans(free, noise, row_R, np.arange(first, first + size))
-            np.copyto(stop_KR, start_KR, where=drawn_F[anchor_KR] != _NEVER)
+            np.copyto(stop_KR, start_KR, where=drawn_F[anchor_KR] != NEVER)
             _reject(anchor_KR, start_KR, stop_KR)
             _cover(drawn_F, start_KR, stop_KR, first)
-            done_F = np.append(0, np.cumsum(drawn_F != _NEVER))
+            done_F = np.append(0, np.cumsum(drawn_F != NEVER))
             done_R = done_F[(free.first_B + free.free_B)[row_R]] - done_F[free.first_B[row_R]]
             row_R, first, size = row_R[done_R < budget_B[row_R]], first + size, min(2 * size, _ROUND)
         return drawn_F
@@ -120,18 +120,6 @@ def _cover(drawn_F: NDArray[np.int32], start_KR: NDArray[np.int64], stop_KR: NDA
     place_Q = runs(start_KR[::-1].reshape(-1), length_P)
     draw_Q = np.repeat(np.repeat(np.arange(first + len(start_KR) - 1, first - 1, -1), start_KR.shape[1]), length_P)
     if first:
-        new_Q = drawn_F[place_Q] == _NEVER
+        new_Q = drawn_F[place_Q] == NEVER
         place_Q, draw_Q = place_Q[new_Q], draw_Q[new_Q]
     drawn_F[place_Q] = draw_Q  # of equal places the last is kept: the earliest draw
-
-
-def _first(drawn_F: NDArray[np.int32], free: Units, budget_B: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places that were noise first, `budget` in each row: by draw, from left to right within one."""
-    place_C = np.flatnonzero(drawn_F != _NEVER)
-    row_C = np.repeat(np.arange(len(free.free_B)), np.diff(np.searchsorted(place_C, free.first_B), append=len(place_C)))
-    key_C = row_C << 2 * FIELD | drawn_F[place_C].astype(np.int64) << FIELD | (place_C - free.first_B[row_C])
-    key_C.sort()
-    count_B = np.bincount(row_C, minlength=len(free.free_B))
-    rank_C = np.arange(len(key_C)) - np.repeat(np.cumsum(count_B) - count_B, count_B)
-    kept_C = rank_C < np.repeat(budget_B, count_B)
-    return (key_C & ((1 << FIELD) - 1))[kept_C] + free.first_B[row_C[kept_C]]

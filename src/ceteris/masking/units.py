@@ -14,6 +14,7 @@ from ceteris.noise import Noise
 from ceteris.text import Text
 
 FIELD: Final = 21  # bits of a place in a row, of a draw's number and of a row's number within one sort key
+NEVER: Final = np.int32(np.iinfo(np.int32).max)  # the draw of a token that no draw made noise
 
 
 class Units(NamedTuple):
@@ -58,6 +59,18 @@ def shuffled(text: Text, words: Units, noise: Noise) -> NDArray[np.int64]:
     key_U.sort()
     order_U: NDArray[np.int64] = (key_U & ((1 << FIELD) - 1)) + first_U
     return order_U
+
+
+def earliest(drawn_F: NDArray[np.int32], free: Units, budget_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places that were noise first, `budget` in each row: by the number of the draw, from left to right in one."""
+    place_C = np.flatnonzero(drawn_F != NEVER)
+    row_C = np.repeat(np.arange(len(free.free_B)), np.diff(np.searchsorted(place_C, free.first_B), append=len(place_C)))
+    key_C = row_C << 2 * FIELD | drawn_F[place_C].astype(np.int64) << FIELD | (place_C - free.first_B[row_C])
+    key_C.sort()
+    count_B = np.bincount(row_C, minlength=len(free.free_B))
+    rank_C = np.arange(len(key_C)) - np.repeat(np.cumsum(count_B) - count_B, count_B)
+    kept_C = rank_C < np.repeat(budget_B, count_B)
+    return (key_C & ((1 << FIELD) - 1))[kept_C] + free.first_B[row_C[kept_C]]
 
 
 def word_starts(text: Text) -> NDArray[np.bool_]:

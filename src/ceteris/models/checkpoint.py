@@ -2,51 +2,146 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from safetensors import SafetensorError
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from transformers import AlbertConfig, ElectraConfig
 
 from ceteris.errors import UserError
 from ceteris.models.encoder import Encoder
 
 WEIGHTS = "model.safetensors"
 
-# our names -> the names in `transformers`, by norm: (backbone, {parameter of the masked-LM head: name})
-_NAMES = {
-    "post": (
-        "bert.",
-        {
-            "dense": "cls.predictions.transform.dense",
-            "norm": "cls.predictions.transform.LayerNorm",
-            "bias": "cls.predictions.bias",
-        },
-    ),
-    "pre": (
-        "roberta_prelayernorm.",
-        {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
-    ),
+
+class _Layout(NamedTuple):
+    """Names in `transformers`. head, pair: {our part: its name}; masked, causal, pretraining: the classes with a head
+    on tokens, the same left to right, and with both heads, if any.
+    """
+
+    prefix: str
+    masked: str
+    causal: str | None
+    pretraining: str | None
+    head: dict[str, str]
+    pair: dict[str, str]
+
+
+def _pair(prefix: str) -> dict[str, str]:
+    return {"pooler": f"{prefix}pooler.dense", "classifier": "cls.seq_relationship"}
+
+
+_BERT = _Layout(
+    "bert.",
+    "BertForMaskedLM",
+    "BertLMHeadModel",
+    "BertForPreTraining",
+    {
+        "dense": "cls.predictions.transform.dense",
+        "norm": "cls.predictions.transform.LayerNorm",
+        "bias": "cls.predictions.bias",
+    },
+    _pair("bert."),
+)
+_PRELN = _Layout(
+    "roberta_prelayernorm.",
+    "RobertaPreLayerNormForMaskedLM",
+    "RobertaPreLayerNormForCausalLM",
+    None,
+    {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
+    _pair("roberta_prelayernorm."),
+)
+_ALBERT = _Layout(
+    "albert.",
+    "AlbertForMaskedLM",
+    None,
+    "AlbertForPreTraining",
+    {"dense": "predictions.dense", "norm": "predictions.LayerNorm", "bias": "predictions.bias"},
+    {"pooler": "albert.pooler", "classifier": "sop_classifier.classifier"},
+)
+_ELECTRA = _Layout(
+    "electra.",
+    "ElectraForMaskedLM",
+    "ElectraForCausalLM",
+    None,
+    {
+        "dense": "generator_predictions.dense",
+        "norm": "generator_predictions.LayerNorm",
+        "bias": "generator_lm_head.bias",
+    },
+    _pair("electra."),
+)
+_ALBERT_PARTS = {
+    "attention.self.": "attention.",
+    "attention.output.": "attention.",
+    "intermediate.dense": "ffn",
+    "output.dense": "ffn_output",
+    "output.LayerNorm": "full_layer_layer_norm",
 }
-_CLASS = {"post": "BertForMaskedLM", "pre": "RobertaPreLayerNormForMaskedLM"}
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.*)")
 _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as in `transformers`
 
 
 def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
-    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them.
+    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them, or
+    `AutoModelForCausalLM.from_pretrained` where attention is left-only.
 
-    With a `pair` head `BertForPreTraining` loads all of it; where `transformers` has no such class (pre-LN) the head is
-    kept under the same names.
+    With a 2-way `pair` head `BertForPreTraining` or `AlbertForPreTraining` loads all of it; where `transformers` has
+    no such class (pre-LN, more kinds of pairs) the head is kept under BERT's names. One width is BERT's model, narrow
+    embeddings are ALBERT's where whole layers are shared and see both sides, else ELECTRA's; weights that layers
+    share are written once for ALBERT, else once a layer. Of pre-LN with narrow embeddings `transformers` has no
+    model: the names are those of pre-LN with a projection.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    prefix, names = _NAMES[encoder.spec.norm]
-    tensors = {prefix + name: tensor for name, tensor in encoder.backbone.state_dict().items()}
-    pair_names = {"pooler": f"{prefix}{_POOLER}dense", "classifier": "cls.seq_relationship"}
-    tensors |= _named(head, names) | _named(pair, pair_names)
-    whole = pair is not None and encoder.spec.norm == "post"
-    encoder.backbone.config.architectures = ["BertForPreTraining" if whole else _CLASS[encoder.spec.norm]]
-    encoder.backbone.config.save_pretrained(folder)
-    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
+    layout = _layout(encoder.spec)
+    tensors = {layout.prefix + _name(encoder, ours): t for ours, t in encoder.backbone.state_dict().items()}
+    pair_tensors = _named(pair, layout.pair)
+    tensors |= _named(head, layout.head) | pair_tensors
+    config = _config(encoder, layout)
+    whole = len(pair_tensors.get(f"{layout.pair['classifier']}.bias", ())) == 2
+    single = layout.causal if encoder.left else layout.masked
+    config.architectures = [(layout.pretraining if whole else None) or single]
+    config.save_pretrained(folder)
+    kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
+    save_file(kept, folder / WEIGHTS, {"format": "pt"})
+
+
+def _layout(spec: Any) -> _Layout:
+    if spec.norm == "pre":
+        return _PRELN
+    if spec.table_width == spec.hidden:
+        return _BERT
+    # `transformers` forms groups in floating point, which agrees with ours for groups of equal size
+    albert = spec.sharing == "all" and spec.layers % spec.groups == 0 and spec.attention == "full"
+    return _ALBERT if albert else _ELECTRA
+
+
+def _config(encoder: Encoder, layout: _Layout) -> Any:
+    shape = {**encoder.shape, "embedding_size": encoder.spec.table_width}
+    if layout is _ALBERT:
+        return AlbertConfig(**shape, num_hidden_groups=encoder.spec.groups, hidden_act="gelu")
+    return ElectraConfig(**shape) if layout is _ELECTRA else encoder.backbone.config
+
+
+def _name(encoder: Encoder, ours: str) -> str:
+    """The name in `transformers` of a weight of the backbone."""
+    layout = _layout(encoder.spec)
+    if layout is _ELECTRA:
+        return ours.replace("embeddings.projection", "embeddings_project")
+    if layout is not _ALBERT:
+        return ours
+    if not (found := _LAYER.fullmatch(ours)):
+        return ours.replace("embeddings.projection", "encoder.embedding_hidden_mapping_in")
+    part = found[2]
+    for prefix, theirs in _ALBERT_PARTS.items():
+        if part.startswith(prefix):
+            part = theirs + part.removeprefix(prefix)
+            break
+    return f"encoder.albert_layer_groups.{encoder.spec.group(int(found[1]))}.albert_layers.0.{part}"
 
 
 def _named(head: nn.Module | None, names: dict[str, str]) -> dict[str, Tensor]:
@@ -60,18 +155,42 @@ def _named(head: nn.Module | None, names: dict[str, str]) -> dict[str, Tensor]:
 def load(encoder: Encoder, folder: Path) -> None:
     """Fill the encoder with the weights that `save` wrote.
 
-    Raises UserError for a missing or broken file and for weights of another shape.
+    Raises UserError for a missing or broken file and for weights of another shape or sharing.
     """
     path = folder / WEIGHTS
     if not path.is_file():
         raise UserError(f"no checkpoint at {path}", "name a folder with model.safetensors, or train it first")
-    prefix, _ = _NAMES[encoder.spec.norm]
     try:
-        tensors: dict[str, Tensor] = {
-            k.removeprefix(prefix): t for k, t in load_file(path).items() if k.startswith(prefix)
-        }
-        encoder.backbone.load_state_dict({k: t for k, t in tensors.items() if not k.startswith(_POOLER)})
+        tensors = _ours(encoder, load_file(path))
+        encoder.backbone.load_state_dict(tensors)
     except (SafetensorError, RuntimeError) as error:
-        raise UserError(
-            f"{path} does not fit the model ({' '.join(str(error).split())[:160]})", "use its own config"
-        ) from error
+        raise _unfit(path, str(error)) from error
+    loaded = encoder.backbone.state_dict()
+    if odd := [name for name, tensor in tensors.items() if not torch.equal(tensor, loaded[name].to(tensor))]:
+        raise _unfit(path, f"{odd[0]} differs from a layer that shares it")
+
+
+def _ours(encoder: Encoder, file: dict[str, Tensor]) -> dict[str, Tensor]:
+    """{our name: tensor} of the backbone; what has no name of ours keeps its own, and does not fit."""
+    prefix = _layout(encoder.spec).prefix
+    theirs = {k.removeprefix(prefix): t for k, t in file.items() if k.startswith(prefix)}
+    names = {ours: _name(encoder, ours) for ours in encoder.backbone.state_dict()}
+    rest = theirs.keys() - set(names.values())
+    known = {ours: theirs[name] for ours, name in names.items() if name in theirs}
+    return known | {name: theirs[name] for name in rest if not name.startswith(_POOLER)}
+
+
+def _unfit(path: Path, why: str) -> UserError:
+    return UserError(f"{path} does not fit the model ({' '.join(why.split())[:160]})", "use its own config")
+
+
+def load_pooler(encoder: Encoder, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler of the head on pairs that `save` wrote beside the encoder.
+
+    Raises UserError where there is none.
+    """
+    name, path = _layout(encoder.spec).pair["pooler"], folder / WEIGHTS
+    with safe_open(path, framework="pt") as file:
+        if f"{name}.weight" not in file.keys():  # noqa: SIM118 (no mapping)
+            raise UserError(f"{path} holds no pooler", "set finetune.pooler=fresh, or pre-train with a head on pairs")
+        return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}

@@ -15,57 +15,86 @@ Batch = dict[str, Any]
 
 
 class Outputs(NamedTuple):
-    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything."""
+    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything; summary:
+    [B, D], what stands for a whole row where that is not its first token.
+    """
 
     hidden_BLD: Tensor
     state: Any = None
+    summary_BD: Tensor | None = None
+
+    @property
+    def row_BD(self) -> Tensor:
+        """[B, D]: what stands for a whole row, [CLS] unless the network says otherwise."""
+        return self.hidden_BLD[:, 0] if self.summary_BD is None else self.summary_BD
 
 
 class Encoder(nn.Module):
-    """A bidirectional encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
+    """An encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
-    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`.
+    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`. With left-only attention the first token sees nothing
+    else, so that the last real token ([SEP]) stands for the row. Layers that share weights hold the same modules;
+    shared parameters go by the name that they have in the first of these layers, so that they start from its bits.
     """
 
     def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.spec = spec
         self.width, self.depth = spec.hidden, spec.layers
+        self.left = spec.attention == "left"
         self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.backbone: Any = _backbone(spec, vocabulary, self.first_position)
+        self.shape = _shape(spec, vocabulary, self.first_position)
+        self.backbone: Any = _backbone(spec.norm, self.shape)
+        if spec.table_width != spec.hidden:
+            self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
+        _share(self.backbone.encoder.layer, spec)
 
     @property
     def table_VD(self) -> nn.Parameter:
-        """The word embeddings, [V, D], to which prediction heads are tied."""
+        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
         weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
         return weight
+
+    def parameter_count(self) -> int:
+        """Weights without those of heads; shared ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
         """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
 
-        `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs.
+        `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs. With
+        left-only attention it always does: padding is on the right, where no real token looks.
         """
         ids_BL = batch["ids_BL"] if ids_BL is None else ids_BL
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        mask_BL = None if batch["full"] else (position_1L < batch["length_B"][:, None]).long()
+        unmasked = batch["full"] or self.left
+        mask_BL = None if unmasked else (position_1L < batch["length_B"][:, None]).long()
         hidden_BLD = self.backbone(
             input_ids=ids_BL,
             attention_mask=mask_BL,
             token_type_ids=batch["part_BL"],
             position_ids=position_1L + self.first_position,
+            use_cache=False,
         ).last_hidden_state
-        return Outputs(hidden_BLD, state)
+        if not self.left:
+            return Outputs(hidden_BLD, state)
+        row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
+        return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
 
     def depth_of(self, parameter: str) -> int:
-        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one."""
+        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one.
+
+        Weights that layers share count where they are used first.
+        """
         if "embeddings" in parameter:
             return 0
         parts = parameter.split(".")
         return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
 
 
-def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Module:
-    shape: dict[str, Any] = {
+def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+    """The arguments that the configs of `transformers` have in common."""
+    return {
         "vocab_size": vocabulary.size,
         "hidden_size": spec.hidden,
         "num_hidden_layers": spec.layers,
@@ -80,7 +109,34 @@ def _backbone(spec: Any, vocabulary: Vocabulary, first_position: int) -> nn.Modu
         "bos_token_id": vocabulary.cls,
         "eos_token_id": vocabulary.sep,
         "attn_implementation": "sdpa",
+        "is_decoder": spec.attention == "left",
     }
-    if spec.norm == "pre":
+
+
+def _backbone(norm: str, shape: dict[str, Any]) -> Any:
+    if norm == "pre":
         return RobertaPreLayerNormModel(RobertaPreLayerNormConfig(**shape), add_pooling_layer=False)
     return BertModel(BertConfig(**shape), add_pooling_layer=False)
+
+
+def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
+    """Embeddings of another width, projected to that of the layers after their LayerNorm (ALBERT, section 3.1)."""
+    embeddings: nn.Module = type(backbone.embeddings)(type(backbone.config)(**{**shape, "hidden_size": width}))
+    embeddings.projection = nn.Linear(width, shape["hidden_size"])
+    embeddings.register_forward_hook(_project)
+    return embeddings
+
+
+def _project(embeddings: Any, _: Any, hidden_BLE: Tensor) -> Tensor:
+    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
+    return projected_BLD
+
+
+def _share(layers: Any, spec: Any) -> None:
+    """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
+    for number, layer in enumerate(layers):
+        first = layers[spec.first_of_group(number)]
+        if spec.sharing in ("all", "attention"):
+            layer.attention = first.attention
+        if spec.sharing in ("all", "ffn"):
+            layer.intermediate, layer.output = first.intermediate, first.output

@@ -36,7 +36,10 @@ class Cell:
 
 @dataclass
 class Board:
-    """`cells` {label: Cell} of the runs; `durations`: wall-clock seconds of those that ended here."""
+    """`cells` {label: Cell} of the runs; `durations`: wall-clock seconds of those that ended here.
+
+    `absent`: {arm: why it is not run}; such arms have no runs.
+    """
 
     title: str
     jobs: Sequence[Job]
@@ -45,6 +48,7 @@ class Board:
     cells: dict[str, Cell] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)
     show: Any = None
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     def set(self, label: str, **changes: Any) -> None:
         """Change one cell and what is shown."""
@@ -86,7 +90,7 @@ class Board:
         from rich.table import Table
 
         header, rows = self.grid()
-        table = Table(title=self.title, caption=self.summary())
+        table = Table(title=self.title, caption="\n".join([self.summary(), *self.left_out()]))
         for at, name in enumerate(header):
             table.add_column(name, justify="left" if at == 0 else "right")
         for row in rows:
@@ -96,7 +100,11 @@ class Board:
     def text(self) -> str:
         """As plain lines."""
         header, rows = self.grid()
-        return "\n".join([self.title, *aligned([header, *rows]), self.summary()])
+        return "\n".join([self.title, *aligned([header, *rows]), self.summary(), *self.left_out()])
+
+    def left_out(self) -> list[str]:
+        """A line for each arm that is not run."""
+        return [f"– {arm} not run: {why}" for arm, why in self.absent.items()]
 
 
 @contextmanager

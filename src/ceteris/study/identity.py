@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ceteris.components import kind
 from ceteris.config import plain
-from ceteris.errors import UserError
 from ceteris.hashing import digest
 
 SEMANTICS = 1  # raised when the meaning of a run changes as a whole
@@ -14,7 +14,13 @@ SEMANTICS = 1  # raised when the meaning of a run changes as a whole
 # What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
 _PLACES = frozenset({"path", "name", "hub", "cache"})
 _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer", "evaluation")
-_REPORTING = {"trainer": {"log_every"}}
+_REPORTING = {"trainer": {"log_every", "noise_every"}}  # what is measured on the way
+# Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
+# components stand in their `neutral`.
+_NEUTRAL: dict[str, dict[str, Any]] = {
+    "evaluation": {"probe_examples": 0},
+    "finetune": {"pooler": "fresh", "bilstm": False},
+}
 
 
 class Identity(NamedTuple):
@@ -30,23 +36,25 @@ class Identity(NamedTuple):
 def identify(cfg: Any) -> Identity:
     """The names of a run. Reads the corpus once where its fingerprint is not cached.
 
-    Raises UserError for anything that is wrong with the config, the corpus or the tasks.
+    Raises UserError for anything that is wrong with the config, the corpus or the tasks, and Unavailable for an
+    annotator that is not here.
     """
+    from ceteris.annotators.annotator import annotator_of
     from ceteris.tokens.prepare import data_fingerprint
 
     values = plain(cfg)
     cache = Path(values["paths"]["cache"]).expanduser()
-    data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache)
+    data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache, annotator_of(cfg.masking))
     tasks = task_fingerprints(cfg, cache)
     from ceteris import examples, noise
 
-    meaning = {part: _meaning(values[part], _REPORTING.get(part, set())) for part in _PRETRAINING}
+    meaning = {part: _group(values, part) for part in _PRETRAINING}
     pretrain = digest(
         {"semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS], "seed": values["seed"], "data": data, **meaning}
     )
     whole = {"pretrain": pretrain, "tasks": tasks}
     if tasks:
-        whole |= {part: _meaning(values[part]) for part in ("finetune", "finetuning")}
+        whole |= {part: _group(values, part) for part in ("finetune", "finetuning")}
     signature = digest(whole)
     return Identity(signature, pretrain, _folder(values, signature), data, tasks)
 
@@ -58,7 +66,13 @@ def task_fingerprints(cfg: Any, cache: Path) -> dict[str, str]:
     return {name: digest([build(node).fingerprint(cache), _meaning(plain(node))]) for name, node in cfg.tasks.items()}
 
 
-def _meaning(node: Any, without: set[str] | frozenset[str] = frozenset()) -> Any:
+def _group(values: dict[str, Any], part: str) -> Any:
+    """The meaning of a group of the config, without what is only reporting or changes nothing."""
+    reporting, neutral = _REPORTING.get(part, set()), _NEUTRAL.get(part, {})
+    return _meaning({k: v for k, v in values[part].items() if k not in reporting and (k, v) not in neutral.items()})
+
+
+def _meaning(node: Any) -> Any:
     """A config node without places, with the `semantics` number of each component in it.
 
     A component's `neutral` holds settings that came after the first records, each with the value at which it changes
@@ -68,25 +82,16 @@ def _meaning(node: Any, without: set[str] | frozenset[str] = frozenset()) -> Any
         return [_meaning(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kind = _component(node["_target_"]) if "_target_" in node else None
-    neutral = getattr(kind, "neutral", {})
+    own = kind(node["_target_"]) if "_target_" in node else None
+    neutral = getattr(own, "neutral", {})
     kept = {
         key: _meaning(value)
         for key, value in node.items()
-        if key not in without | _PLACES and not (key in neutral and value == neutral[key])
+        if key not in _PLACES and not (key in neutral and value == neutral[key])
     }
-    if kind is not None:
-        kept["semantics"] = int(getattr(kind, "semantics", 1))
+    if own is not None:
+        kept["semantics"] = int(getattr(own, "semantics", 1))
     return kept
-
-
-def _component(target: str) -> type:
-    from hydra.utils import get_class
-
-    try:
-        return get_class(target)
-    except Exception as error:  # Hydra wraps whatever the import raised
-        raise UserError(f"_target_={target} cannot be imported", "name an importable class") from error
 
 
 def _folder(values: dict[str, Any], signature: str) -> Path:

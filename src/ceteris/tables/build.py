@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
-from ceteris.study.sweep import SCRATCH
+from ceteris.study.sweep import SCRATCH, TRIAL
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.tables.facts import aggregate, beside, orders, remarks
+from ceteris.tables.footnotes import noise_scales, tuned
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
-from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_task, lower_is_better
+from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_pairs, is_task, lower_is_better
 from ceteris.verdict.ruling import Contrast, Ruling, combine, rule
 from ceteris.verdict.sequential import Looks
 from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, paired, rounded, summarize
@@ -71,8 +72,15 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "looks": _looks(design),
         "paper": _paper(design, evidence, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
+        **({"tuning": dict(design.tuning)} if design.tuning else {}),
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *remarks(claims, about), *evidence.notes],
+        "notes": [
+            *_remarks(design, evidence, columns, reasons),
+            *remarks(claims, about),
+            *tuned(design),
+            *noise_scales(design, evidence),
+            *evidence.notes,
+        ],
         "sources": [] if paper is None else [paper.source],
     }
 
@@ -91,7 +99,7 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
         for seed, run in evidence.done(arm).items()
         if key in run.get("budget", {})
     }
-    if why := unmatched(used):
+    if design.scale != TRIAL and (why := unmatched(used)):
         raise UserError(
             f"budgets differ by more than 1 % in {design.matched}: {why}", "no fair table can be made of them"
         )
@@ -104,10 +112,11 @@ def barred(design: Design, evidence: Evidence, column: str) -> str | None:
         return insensitive(column, baseline, list(evidence.values(SCRATCH, column).values()))
     if why := incomparable(column, design.varies):
         return why
-    if not column.startswith(COMMON):
+    test = next((name for name in COMMON if column.startswith(name)), None)
+    if test is None:
         return None
-    losses = list(evidence.values(design.baseline, f"{COMMON}loss").values())
-    return on_plateau(losses, evidence.baselines([design.baseline], f"{COMMON}loss").get("unigram"))
+    losses = list(evidence.values(design.baseline, f"{test}loss").values())
+    return on_plateau(losses, evidence.baselines([design.baseline], f"{test}loss").get("unigram"))
 
 
 def _about(column: str, reason: str | None) -> dict[str, Any]:
@@ -128,6 +137,7 @@ def _arm(
         "overrides": list(design.arms[arm]),
         "n": len(evidence.done(arm)),
         "status": _status(design, evidence, arm),
+        **({"reason": design.absent[arm]} if arm in design.absent else {}),
         "metrics": {column: _cell(values) for column in columns if (values := evidence.values(arm, column))},
         "versus_baseline": {} if arm == design.baseline else _differences(design, evidence, arm, columns),
         "best": [c for c in columns if barred(design, evidence, c) is None and _best(design, evidence, arm, c)],
@@ -142,7 +152,9 @@ def _run(seed: int, run: Record) -> dict[str, Any]:
 
 
 def _status(design: Design, evidence: Evidence, arm: str) -> str:
-    """done | failed | diverged | missing, or `partial` where some seeds are done and others are not."""
+    """done | failed | diverged | missing | not run, or `partial` where some seeds are done and others are not."""
+    if arm in design.absent:
+        return "not run"
     runs = evidence.runs.get(arm, {})
     states = {run["status"] for run in runs.values()} | {"missing" for seed in design.seeds if seed not in runs}
     if len(states) == 1:
@@ -228,7 +240,8 @@ def _paper(design: Design, evidence: Evidence, paper: PublishedTable | None, col
 
 def _anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    scratch = {c: _cell(values) for c in columns if is_task(c) and (values := evidence.values(SCRATCH, c))}
+    told = [column for column in columns if is_task(column) or is_pairs(column)]
+    scratch = {column: _cell(values) for column in told if (values := evidence.values(SCRATCH, column))}
     rows = [{"name": "from scratch", "n": len(evidence.done(SCRATCH)), "metrics": scratch}] if scratch else []
     found = {column: evidence.baselines(tuple(design.arms), column) for column in columns}
     for key in dict.fromkeys(name for values in found.values() for name in values):
@@ -285,6 +298,7 @@ def _contrasts(
             claim.margin(column),
             _paired(design, evidence.values(pair.arm, column), evidence.values(pair.versus, column)),
             reasons[column],
+            "; ".join(f"{arm}: {design.absent[arm]}" for arm in (pair.arm, pair.versus) if arm in design.absent),
         )
         for column in about
         if column in columns
@@ -334,7 +348,8 @@ def _budget(design: Design, evidence: Evidence) -> dict[str, Any]:
 
 def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons: dict[str, str | None]) -> list[str]:
     """What a reader must know of the columns and of n."""
-    notes = [f"{column}: {why}." for column, why in reasons.items() if why is not None]
+    notes = ["Two steps show that the sweep runs, and nothing else."] if design.scale == TRIAL else []
+    notes += [f"{column}: {why}." for column, why in reasons.items() if why is not None]
     if absent := [column for column in design.columns if column not in columns]:
         notes.append(f"Not run at {design.scale} scale: {', '.join(absent)}.")
     notes += [] if design.looks is None else [_looked(design, design.looks)]

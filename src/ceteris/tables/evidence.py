@@ -128,7 +128,9 @@ def _statuses(design: Design, evidence: Evidence) -> list[str]:
                 cause = f": {run['error']}" if run.get("error") else ""
                 notes.append(f"{arm}/seed{seed} {run['status']}{cause.rstrip('.')}.")
         missing = [seed for seed in design.seeds if seed not in evidence.runs.get(arm, {})]
-        if missing and (arm != SCRATCH or evidence.runs.get(arm)):
+        if arm in design.absent:
+            notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
+        elif missing and (arm != SCRATCH or evidence.runs.get(arm)):
             notes.append(f"{arm}: no record of seed {', '.join(map(str, missing))}.")
     return notes
 

@@ -6,30 +6,47 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ceteris.errors import UserError
+from ceteris.plots.png import png
+from ceteris.plots.scene import Scene, beside, headed
+from ceteris.plots.svg import svg
 from ceteris.tables.build import Table
 from ceteris.tables.latex import latex
 from ceteris.tables.markdown import markdown
-from ceteris.tables.page import page
-from ceteris.tables.plot import draw
+from ceteris.tables.page import DRAWINGS, TITLES, page
 
 _FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "values")
 
 
 def render(table: Table) -> dict[str, bytes]:
-    """{file name: content} of table.{md,tex,html,json,csv} and plot.{png,svg}."""
-    plots = draw(table)
-    texts = {
+    """{file name: content} of `texts` and of each drawing as PNG."""
+    pictures = {f"{name}.png": png(scene) for name, scene in drawings(table).items()}
+    return {**{name: text.encode() for name, text in texts(table).items()}, **pictures}
+
+
+def texts(table: Table) -> dict[str, str]:
+    """{file name: content} of table.{md,tex,html,json,csv} and of each drawing as SVG."""
+    return {
         "table.md": markdown(table),
         "table.tex": latex(table),
-        "table.html": page(table, plots["plot.svg"].decode()),
+        "table.html": page(table),
         "table.json": json.dumps(table, indent=2, sort_keys=True, allow_nan=False) + "\n",
         "table.csv": sheet(table),
+        **{f"{name}.svg": svg(scene) for name, scene in drawings(table).items()},
     }
-    return {**{name: text.encode() for name, text in texts.items()}, **plots}
+
+
+def drawings(table: Table) -> dict[str, Scene]:
+    """{name: all panels of a drawing as one}, of those that there is something to draw for."""
+    drawn = {name: panels(table) for name, panels in DRAWINGS.items()}
+    return {name: _whole(table, name, scenes) for name, scenes in drawn.items() if scenes}
+
+
+def _whole(table: Table, name: str, scenes: Sequence[Scene]) -> Scene:
+    return headed(beside(scenes), f"{table['study']} at {table['scale']} scale: {TITLES[name]}")
 
 
 def sheet(table: Table) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ceteris.tables.build import Table
 from ceteris.tables.words import Block, Cell, blocks, contrasts, spent
 
+_FOREIGN = 0x180  # letters from here on are not in LaTeX's usual fonts
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -23,6 +24,10 @@ _ESCAPES = {
     "↓": r"$\downarrow$",
     "†": r"$\dagger$",
     "≥": r"$\geq$",
+    "…": r"\ldots{}",
+    "’": "'",
+    "–": "--",
+    "×": r"$\times$",
 }
 
 
@@ -41,7 +46,7 @@ def latex(table: Table) -> str:
 
 def escape(text: str) -> str:
     """Text as LaTeX sets it literally."""
-    return "".join(_ESCAPES.get(letter, letter) for letter in text)
+    return "".join(_ESCAPES.get(letter, letter if ord(letter) < _FOREIGN else "?") for letter in _one_line(text))
 
 
 def _one_line(text: str) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.audit import audit
+from ceteris.study.search import adopted
 from ceteris.study.store import Roll, first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
+from ceteris.tables.curves import summary
 from ceteris.tables.design import Design
 from ceteris.tables.files import render, write
 from ceteris.tables.markdown import markdown
@@ -22,6 +25,7 @@ from ceteris.verdict.sequential import Looks
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
 _RUNS = ("runs", "run_dir", "paths.runs")  # three names of one thing, as for `ceteris run`
+FLAGS = {"table": "--check", "audit": "--reproduce RUN"}
 _KEYS = ("scale", "study", "out", *_RUNS, "results")
 
 
@@ -46,7 +50,7 @@ def table(argv: list[str]) -> int:
     """
     request = parse(argv)
     roots = [request.results / request.scale] if request.check else [request.runs, request.results / request.scale]
-    made = assemble(design_of(load(request.sweep), request.scale, request.study), roots)
+    made = made_of(load(request.sweep), request.scale, request.study, roots)
     study = made["study"]
     if request.check:
         return check(request.out or request.results / request.scale / study, render(made))
@@ -58,17 +62,17 @@ def table(argv: list[str]) -> int:
     return 0
 
 
-def parse(argv: Sequence[str]) -> Request:
-    """The arguments. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
+def parse(argv: Sequence[str], verb: str = "table") -> Request:
+    """The arguments of `table` or `audit`. Raises UserError for a missing sweep, an unknown flag or an unknown key."""
     flags = [text for text in argv if text.startswith("-")]
     names = [text for text in argv if "=" not in text and text not in flags]
-    if unknown := [flag for flag in flags if flag != "--check"]:
-        raise UserError(f"table does not know {unknown[0]}", "its only flag is --check")
+    if unknown := [flag for flag in flags if flag != FLAGS[verb]]:
+        raise UserError(f"{verb} does not know {unknown[0]}", f"its flag is {FLAGS[verb]}")
     if len(names) != 1:
-        raise UserError(f"table takes one sweep, got {len(names)}", "ceteris table roberta_table1 scale=smoke")
+        raise UserError(f"{verb} takes one sweep, got {len(names)}", f"ceteris {verb} roberta_table1 scale=smoke")
     values = split_overrides([text for text in argv if "=" in text and text not in flags])
     if wrong := [key for key in values if key not in _KEYS]:
-        raise UserError(f"table does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
+        raise UserError(f"{verb} does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
     return Request(
         sweep=names[0],
         scale=values.get("scale", SCALE),
@@ -80,20 +84,42 @@ def parse(argv: Sequence[str]) -> Request:
     )
 
 
+def made_of(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path]) -> Table:
+    """The table of a sweep at a scale, with what was chosen for tuned arms, from what is kept below these roots."""
+    roll = first_roll(roots, study or sweep.study, scale)
+    return assemble(design_of(sweep, scale, study, tuning=roll.tuning if roll else {}), roots)
+
+
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
     found = records(design.study, design.scale, roots)
-    made = build(looked(design, first_roll(roots, design.study, design.scale)), found.records)
+    design = enrolled(design, first_roll(roots, design.study, design.scale))
+    made = build(design, found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
+    made["tuned"] = tuned(design.tuning)
+    made["curves"] = summary(found.records, tuple(design.arms), roots)
     return made
 
 
-def looked(design: Design, roll: Roll | None) -> Design:
-    """The design with the looks that were taken, where seeds were added until its claims were decided."""
-    if roll is None or roll.until is None:
+def enrolled(design: Design, roll: Roll | None) -> Design:
+    """The design with the arms that no machine could run, with the search of tuned arms, and with the looks that were
+    taken where seeds were added until its claims were decided.
+    """
+    if roll is None:
+        return design
+    design = replace(design, absent=roll.absent, tuning=roll.tuning)
+    if roll.until is None:
         return design
     looks = Looks(int(roll.until["first"]), int(roll.until["most"]))
     return replace(design, looks=looks, seeds=tuple(roll.until["seeds"]))
+
+
+def tuned(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """{arm: {"trials", "chosen"}} of the arms that were searched."""
+    return {
+        arm: {"trials": len(found["trials"]), "chosen": dict(found["chosen"])}
+        for arm, found in tuning.get("arms", {}).items()
+    }
 
 
 def check(folder: Path, content: Mapping[str, bytes]) -> int:
@@ -110,13 +136,24 @@ def _kept(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
-    """What a sweep file asks of a table at a scale; its arms are audited once more as they compose now.
+def design_of(
+    sweep: Sweep,
+    scale: str,
+    study: str | None = None,
+    audited: Mapping[str, Any] | None = None,
+    tuning: Mapping[str, Any] = MappingProxyType({}),
+) -> Design:
+    """What a sweep file asks of a table at a scale.
 
-    Raises UserError for an unknown scale and for arms that differ in more than the sweep says.
+    `audited`: what the control audit found; None: its arms, tuned ones with what the search chose (`tuning`), are
+    audited once more as they compose now. Raises UserError for an unknown scale and for arms that differ in more than
+    the sweep says.
     """
     seeds = sweep.seeds_at(scale)
-    configs = {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])}
+    if audited is None:
+        searched = adopted(sweep, tuning)
+        configs = {job.arm: compose(job.overrides) for job in jobs(searched, scale, seeds=seeds[:1])}
+        audited = audit(searched, configs)
     return Design(
         study=study or sweep.study,
         scale=scale,
@@ -130,5 +167,5 @@ def design_of(sweep: Sweep, scale: str, study: str | None = None) -> Design:
         seeds=seeds,
         published=sweep.published,
         sweep_hash=sweep.hash(scale),
-        audit=audit(sweep, configs),
+        audit=audited,
     )

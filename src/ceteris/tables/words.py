@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ceteris.study.sweep import SCRATCH
 from ceteris.tables.build import BUDGETS, Table
 
 NONE = "-"
 
 
 class Cell(NamedTuple):
-    """Text of a cell; `best`: to be set in bold."""
+    """Text of a cell; `best`: to be set in bold; `arm`, `paper`: whose runs, and which published table, it is from."""
 
     text: str
     best: bool = False
+    arm: str | None = None
+    paper: str | None = None
 
 
 class Block(NamedTuple):
@@ -71,6 +74,25 @@ def blocks(table: Table) -> list[Block]:
     return [block for block in (ours(table), differences(table), papers(table)) if block.lines]
 
 
+def footnotes(table: Table) -> dict[str, tuple[str, str]]:
+    """{arm: (mark, text)} of arms that are not simply all seeds done: failed, missing, kept out, tuned."""
+    found: dict[str, list[str]] = {}
+    for arm in table["arms"]:
+        said = [
+            note.rstrip(".") for note in table["notes"] if note.startswith((f"{arm['name']}/seed", f"{arm['name']}:"))
+        ]
+        if tuned := table.get("tuned", {}).get(arm["name"]):
+            chosen = ", ".join(f"{key}={value}" for key, value in tuned.get("chosen", {}).items())
+            said.append(f"tuned, {tuned['trials']} trials" + (f": {chosen}" if chosen else ""))
+        if said:
+            found[arm["name"]] = said
+    return {arm: (_mark(at), "; ".join(said)) for at, (arm, said) in enumerate(found.items())}
+
+
+def _mark(at: int) -> str:
+    return chr(ord("a") + at) if at < 26 else str(at + 1)
+
+
 def ours(table: Table) -> Block:
     beside = table["paper"].get("beside", {})
     header = ["arm", "n"]
@@ -81,16 +103,30 @@ def ours(table: Table) -> Block:
     below = [said, "Bold: better than every other arm by the paired 95 % interval."]
     if not all(about["decides"] for about in table["about"].values()):
         below.append("† decides no claim, see the notes.")
+    below += [f"[{mark}] {text}." for mark, text in footnotes(table).values()]
     return Block(f"Results at {table['scale']} scale", header, lines, below)
 
 
 def _line(table: Table, row: Mapping[str, Any], beside: Mapping[str, str]) -> list[Cell]:
-    line = [Cell(name(table, row)), Cell(NONE if row["n"] is None else str(row["n"]))]
+    arm = whose(row)
+    line = [Cell(name(table, row), arm=arm), Cell(NONE if row["n"] is None else str(row["n"]), arm=arm)]
     for column in table["columns"]:
-        line.append(cell(table, row, column))
+        line.append(cell(table, row, column)._replace(arm=arm))
         if column in beside:
-            line.append(Cell(paper_number(row, beside[column])))
+            line.append(_papers_cell(table, row, beside[column]))
     return line
+
+
+def whose(row: Mapping[str, Any]) -> str | None:
+    """The arm whose runs a row is made of; None where there are none."""
+    if "overrides" in row:
+        return str(row["name"])
+    return SCRATCH if row["name"] == "from scratch" else None
+
+
+def _papers_cell(table: Table, row: Mapping[str, Any], metric: str) -> Cell:
+    text = paper_number(row, metric)
+    return Cell(text, paper=None if text == NONE else table["paper"]["table"])
 
 
 def name(table: Table, row: Mapping[str, Any]) -> str:
@@ -100,7 +136,8 @@ def name(table: Table, row: Mapping[str, Any]) -> str:
     words = (["baseline"] if row["name"] == table["baseline"] else []) + (
         [] if row["status"] == "done" else [row["status"]]
     )
-    return str(row["name"]) + (f" ({', '.join(words)})" if words else "")
+    mark = footnotes(table).get(row["name"], ("", ""))[0]
+    return str(row["name"]) + (f" ({', '.join(words)})" if words else "") + (f" [{mark}]" if mark else "")
 
 
 def paper_number(row: Mapping[str, Any], metric: str) -> str:
@@ -113,8 +150,11 @@ def differences(table: Table) -> Block:
     columns = table["columns"]
     lines = [
         [
-            Cell(arm["name"]),
-            *(Cell(_difference(table, arm["versus_baseline"].get(column), column)) for column in columns),
+            Cell(arm["name"], arm=arm["name"]),
+            *(
+                Cell(_difference(table, arm["versus_baseline"].get(column), column), arm=arm["name"])
+                for column in columns
+            ),
         ]
         for arm in table["arms"]
         if arm["versus_baseline"]
@@ -137,7 +177,11 @@ def papers(table: Table) -> Block:
     if not paper:
         return Block("", [], [], [])
     lines = [
-        [Cell(arm["name"]), Cell(paper["rows"][arm["name"]]), *(Cell(paper_number(arm, m)) for m in paper["own"])]
+        [
+            Cell(arm["name"], arm=arm["name"]),
+            Cell(paper["rows"][arm["name"]], paper=paper["table"]),
+            *(_papers_cell(table, arm, metric) for metric in paper["own"]),
+        ]
         for arm in table["arms"]
         if arm["name"] in paper["rows"]
     ]
@@ -147,7 +191,7 @@ def papers(table: Table) -> Block:
 
 
 def contrasts(table: Table, claim: Mapping[str, Any]) -> Block:
-    """The evidence of a claim."""
+    """The evidence of a claim; with the paper's own difference where there is one in the same unit."""
     header = [
         "column",
         "contrast",
@@ -159,7 +203,13 @@ def contrasts(table: Table, claim: Mapping[str, Any]) -> Block:
         "n",
         "verdict",
     ]
-    return Block(claim["text"], header, [_contrast(table, found) for found in claim["contrasts"]], [], left=2)
+    lines = [_contrast(table, found) for found in claim["contrasts"]]
+    if any(found.get("published") is not None for found in claim["contrasts"]):
+        header.insert(4, "the paper's difference")
+        for line, found in zip(lines, claim["contrasts"], strict=True):
+            value = number(table, found["column"], found.get("published"), sign=True)
+            line.insert(4, Cell(value, paper=None if value == NONE else table["paper"]["table"]))
+    return Block(claim["text"], header, lines, [], left=2)
 
 
 def _contrast(table: Table, found: Mapping[str, Any]) -> list[Cell]:
@@ -177,7 +227,7 @@ def _contrast(table: Table, found: Mapping[str, Any]) -> list[Cell]:
         str(found["n"]),
         found["verdict"] + reason + mark,
     ]
-    return [Cell(text) for text in texts]
+    return [Cell(text, arm=found["arm"] if at in (1, 2, 3) else None) for at, text in enumerate(texts)]
 
 
 def spent(table: Table) -> str:

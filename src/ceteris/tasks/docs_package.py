@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import blake2b
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 from ceteris.console import progress
 from ceteris.corpus.docstrings import Docstrings
 from ceteris.errors import UserError
-from ceteris.tasks.task import CachedTask, Example, Examples, limited, normalised
+from ceteris.tasks.task import CachedTask, Example, Examples, hashed_share, limited, normalised
 
 SHORT = 4  # a hidden name of fewer letters hides only itself as a word, not words that contain it
 
@@ -67,7 +66,7 @@ class DocsPackage(CachedTask):
     def build(self, cache: Path) -> Examples:
         """See `CachedTask.build`."""
         found = list(self._candidates(cache))
-        held = {module for _, module, _ in found if _share(module) < self.validation}
+        held = {module for _, module, _ in found if hashed_share(module) < self.validation}
         return {
             "train": self._balanced([row for row in found if row.module not in held], self.max_train),
             "validation": self._balanced([row for row in found if row.module in held], self.max_validation),
@@ -135,8 +134,3 @@ def name_pattern(names: Iterable[str]) -> re.Pattern[str]:
         spelled = r"[-_.\s]?".join(map(re.escape, re.split(r"[-_.\s]", name)))
         parts.append(spelled if len(name) >= SHORT else rf"\b{spelled}\b")
     return re.compile("|".join(parts), re.IGNORECASE)
-
-
-def _share(module: str) -> float:
-    """A number in [0, 1) that depends on the module's name alone."""
-    return int.from_bytes(blake2b(module.encode(), digest_size=8).digest(), "big") / 2**64

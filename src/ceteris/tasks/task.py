@@ -166,6 +166,11 @@ def limited(rows: list[Example], limit: int | None) -> list[Example]:
     return [rows[i] for i in sorted(chosen)]
 
 
+def hashed_share(text: str) -> float:
+    """A number in [0, 1) that depends on the text alone: who is held out does not depend on who else is there."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") / 2**64
+
+
 def _row_hash(row: Example) -> bytes:
     return blake2b(f"{row.text}\0{row.pair}\0{row.label}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 

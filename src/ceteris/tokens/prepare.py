@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ceteris.annotators.annotator import Annotator
 from ceteris.components import build as component
 from ceteris.console import bar, say
 from ceteris.corpus.document import Corpus, Document
@@ -18,7 +19,7 @@ from ceteris.corpus.splits import split_documents
 from ceteris.errors import UserError
 from ceteris.files import whole_folder
 from ceteris.hashing import digest
-from ceteris.tokens import store
+from ceteris.tokens import annotation, store
 from ceteris.tokens.store import TokenStore
 from ceteris.tokens.tokenizer import Tokenizer, load_vocabulary
 from ceteris.tokens.vocabulary import Vocabulary
@@ -87,6 +88,7 @@ class Plan:
             "sentences": [self.splitter.name, self.splitter.semantics],
             "tokenizer": _hash(self.tokenizer_folder / "tokenizer.json"),
             "semantics": store.SEMANTICS,
+            **({"dropped": self.text.dropped} if self.text.dropped else {}),
         }
 
     @cached_property
@@ -98,6 +100,18 @@ class Plan:
             say(f"tokenizing {total / 1e6:.1f} million characters")
             store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.splitter, folder, total)
         return folder
+
+    def spans_file(self, annotator: Annotator) -> Path:
+        """The annotated spans of the training text, built where they are not there yet."""
+        key = digest([self.plain, annotator.identity(), annotation.SEMANTICS], 16)
+        folder = self.cache / "spans" / key
+        if not folder.is_dir():
+            total = self.text.characters["train"]
+            say(f"annotating {total / 1e6:.1f} million characters, once")
+            train = (document for document in self.documents() if document.split == "train")
+            annotation.build(train, Tokenizer.load(self.tokenizer_folder), self.splitter, annotator, folder, total)
+        annotation.check(folder)
+        return folder / store.SPANS
 
     def documents(self) -> Iterator[Document]:
         return split_documents(self.corpus.documents(self.cache), self.corpus.validation)
@@ -123,21 +137,32 @@ def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
             return
 
 
-def data_fingerprint(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> dict[str, Any]:
+def data_fingerprint(
+    corpus_cfg: Any, tokenizer_cfg: Any, cache: Path, annotator: Annotator | None = None
+) -> dict[str, Any]:
     """The plain data that names the tokens of a config; trains the tokenizer where it must, builds no store.
+
+    With an annotator it names its spans too.
 
     Raises:
         UserError: for an empty or broken corpus, one without training or validation text, or a vocabulary that the
             text cannot give.
+        Unavailable: for an annotator that this machine does not have.
     """
-    return Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain
+    return {**Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain, **_spans(annotator)}
 
 
-def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> Data:
+def _spans(annotator: Annotator | None) -> dict[str, Any]:
+    return {} if annotator is None else {"spans": annotator.identity()}
+
+
+def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path, annotator: Annotator | None = None) -> Data:
     """The token stores of a config, built where they are not cached; its fingerprint has the `tokens` by split too.
 
+    With an annotator the training text has its spans.
+
     Raises:
-        UserError: as `data_fingerprint`.
+        UserError: as `data_fingerprint`; for an annotator that finds nothing in the text.
     """
     plan = Plan(component(corpus_cfg), component(tokenizer_cfg), cache)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
@@ -145,7 +170,9 @@ def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path) -> Data:
     for split in ("train", "validation"):
         if not counts.get(split):
             raise UserError(f"the {split} text of the corpus has no tokens", "give text that the tokenizer can read")
-    return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
+    if annotator is not None:
+        stores["train"] = TokenStore(stores["train"].folder, plan.spans_file(annotator))
+    return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts, **_spans(annotator)})
 
 
 def _hash(path: Path) -> str:

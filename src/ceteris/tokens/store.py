@@ -25,6 +25,7 @@ SEMANTICS = 1  # raised when the same text and tokenizer give another store
 BATCH = 400_000  # characters that are encoded at once; bounds the memory of a build
 LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
 FILES = ("ids", "word_start", "sentence_start", "document_start")
+SPANS = "spans.bin"  # of a folder of its own
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,12 @@ class TokenStore:
     """One split, read-only; it pickles as its path. T tokens, S sentences, D documents, none of them empty.
 
     ids: uint16 [T] where the vocabulary has at most 65,536 entries, else uint32; word_start: uint8 [T], 1 where a token
-    starts a word; sentence_start: int64 [S + 1] in tokens; document_start: int64 [D + 1] in sentences.
+    starts a word; sentence_start: int64 [S + 1] in tokens; document_start: int64 [D + 1] in sentences. spans: the file
+    of annotated spans, where the split is annotated.
     """
 
     folder: Path
+    spans: Path | None = None
 
     @cached_property
     def meta(self) -> dict[str, Any]:
@@ -59,6 +62,11 @@ class TokenStore:
     def document_start(self) -> Array:
         return self._map("document_start", "int64", self.documents + 1)
 
+    @cached_property
+    def annotated(self) -> Array | None:
+        """uint8 [T], 1 where an annotated span starts, 2 where it goes on, else 0; None without annotation."""
+        return None if self.spans is None else _mapped(self.spans, "uint8", self.tokens)
+
     @property
     def tokens(self) -> int:
         return int(self.meta["tokens"])
@@ -77,13 +85,17 @@ class TokenStore:
         return int(self.meta["characters"])
 
     def _map(self, name: str, dtype: str, count: int) -> Array:
-        path = self.folder / f"{name}.bin"
-        if not path.is_file() or path.stat().st_size != count * np.dtype(dtype).itemsize:
-            raise UserError(f"{path} does not have the size that meta.json says", f"delete {self.folder.parent}")
-        return np.asarray(np.memmap(path, dtype, mode="r")) if count else np.empty(0, dtype)
+        return _mapped(self.folder / f"{name}.bin", dtype, count)
 
     def __reduce__(self) -> Any:
-        return TokenStore, (self.folder,)
+        return TokenStore, (self.folder, self.spans)
+
+
+def _mapped(path: Path, dtype: str, count: int) -> Array:
+    if not path.is_file() or path.stat().st_size != count * np.dtype(dtype).itemsize:
+        folder = path.parent if path.name == SPANS else path.parent.parent
+        raise UserError(f"{path} does not have the size that meta.json says", f"delete {folder}")
+    return np.asarray(np.memmap(path, dtype, mode="r")) if count else np.empty(0, dtype)
 
 
 @dataclass
@@ -154,7 +166,7 @@ def build(
     dtype = np.uint16 if tokenizer.vocabulary.size <= 1 << 16 else np.uint32
     writers: dict[str, _Writer] = {}
     with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as moved:
-        for part, batch in _encoded(_parts(documents, splitter), tokenizer):
+        for part, batch in _encoded(parts(documents, splitter), tokenizer):
             writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
             writer.add(batch, np.array(part.document_S, np.int64), part.characters)
             moved.update(part.characters)
@@ -162,11 +174,11 @@ def build(
             writer.close()
 
 
-def _encoded(parts: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
+def _encoded(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
     """Each part with its tokens; the next one is encoded while this one is written and split."""
     with ThreadPoolExecutor(1) as pool:
         waiting = None
-        for part in parts:
+        for part in ready:
             coming = (part, pool.submit(tokenizer.flat, part.sentences))
             if waiting is not None:
                 yield waiting[0], waiting[1].result()
@@ -175,7 +187,7 @@ def _encoded(parts: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Pa
             yield waiting[0], waiting[1].result()
 
 
-def _parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
+def parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
     """About BATCH characters of one split each, in the order of the documents; a document may be cut."""
     filling: dict[str, _Part] = {}
     number = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ceteris.annotators.annotator import annotator_of
 from ceteris.components import build
 from ceteris.examples import compose_examples
-from ceteris.masking.prediction import predicted_rate
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
 from ceteris.training.plan import StepPlan, compose_plan
@@ -17,7 +17,8 @@ BACKWARD = 2.0  # a backward pass costs two forward passes
 
 def data_of(cfg: Any) -> Data:
     """The prepared data of an arm; `trainer.train_tokens` keeps a part of the training documents."""
-    data = prepare(cfg.corpus, cfg.tokenizer, Path(cfg.paths.cache).expanduser())
+    cache = Path(cfg.paths.cache).expanduser()
+    data = prepare(cfg.corpus, cfg.tokenizer, cache, annotator_of(cfg.masking))
     if cfg.trainer.train_tokens is not None:
         data.stores["train"] = sampled(data.stores["train"], int(cfg.trainer.train_tokens))
     return data
@@ -39,7 +40,7 @@ def planned(cfg: Any) -> dict[str, Any]:
     data = data_of(cfg)
     plan, steps = plan_of(cfg, data)
     tokens = sequences = 0
-    share = predicted_rate(float(cfg.masking.rate), cfg.masking.get("predict"))
+    share = plan.examples.predicted_share
     for step in range(steps):
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
@@ -56,5 +57,5 @@ def planned(cfg: Any) -> dict[str, Any]:
 def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float) -> float:
     """Floating-point operations of training on `tokens` in rows of `length` with `predicted` positions."""
     model, objective = build(cfg.model), build(cfg.objective)
-    forward = model.forward_flops(tokens, length) + objective.head_flops(predicted, model.hidden, vocabulary)
-    return (1.0 + BACKWARD) * float(forward)
+    head = objective.head_flops(predicted, model.hidden, model.table_width, vocabulary)
+    return (1.0 + BACKWARD) * float(model.forward_flops(tokens, length) + head)

@@ -19,16 +19,22 @@ from ceteris.verdict.sequential import Looks
 from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, t_quantile, two_sided
 from ceteris.verdict.truth import Verdict, boundaries, judge
 
+NO_SEED = "no seed is done in both arms"
+
 
 @dataclass(frozen=True)
 class Contrast:
-    """One pair on one column. `margin`: in the metric's unit; `barred`: why the column decides nothing, or None."""
+    """One pair on one column. `margin`: in the metric's unit; `barred`: why the column decides nothing, or None.
+
+    `absent`: why one of the arms could not be run at all, or nothing.
+    """
 
     column: str
     pair: Pair
     margin: float
     paired: Paired
     barred: str | None = None
+    absent: str = ""
 
     @cached_property
     def benefit(self) -> float:
@@ -137,7 +143,7 @@ def _tested(contrast: Contrast, p: float, adjusted: float, level: float, looks: 
 def _untested(contrast: Contrast) -> Ruling:
     n = len(contrast.paired.differences)
     if n == 0:
-        return Ruling("not run", reason="no seed is done in both arms", barred=contrast.barred is not None)
+        return Ruling("not run", reason=contrast.absent or NO_SEED, barred=contrast.barred is not None)
     if contrast.barred is not None:
         return Ruling("undecided", reason=contrast.barred, barred=True)
     if n == 1:
@@ -163,7 +169,7 @@ def combine(rulings: Sequence[Ruling]) -> Outcome:
     none. Then undecided (or not run) weighs more than equivalent, and equivalent more than reproduced.
     """
     if all(ruling.verdict == "not run" for ruling in rulings):
-        return Outcome("not run", None, "")
+        return Outcome("not run", None, "; ".join(dict.fromkeys(r.reason for r in rulings if r.reason != NO_SEED)))
     able = [ruling for ruling in rulings if not ruling.barred]
     if not any(ruling.verdict != "not run" for ruling in able):
         reasons = dict.fromkeys(ruling.reason for ruling in rulings if ruling.barred and ruling.verdict != "not run")

@@ -1,0 +1,1 @@
+"""Annotators: spans of a sentence's text that may be noise as a whole."""

@@ -1,0 +1,88 @@
+"""Arms with their intervals, one panel a column, with the seeds, the anchors and the paper's own values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ceteris.plots import axes
+from ceteris.plots.panel import NAMES, RIGHT, TOP, Table, factor, heading, said, scene, titled, whiskers
+from ceteris.plots.scene import Item, Label, Line, Mark, Scene, fitting
+from ceteris.tables.words import number, paper_number
+
+_ROW = 34.0
+
+
+class Reference(NamedTuple):
+    """An anchor (a line through all arms, `at` None) or a published value (beside its arm)."""
+
+    name: str
+    value: float
+    at: int | None
+
+
+def panels(table: Table) -> list[Scene]:
+    return [_panel(table, column) for column in table["columns"]]
+
+
+def _panel(table: Table, column: str) -> Scene:
+    arms, unit = table["arms"], factor(table, column)
+    scale = _scale(table, column)
+    bottom = TOP + _ROW * len(arms)
+    references = _references(table, column)
+    items = [*titled(heading(table, column)), *axes.across(scale, TOP - 8, bottom)]
+    for reference in references:
+        if scale.low <= reference.value <= scale.high:
+            items += _drawn(scale(reference.value), reference, bottom)
+    for at, arm in enumerate(arms):
+        y = TOP + _ROW * (at + 0.5)
+        name = f"{arm['name']} (n={arm['n']})"
+        items.append(Label(NAMES - 8, y + 4, fitting(name, NAMES - 12, 10.5), 10.5, "end"))
+        if found := arm["metrics"].get(column):
+            items += _arm(scale, y, found, unit)
+    words, end = said(_legend(table, column, references), bottom + 20)
+    return scene([*items, *words], end, f"{column} of each arm: mean and 95 % interval")
+
+
+def _references(table: Table, column: str) -> list[Reference]:
+    """The column's anchors, and the published values only where the paper's metric is the column's own."""
+    unit = factor(table, column)
+    anchors = [
+        Reference(anchor["name"], anchor["metrics"][column]["mean"] * unit, None)
+        for anchor in table["anchors"]
+        if column in anchor["metrics"]
+    ]
+    metric = table["paper"].get("beside", {}).get(column)
+    arms = [(at, arm) for at, arm in enumerate(table["arms"]) if metric is not None and metric in arm["published"]]
+    return anchors + [Reference("paper", float(paper_number(arm, metric)), at) for at, arm in arms]
+
+
+def _scale(table: Table, column: str) -> axes.Scale:
+    """Room for the arms' intervals and seeds; what lies far outside is said in words, so that differences show."""
+    cells = [arm["metrics"][column] for arm in table["arms"] if column in arm["metrics"]]
+    ends = [end for cell in cells for end in (cell["ci_low"], cell["ci_high"], *cell["values"]) if end is not None]
+    return axes.spread([end * factor(table, column) for end in ends], NAMES, RIGHT, room=0.2)
+
+
+def _drawn(x: float, reference: Reference, bottom: float) -> list[Item]:
+    if reference.at is not None:
+        return [Mark(x, TOP + _ROW * (reference.at + 0.5) - 9, "diamond", "paper", 7, filled=False)]
+    line = Line(((x, TOP - 8), (x, bottom)), "anchor", 1.4, (5, 3))
+    return [line, Label(min(x + 3, RIGHT - 60), TOP - 10, reference.name, 9, colour="anchor")]
+
+
+def _arm(scale: axes.Scale, y: float, found: Any, unit: float) -> list[Item]:
+    """Small open circles: single seeds; the bar: the interval of their mean."""
+    items: list[Item] = [Mark(scale(value * unit), y + 9, "circle", "soft", 4.5, False) for value in found["values"]]
+    if found["ci_low"] is not None:
+        items += whiskers((scale(found["ci_low"] * unit), y), (scale(found["ci_high"] * unit), y), "s0")
+    return [*items, Mark(scale(found["mean"] * unit), y, "square", "s0", 7)]
+
+
+def _legend(table: Table, column: str, references: list[Reference]) -> list[str]:
+    """What the marks stand for, with their values, whether on the drawing or off it."""
+    unit = factor(table, column)
+    lines = dict.fromkeys(f"{r.name} {number(table, column, r.value / unit)}" for r in references if r.at is None)
+    paper = [f"{r.value:g}" for r in references if r.at is not None]
+    shown = ["■ mean with its 95 % interval; ○ single seeds"]
+    shown += [f"- - {'; '.join(lines)}"] if lines else []
+    return shown + ([f"◇ paper: {', '.join(paper)}"] if paper else [])

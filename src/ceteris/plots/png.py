@@ -1,0 +1,91 @@
+"""A scene as PNG: matplotlib's raster of the same shapes; the same bytes for the same scene and version."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from ceteris.plots.scene import COLOURS, Area, Item, Label, Line, Mark, Points, Scene
+from ceteris.plots.svg import OPEN, OUTLINES
+
+_DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
+_POINT = 0.72  # typographic points in a pixel of a scene
+_SLIM = 0.93  # DejaVu Sans is wider than the fonts that scenes are measured for
+
+
+def png(scene: Scene) -> bytes:
+    """The picture on white, two dots for each pixel of the scene."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        figure = Figure(figsize=(scene.width / 100, scene.height / 100), dpi=_DOTS)
+        canvas = FigureCanvasAgg(figure)
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_xlim(0, scene.width)
+        axes.set_ylim(scene.height, 0)
+        axes.axis("off")
+        for at, item in enumerate(scene.items):
+            _draw(axes, item, at)
+        buffer = io.BytesIO()
+        canvas.print_figure(buffer, format="png", dpi=_DOTS, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _draw(axes: Any, item: Item, at: int) -> None:
+    if isinstance(item, Line):
+        _line(axes, item.points, item.colour, item.width, at, item.dash)
+    elif isinstance(item, Area):
+        _polygon(axes, item.points, at, facecolor=COLOURS[item.colour], alpha=item.opacity, edgecolor="none")
+    elif isinstance(item, Mark):
+        _mark(axes, item, at)
+    else:
+        _text(axes, item, at)
+
+
+def _line(axes: Any, points: Points, colour: str, width: float, at: int, dash: tuple[float, ...] = ()) -> None:
+    style: Any = (0, [length / width for length in dash]) if dash else "-"
+    xs, ys = zip(*points, strict=True)
+    settings = {"color": COLOURS[colour], "linewidth": width * _POINT, "linestyle": style, "zorder": at}
+    axes.plot(xs, ys, solid_capstyle="butt", **settings)
+
+
+def _polygon(axes: Any, points: Points, at: int, **paint: Any) -> None:
+    from matplotlib.patches import Polygon
+
+    axes.add_patch(Polygon(points, closed=True, zorder=at, **paint))
+
+
+def _mark(axes: Any, mark: Mark, at: int) -> None:
+    half, colour = mark.size / 2, COLOURS[mark.colour]
+    paint = {"facecolor": colour if mark.filled else "none", "edgecolor": colour, "linewidth": 1.3 * _POINT}
+    if mark.shape == "circle":
+        from matplotlib.patches import Circle
+
+        axes.add_patch(Circle((mark.x, mark.y), half, zorder=at, **paint))
+    elif mark.shape in OPEN:
+        for stroke in OPEN[mark.shape]:
+            points = tuple((mark.x + half * a, mark.y + half * b) for a, b in stroke)
+            _line(axes, points, mark.colour, 1.8, at)
+    else:
+        corners = tuple((mark.x + half * a, mark.y + half * b) for a, b in OUTLINES[mark.shape])
+        _polygon(axes, corners, at, **paint)
+
+
+def _text(axes: Any, label: Label, at: int) -> None:
+    axes.text(
+        label.x,
+        label.y,
+        label.text.replace("$", r"\$"),
+        fontsize=label.size * _POINT * _SLIM,
+        fontfamily="DejaVu Sans",
+        fontweight="bold" if label.bold else "normal",
+        color=COLOURS[label.colour],
+        ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
+        va="baseline",
+        rotation=90 if label.turned else 0,
+        rotation_mode="anchor",
+        zorder=at,
+    )

@@ -1,0 +1,122 @@
+"""A drawing as plain shapes in pixels, origin at the top left. Colours are names, so that a page can redefine them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+Points = tuple[tuple[float, float], ...]
+
+# Okabe and Ito's colours, which colour-blind readers tell apart; in grey the markers and dashes tell them apart
+SERIES: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07D00", "#3B9BD1", "#5B5B5B", "#7A4FBF")
+COLOURS: Final = {
+    **{f"s{at}": colour for at, colour in enumerate(SERIES)},
+    "ink": "#1b1f24",
+    "soft": "#5c6570",
+    "grid": "#dde1e6",
+    "paper": "#D55E00",
+    "anchor": "#009E73",
+    "none": "none",
+}
+SHAPES: Final = ("square", "circle", "up", "diamond", "down", "cross", "plus", "bar")
+DASHES: Final = ((), (7, 3), (2, 2), (8, 3, 2, 3), (12, 3), (4, 2, 1, 2), (1, 3), (10, 2, 2, 2, 2, 2))
+LETTER: Final = 0.56  # mean width of a letter, in font sizes
+
+
+class Line(NamedTuple):
+    """An open line through points."""
+
+    points: Points
+    colour: str = "ink"
+    width: float = 1.2
+    dash: tuple[float, ...] = ()
+
+
+class Area(NamedTuple):
+    """A filled shape, half transparent."""
+
+    points: Points
+    colour: str
+    opacity: float = 0.18
+
+
+class Mark(NamedTuple):
+    """A point of a shape in SHAPES."""
+
+    x: float
+    y: float
+    shape: str = "circle"
+    colour: str = "ink"
+    size: float = 7.0
+    filled: bool = True
+
+
+class Label(NamedTuple):
+    """Text; `anchor`: start, middle or end of it stands at x; y is its baseline. `turned`: read from below."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 11.0
+    anchor: str = "start"
+    colour: str = "ink"
+    bold: bool = False
+    turned: bool = False
+
+
+Item = Line | Area | Mark | Label
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`title`: what a reader who cannot see it is told."""
+
+    width: float
+    height: float
+    items: tuple[Item, ...]
+    title: str = ""
+
+
+def series(at: int) -> tuple[str, str, tuple[float, ...]]:
+    """(colour, shape, dash) of the series of that number."""
+    return f"s{at % len(SERIES)}", SHAPES[at % len(SHAPES)], DASHES[at % len(DASHES)]
+
+
+def moved(item: Item, x: float, y: float) -> Item:
+    """The item shifted to the right and down."""
+    if isinstance(item, Line | Area):
+        return item._replace(points=tuple((a + x, b + y) for a, b in item.points))
+    return item._replace(x=item.x + x, y=item.y + y)
+
+
+def beside(scenes: Sequence[Scene], most: float = 1100.0) -> Scene:
+    """Scenes in rows of at most that width."""
+    items: list[Item] = []
+    x = y = row = width = 0.0
+    for scene in scenes:
+        if x and x + scene.width > most:
+            x, y, row = 0.0, y + row, 0.0
+        items += [moved(item, x, y) for item in scene.items]
+        x, row = x + scene.width, max(row, scene.height)
+        width = max(width, x)
+    return Scene(width, y + row, tuple(items), "; ".join(dict.fromkeys(scene.title for scene in scenes)))
+
+
+def headed(scene: Scene, text: str) -> Scene:
+    """The scene below a heading."""
+    items = tuple(moved(item, 0.0, 26.0) for item in scene.items)
+    return replace(scene, height=scene.height + 26.0, items=(Label(10, 19, text, 13, bold=True), *items))
+
+
+def fitting(text: str, width: float, size: float = 11.0) -> str:
+    """Text cut so that it takes about that width at most."""
+    most = max(2, int(width / (LETTER * size)))
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def wrapped(text: str, width: float, size: float = 11.0) -> list[str]:
+    """Text in lines of about that width."""
+    from textwrap import wrap
+
+    return wrap(text, max(8, int(width / (LETTER * size))))

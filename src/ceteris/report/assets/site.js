@@ -1,0 +1,71 @@
+// Theme, search, filters and sorting; the state of a list stands in the address, after the #.
+"use strict";
+
+function themed() {
+  const button = document.getElementById("theme");
+  const root = document.documentElement;
+  button.addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    try { localStorage.setItem("theme", root.dataset.theme); } catch (error) { /* no storage */ }
+  });
+}
+
+function matches(row, state) {
+  const said = row.dataset;
+  if (state.q && !state.q.toLowerCase().split(/\s+/).every((word) => (said.text || "").includes(word))) return false;
+  if (state.paper && said.paper !== state.paper) return false;
+  if (!state.verdict && !state.scale) return true;
+  return (said.at || "").split(";").some((one) => {
+    const [scale, verdict] = one.split(":");
+    return (!state.scale || scale === state.scale) && (!state.verdict || verdict === state.verdict);
+  });
+}
+
+function compared(left, right) {
+  const [a, b] = [left.dataset.key ?? left.textContent.trim(), right.dataset.key ?? right.textContent.trim()];
+  const [x, y] = [parseFloat(a), parseFloat(b)];
+  if (!Number.isNaN(x) && !Number.isNaN(y) && x !== y) return x - y;
+  return a.localeCompare(b, "en", { numeric: true });
+}
+
+function listed(table) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  const original = [...body.rows];
+  const controls = [...document.querySelectorAll("[data-filter]")];
+  const count = document.getElementById("count");
+
+  const read = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const write = (state) => {
+    const kept = new URLSearchParams(Object.entries(state).filter(([, value]) => value));
+    history.replaceState(null, "", kept.toString() ? `#${kept}` : location.pathname + location.search);
+    draw();
+  };
+  const draw = () => {
+    const state = read();
+    for (const control of controls) if (control !== document.activeElement || control.value === "") control.value = state[control.dataset.filter] || "";
+    const at = heads.findIndex((head) => head.dataset.sort === (state.sort || "").replace(/^-/, ""));
+    const turn = (state.sort || "").startsWith("-") ? -1 : 1;
+    const rows = at < 0 ? original : [...original].sort((a, b) => turn * compared(a.cells[at], b.cells[at]));
+    let shown = 0;
+    for (const row of rows) { row.hidden = !matches(row, state); shown += row.hidden ? 0 : 1; body.append(row); }
+    heads.forEach((head, index) => head.setAttribute("aria-sort", index !== at ? "none" : turn > 0 ? "ascending" : "descending"));
+    if (count) count.textContent = `${shown} of ${original.length} shown`;
+  };
+  for (const control of controls) {
+    control.addEventListener("input", () => write({ ...read(), [control.dataset.filter]: control.value }));
+  }
+  for (const head of heads) {
+    const button = head.querySelector("button");
+    if (button) button.addEventListener("click", () => {
+      const state = read();
+      write({ ...state, sort: state.sort === head.dataset.sort ? `-${head.dataset.sort}` : head.dataset.sort });
+    });
+  }
+  addEventListener("hashchange", draw);
+  draw();
+}
+
+themed();
+for (const table of document.querySelectorAll("table[data-list]")) listed(table);

@@ -1,0 +1,122 @@
+"""What the site shows: every table that was made, its records, its sweep; and the sweeps without any table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ceteris.audit.facts import Facts, facts
+from ceteris.audit.verb import TABLE, unfollowed
+from ceteris.errors import UserError
+from ceteris.study.store import Found, Roll, first_roll, records
+from ceteris.study.sweep import Sweep, load, names
+from ceteris.tables.build import Table
+from ceteris.tables.design import Design
+from ceteris.tables.verb import design_of
+
+SCALES = ("test", "smoke", "cpu", "gpu", "paper")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table with what it follows from. `folder`: where it is kept; `sweep`: its file, where it is known."""
+
+    table: Table
+    folder: Path
+    roots: tuple[Path, ...]
+    sweep: Sweep | None
+
+    @property
+    def study(self) -> str:
+        return str(self.table["study"])
+
+    @property
+    def scale(self) -> str:
+        return str(self.table["scale"])
+
+    @property
+    def place(self) -> str:
+        """The folder of its pages in the site."""
+        return f"{self.study}/{self.scale}"
+
+    @property
+    def order(self) -> tuple[str, int, str]:
+        """By study, and small scales first."""
+        return self.study, SCALES.index(self.scale) if self.scale in SCALES else len(SCALES), self.scale
+
+    @cached_property
+    def found(self) -> Found:
+        return records(self.study, self.scale, self.roots)
+
+    @cached_property
+    def roll(self) -> Roll | None:
+        return first_roll(self.roots, self.study, self.scale)
+
+    @cached_property
+    def design(self) -> Design | None:
+        """As the sweep file has it now; the arms as they were audited when the table was made."""
+        if self.sweep is None:
+            return None
+        audited = {key: value for key, value in self.table["audit"].items() if key != "varies"}
+        return design_of(self.sweep, self.scale, self.study, audited)
+
+    @cached_property
+    def facts(self) -> Facts | None:
+        return None if self.design is None else facts(self.design, self.found, self.roots)
+
+    def follows(self) -> tuple[list[str], int]:
+        """(what of the table its records do not give, how many numbers it holds). Raises UserError as `build`."""
+        if self.design is None:
+            raise UserError("the sweep file is not here", "so the table cannot be made again")
+        return unfollowed(self.table, self.design, self.roots)
+
+
+def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
+    """Every table below `reports` (study/scale) and `results` (scale/study); of one that is in both that of `reports`.
+
+    Raises UserError for a table.json that cannot be read.
+    """
+    sweeps = known()
+    found: dict[tuple[str, str], Entry] = {}
+    for root in (reports, results):
+        for path in sorted(root.glob(f"*/*/{TABLE}")):
+            table = _read(path)
+            scale = results / str(table["scale"])
+            roots = (scale,) if root == results else (runs, scale)
+            entry = Entry(table, path.parent, roots, _sweep(table, roots, sweeps))
+            found.setdefault((entry.study, entry.scale), entry)
+    return sorted(found.values(), key=lambda entry: entry.order)
+
+
+def known() -> dict[str, Sweep]:
+    """{name: sweep} of all sweep files that can be read."""
+    sweeps = {}
+    for name in names():
+        try:
+            sweeps[name] = load(name)
+        except UserError:
+            continue
+    return sweeps
+
+
+def _read(path: Path) -> Table:
+    try:
+        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not {"study", "scale", "arms", "claims", "columns"} <= table.keys():
+            raise ValueError
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is no table", "make it again with `ceteris table`, or remove it") from error
+    return table
+
+
+def _sweep(table: Table, roots: Sequence[Path], sweeps: dict[str, Sweep]) -> Sweep | None:
+    """The sweep of the table's study, or the one that its runs were made from under another name."""
+    own = next((sweep for sweep in sweeps.values() if sweep.study == table["study"]), None)
+    roll = first_roll(roots, table["study"], table["scale"])
+    if own is not None or roll is None:
+        return own
+    return next((sweep for sweep in sweeps.values() if sweep.hash(table["scale"]) == roll.sweep_hash), None)

@@ -1,0 +1,121 @@
+"""Learning curves of a study: what runs wrote while they trained, brought to one grid of tokens and averaged."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ceteris.tables.evidence import Record
+from ceteris.verdict.statistics import summarize
+
+POINTS = 40  # of a curve, at most
+DIGITS = 6  # of a value that is drawn
+FILE = "metrics.jsonl"
+TOKENS = "train/tokens"
+_SHOWN = ("_loss", "_accuracy")
+
+
+class Curve(NamedTuple):
+    """A metric of one run: values at tokens, both in the order of the steps."""
+
+    tokens: list[float]
+    values: list[float]
+
+
+def folder_of(record: Record, roots: Sequence[Path]) -> Path | None:
+    """Where a record's run was kept, or None."""
+    name = f"seed{record['seed']}-{record['signature']}"
+    places = (root / record["study"] / record["arm"] / name for root in roots)
+    return next((place for place in places if place.is_dir()), None)
+
+
+def read(folder: Path) -> dict[str, Curve]:
+    """{metric: curve} of a run: losses and accuracies. A line that cannot be read is left out."""
+    try:
+        lines = [_line(text) for text in (folder / FILE).read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return {}
+    steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
+    found: dict[str, Curve] = {}
+    for line in lines:
+        tokens = _tokens(line.get("step", 0), steps)
+        for name, value in line.items():
+            if name.endswith(_SHOWN) and isinstance(value, float) and math.isfinite(value):
+                curve = found.setdefault(name, Curve([], []))
+                curve.tokens.append(tokens)
+                curve.values.append(value)
+    return {name: curve for name, curve in found.items() if len(curve.tokens) > 1}
+
+
+def _line(text: str) -> dict[str, Any]:
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def _tokens(step: int, steps: Mapping[int, float]) -> float:
+    """Tokens read until a step, between the steps where they were counted in a straight line."""
+    if step in steps:
+        return steps[step]
+    known = [0, *sorted(steps)]
+    at = min(bisect_left(known, step), len(known) - 1)
+    if at == 0:
+        return 0.0
+    before, after = known[at - 1], known[at]
+    low, high = steps.get(before, 0.0), steps[after]
+    return low + (high - low) * (step - before) / (after - before)
+
+
+def thinned(curve: Curve, points: int = POINTS) -> Curve:
+    """At most so many points: means over equal stretches of the lines."""
+    count = len(curve.values)
+    if count <= points:
+        return curve
+    edges = [round(at * count / points) for at in range(points + 1)]
+    spans = [slice(low, high) for low, high in pairwise(edges)]
+    return Curve(*([math.fsum(part[span]) / len(part[span]) for span in spans] for part in curve))
+
+
+def summary(records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path]) -> dict[str, Any]:
+    """{metric: {arm: {"tokens", "mean", "ci_low", "ci_high", "n"}}} over the seeds of finished runs."""
+    found: dict[str, dict[str, list[Curve]]] = {}
+    for record in records:
+        folder = folder_of(record, roots) if record["status"] == "done" and record["arm"] in arms else None
+        for metric, curve in (read(folder) if folder else {}).items():
+            found.setdefault(metric, {}).setdefault(record["arm"], []).append(thinned(curve))
+    return {
+        metric: {arm: averaged(found[metric][arm]) for arm in arms if arm in found[metric]} for metric in sorted(found)
+    }
+
+
+def averaged(curves: Sequence[Curve]) -> dict[str, Any]:
+    """Mean and 95 % interval over runs at the places of the first one, as far as all of them go."""
+    ends = min(curve.tokens[-1] for curve in curves)
+    grid = [tokens for tokens in curves[0].tokens if tokens <= ends * (1 + 1e-9)]
+    summaries = [summarize([at(curve, tokens) for curve in curves]) for tokens in grid]
+    return {
+        "tokens": [round(tokens) for tokens in grid],
+        **{name: [_drawn(getattr(found, name)) for found in summaries] for name in ("mean", "ci_low", "ci_high")},
+        "n": len(curves),
+    }
+
+
+def _drawn(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
+
+
+def at(curve: Curve, tokens: float) -> float:
+    """A curve's value at a number of tokens, in a straight line between its points."""
+    right = min(bisect_left(curve.tokens, tokens), len(curve.tokens) - 1)
+    if right == 0 or curve.tokens[right] == curve.tokens[right - 1]:
+        return curve.values[right]
+    left = right - 1
+    share = min(1.0, (tokens - curve.tokens[left]) / (curve.tokens[right] - curve.tokens[left]))
+    return curve.values[left] + share * (curve.values[right] - curve.values[left])

@@ -1,0 +1,57 @@
+"""Every sweep file: composed and audited at every scale, run whole at scale=test, and made a table of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ceteris.config import compose, conf_dir, scale_settings
+from ceteris.study.audit import audit
+from ceteris.study.request import parse
+from ceteris.study.runner import run_sweep
+from ceteris.study.sweep import SCRATCH, arm_overrides, load, names
+from ceteris.tables.verb import table
+
+SWEEPS = names()
+SCALES = ("test", "smoke", "cpu", "gpu", "paper")
+
+
+def test_every_scale_has_a_recipe_for_every_family_of_the_sweeps() -> None:
+    families = {load(name).family for name in SWEEPS}
+    assert families == {path.name for path in (conf_dir() / "recipe").iterdir() if path.is_dir()}
+    assert all(scale_settings(family, scale)["seeds"] for family in families for scale in SCALES)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_arms_are_composed_and_controlled(name: str, scale: str) -> None:
+    sweep = load(name)
+    configs = {arm: compose(list(arm_overrides(sweep, scale, arm))) for arm in sweep.arms}
+    assert audit(sweep, configs)["controlled"]
+    assert len(sweep.seeds_at(scale)) >= 2
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_sweep_fixes_its_claims_and_names_its_source(name: str) -> None:
+    sweep = load(name)
+    header = sweep.path.read_text(encoding="utf-8").splitlines()[:4]
+    assert sweep.study == name
+    assert sweep.claims
+    assert any("arXiv" in line or "section" in line for line in header)
+    assert f"# make {name} SCALE=cpu" in header
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_sweep_runs_at_scale_test_and_becomes_a_table(name: str, cache: Path, tmp_path: Path) -> None:
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    corpus = ["corpus=docstrings", "corpus.distributions=[rich,hypothesis]", f"paths.cache={cache}"]
+    profile = ["profile.threads=1", "profile.precision=32-true"]
+    request = parse("run", [name, "scale=test", *corpus, *profile, f"runs={runs}", "seeds=0"])._replace(results=results)
+    assert run_sweep(request) == 0
+    assert table([name, "scale=test", f"runs={runs}", f"results={results}", f"out={tmp_path}"]) == 0
+    found: dict[str, Any] = json.loads((tmp_path / "table.json").read_text())
+    assert {row["name"] for row in found["arms"]} - {SCRATCH} == set(load(name).arms)
+    assert all(row["n"] == 1 or row["reason"] for row in found["arms"])  # or this machine lacks a component
