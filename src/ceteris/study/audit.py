@@ -7,7 +7,7 @@ from typing import Any
 
 from ceteris.config import flat, plain
 from ceteris.errors import UserError
-from ceteris.study.sweep import Sweep
+from ceteris.study.sweep import UNMATCHED, Sweep
 from ceteris.verdict.controls import unmatched
 
 NAMES = frozenset({"study", "arm", "seed", "sweep", "sweep_hash", "run_dir", "hydra"})  # of a run, not of its meaning
@@ -112,6 +112,8 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) ->
 
     Raises UserError naming the arms and their amounts where two are more than 1 % apart.
     """
+    if sweep.matched == UNMATCHED:
+        return
     planned = {arm: float(budget[sweep.matched]) for arm, budget in budgets.items()}
     if why := unmatched(planned):
         amounts = why.replace("used", "plans")

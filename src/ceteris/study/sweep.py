@@ -20,7 +20,8 @@ from ceteris.verdict.metrics import incomparable
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale of two steps in this process: does it run; budgets so small cannot match
-MATCHED = ("tokens", "sequences", "steps", "flops")
+UNMATCHED = "none"  # where the budget itself is what the arms vary
+MATCHED = ("tokens", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
     "study", "family", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published", "scales",
@@ -294,6 +295,8 @@ def _check(sweep: Sweep) -> None:
         raise UserError(f"{sweep.path}: baseline '{sweep.baseline}' is no arm", f"its arms: {', '.join(sweep.arms)}")
     if sweep.matched not in MATCHED:
         raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", f"use {', '.join(MATCHED)}")
+    if sweep.matched == UNMATCHED and not any(name.startswith("trainer.max_") for name in sweep.varies):
+        raise UserError(f"{sweep.path}: 'matched: none', but no budget is varied", "name a budget, such as tokens")
     for scale, refinement in sweep.scales.items():
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms)
     for tune in sweep.tunes.values():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
-from ceteris.study.sweep import SCRATCH, TRIAL
+from ceteris.study.sweep import SCRATCH, TRIAL, UNMATCHED
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.tables.facts import aggregate, beside, orders, remarks
@@ -21,7 +21,9 @@ from ceteris.verdict.sequential import Looks
 from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, paired, rounded, summarize
 
 SCHEMA = 1
-BUDGETS = {"tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops"}
+BUDGETS = {
+    "tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops", UNMATCHED: "input_tokens",
+}  # fmt: skip
 SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
 ANCHORS = {"bag_of_words": "bag of words", "majority": "majority class", "unigram": "unigram"}
 
@@ -99,7 +101,7 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
         for seed, run in evidence.done(arm).items()
         if key in run.get("budget", {})
     }
-    if design.scale != TRIAL and (why := unmatched(used)):
+    if design.scale != TRIAL and design.matched != UNMATCHED and (why := unmatched(used)):
         raise UserError(
             f"budgets differ by more than 1 % in {design.matched}: {why}", "no fair table can be made of them"
         )

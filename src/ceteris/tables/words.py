@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ceteris.study.sweep import SCRATCH
+from ceteris.study.sweep import SCRATCH, UNMATCHED
 from ceteris.tables.build import BUDGETS, Table
 
 NONE = "-"
@@ -235,7 +235,12 @@ def spent(table: Table) -> str:
     budget = table["budget"]
     key = BUDGETS[budget["matched"]]
     used = [f"{arm} {values[key]:,.0f}" for arm, values in budget["arms"].items() if key in values]
-    return f"Matched {budget['matched']} (within 1 %), used: {'; '.join(used)}."
+    said = (
+        "Budgets differ as the arms do"
+        if budget["matched"] == UNMATCHED
+        else f"Matched {budget['matched']} (within 1 %)"
+    )
+    return f"{said}, used: {'; '.join(used)}."
 
 
 def differing(table: Table) -> Sequence[str]:
