@@ -31,7 +31,7 @@ def _amiss(found: Mapping[str, Any]) -> list[str]:
     said = []
     for key, text in sorted(found["chosen"].items()):
         tried = sorted(number for entry in found["trials"] if (number := _number(entry["values"][key])) is not None)
-        if len(set(tried)) > 1 and _number(text) in (tried[0], tried[-1]):
+        if len(set(tried)) > 2 and _number(text) in (tried[0], tried[-1]):
             said.append(f"{key} = {text} is at the end of what was tried")
     failed = sum(entry["value"] is None for entry in found["trials"])
     return [*said, *([f"{failed} of {len(found['trials'])} trials without a number"] if failed else [])]
@@ -48,7 +48,7 @@ def noise_scales(design: Design, evidence: Evidence) -> list[str]:
     if not said:
         return []
     about = "Gradient noise scale (McCandlish et al. 2018, appendix A), second half of training"
-    return [f"{about}: {'; '.join(said)}. A larger batch costs few examples below it and saves few steps above it."]
+    return [f"{about}: {'; '.join(said)}. Below it a larger batch costs few examples, above it it saves few steps."]
 
 
 def _scale(measured: Sequence[Mapping[str, Any]]) -> str:
