@@ -9,6 +9,7 @@ from ceteris.plots.scene import COLOURS, Area, Item, Label, Line, Mark, Points, 
 from ceteris.plots.svg import OPEN, OUTLINES
 
 _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
+_COLOURS = 128  # in the palette
 _POINT = 0.72  # typographic points in a pixel of a scene
 _SLIM = 0.93  # DejaVu Sans is wider than the fonts that scenes are measured for
 
@@ -29,8 +30,18 @@ def png(scene: Scene) -> bytes:
         axes.axis("off")
         for at, item in enumerate(scene.items):
             _draw(axes, item, at)
-        buffer = io.BytesIO()
-        canvas.print_figure(buffer, format="png", dpi=_DOTS, metadata={"Software": None})
+        canvas.draw()
+        return _packed(canvas.buffer_rgba())
+
+
+def _packed(pixels: Any) -> bytes:
+    """Pixels as a PNG with a palette: a quarter of the size, and no difference that an eye sees."""
+    import numpy as np
+    from PIL import Image
+
+    image = Image.fromarray(np.asarray(pixels)[..., :3])
+    buffer = io.BytesIO()
+    image.quantize(_COLOURS, dither=Image.Dither.NONE).save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
 
 

@@ -19,7 +19,7 @@ def pages(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[tup
     """(path, content) of the list and of each published table."""
     uses = {name: _uses(name, entries, sweeps) for name in ids()}
     tables = [table(name) for name in ids()]
-    papers = sorted({entry.authors_year for entry in tables})
+    papers = sorted({_paper(entry) for entry in tables})
     yield "published/index.html", framed("published/index.html", "Published tables", [
         "<h1>Published tables</h1>",
         f'<p class="lead">{len(tables)} tables of papers, with numbers as printed; flags name misprints, single '
@@ -44,7 +44,11 @@ def _uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> l
 def _row(entry: PublishedTable, uses: Sequence[str]) -> Row:
     text = " ".join([entry.id, entry.paper, entry.source, entry.claim, *entry.flags]).lower()
     cells = [link(f"{entry.id}.html", entry.id), escape(entry.source), escape(entry.claim), "<br>".join(uses)]
-    return Row(cells, {"text": text, "paper": entry.authors_year})
+    return Row(cells, {"text": text, "paper": _paper(entry)})
+
+
+def _paper(entry: PublishedTable) -> str:
+    return entry.authors_year.partition(" (")[0]
 
 
 def _body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:

@@ -35,8 +35,8 @@ def page(table: Table) -> str:
 
 @cache
 def style() -> str:
-    """The style sheet of all pages."""
-    return (files("ceteris.report") / "assets" / "site.css").read_text(encoding="utf-8")
+    """The style sheet of tables and their drawings."""
+    return (files("ceteris.report") / "assets" / "table.css").read_text(encoding="utf-8")
 
 
 def document(title: str, body: str, head: str) -> str:

@@ -234,15 +234,17 @@ def spent(table: Table) -> str:
     """One line on budgets: what is matched and what was really used."""
     budget = table["budget"]
     key = BUDGETS[budget["matched"]]
-    used = [f"{arm} {values[key]:,.0f}" for arm, values in budget["arms"].items() if key in values]
+    spent = {arm["name"]: budget["arms"].get(arm["name"], {}) for arm in table["arms"]}
+    used = [f"{arm} {values[key]:,.0f}" for arm, values in spent.items() if key in values]
     return f"Matched {budget['matched']} (within 1 %), used: {'; '.join(used)}."
 
 
 def differing(table: Table) -> Sequence[str]:
     """One line an arm: in which keys of the config it differs from the baseline."""
     lines = []
-    for arm, keys in table["audit"]["differences"].items():
-        changes = [f"{key} = {own} (baseline: {base})" for key, (base, own) in keys.items()]
+    differences = table["audit"]["differences"]
+    for arm in (row["name"] for row in table["arms"] if row["name"] in differences):
+        changes = [f"{key} = {own} (baseline: {base})" for key, (base, own) in sorted(differences[arm].items())]
         if arm != table["baseline"]:
             lines.append(f"{arm} differs in " + ("; ".join(changes) if changes else "nothing"))
     return lines
