@@ -57,16 +57,18 @@ def _draw(axes: Any, item: Item, at: int) -> None:
 
 
 def _line(axes: Any, points: Points, colour: str, width: float, at: int, dash: tuple[float, ...] = ()) -> None:
+    from matplotlib.lines import Line2D
+
     style: Any = (0, [length / width for length in dash]) if dash else "-"
     xs, ys = zip(*points, strict=True)
     settings = {"color": COLOURS[colour], "linewidth": width * _POINT, "linestyle": style, "zorder": at}
-    axes.plot(xs, ys, solid_capstyle="butt", **settings)
+    axes.add_artist(Line2D(xs, ys, solid_capstyle="butt", **settings))
 
 
 def _polygon(axes: Any, points: Points, at: int, **paint: Any) -> None:
     from matplotlib.patches import Polygon
 
-    axes.add_patch(Polygon(points, closed=True, zorder=at, **paint))
+    axes.add_artist(Polygon(points, closed=True, zorder=at, **paint))
 
 
 def _mark(axes: Any, mark: Mark, at: int) -> None:
@@ -75,7 +77,7 @@ def _mark(axes: Any, mark: Mark, at: int) -> None:
     if mark.shape == "circle":
         from matplotlib.patches import Circle
 
-        axes.add_patch(Circle((mark.x, mark.y), half, zorder=at, **paint))
+        axes.add_artist(Circle((mark.x, mark.y), half, zorder=at, **paint))
     elif mark.shape in OPEN:
         for stroke in OPEN[mark.shape]:
             points = tuple((mark.x + half * a, mark.y + half * b) for a, b in stroke)

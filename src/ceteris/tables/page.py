@@ -117,7 +117,9 @@ def block(part: Block, linked: Linked | None = None) -> str:
 
 
 def _side(at: int, part: Block) -> str:
-    return ' class="words"' if at < part.left else ""
+    if at < part.left:
+        return ' class="words"'
+    return ' class="words last"' if at >= len(part.header) - part.last else ""
 
 
 def _cell(cell: Cell, side: str, linked: Linked | None) -> str:

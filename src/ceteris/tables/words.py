@@ -28,6 +28,7 @@ class Block(NamedTuple):
     lines: list[list[Cell]]
     below: list[str]
     left: int = 1  # columns of words, set flush left
+    last: int = 0  # columns of words at the end, which a page may wrap
 
 
 def number(table: Table, column: str, value: float | None, extra: int = 0, sign: bool = False) -> str:
@@ -209,7 +210,7 @@ def contrasts(table: Table, claim: Mapping[str, Any]) -> Block:
         for line, found in zip(lines, claim["contrasts"], strict=True):
             value = number(table, found["column"], found.get("published"), sign=True)
             line.insert(4, Cell(value, paper=None if value == NONE else table["paper"]["table"]))
-    return Block(claim["text"], header, lines, [], left=2)
+    return Block(claim["text"], header, lines, [], left=2, last=1)
 
 
 def _contrast(table: Table, found: Mapping[str, Any]) -> list[Cell]:
