@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench tables wandb-sync clean $(TABLES)
+.PHONY: help setup demo test test-slow lint format bench calibrate tables wandb-sync clean $(TABLES)
 
 help: ## what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ format: setup ## rewrite to the house style
 
 bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios from one run
 	@for bench in analysis/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+calibrate: setup ## false verdicts and coverage in simulated sweeps of known truth: analysis/results/calibration.json
+	@$(BIN)/python analysis/calibrate.py
 
 wandb-sync: setup ## upload the offline W&B runs
 	@$(BIN)/wandb sync --include-offline $$(find runs -type d -name 'offline-run-*')

@@ -26,6 +26,8 @@ class FakeVocabulary:
     sep: int = SEP
     mask: int = MASK
     specials: tuple[int, ...] = (PAD, UNK, CLS, SEP, MASK)
+    sentinels: int = 0
+    first_sentinel: int = -1
 
 
 @dataclass(frozen=True)

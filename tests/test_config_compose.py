@@ -13,7 +13,17 @@ from ceteris.errors import UserError
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/")]
 CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
-REQUIRED = {"corpus/text": ["corpus.path=somewhere"], "tokenizer/pretrained": ["tokenizer.name=somewhere"]}
+REQUIRED = {
+    "corpus/text": ["corpus.path=somewhere"],
+    "tokenizer/pretrained": ["tokenizer.name=somewhere"],
+    "masking/annotator/function": ["masking.annotator.call='module:function'"],
+}
+OWNERS = {
+    "objective/inputs": "objective=denoising",
+    "objective/targets": "objective=denoising",
+    "corpus/rules": "corpus=filtered",
+    "masking/annotator": "masking=annotated_span",
+}
 
 
 def test_the_glob_finds_the_files() -> None:
@@ -24,7 +34,8 @@ def test_the_glob_finds_the_files() -> None:
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_choice_composes_and_resolves(name: str) -> None:
     group, _, choice = name.rpartition("/")
-    values = plain(compose(["scale=null", f"{group}={choice}", *REQUIRED.get(name, [])]))
+    owner = [OWNERS[group]] if group in OWNERS else []
+    values = plain(compose(["scale=null", *owner, f"{group}={choice}", *REQUIRED.get(name, [])]))
     assert flat(values)
 
 

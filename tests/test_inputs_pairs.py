@@ -85,10 +85,13 @@ def one_pair(
     split = 1 if len(chunk) == 1 else 1 + draws.below("split", len(chunk) - 1)
     first = [token for s in chunk[:split] for token in tokens[s]]
     rest = [token for s in chunk[split:] for token in tokens[s]]
+    kind = draws.below("label", 3) if form.pairs == "three" else None
+    if kind is not None and (not rest or kind < 2):
+        return (((rest, first, 1) if kind else (first, rest, 0)) if rest else None), len(chunk)
     if form.pairs == "order":
         swap = draws.coin("label")
         return (((rest, first, 1) if swap else (first, rest, 0)) if rest else None), len(chunk)
-    if rest and not draws.coin("label"):
+    if kind is None and rest and not draws.coin("label"):
         return (first, rest, 0), len(chunk)
     for attempt in range(10):
         other = draws.below("document", len(documents), attempt)
@@ -100,7 +103,7 @@ def one_pair(
         rest += tokens[sentence]
         if isinstance(form, SentencePair) or len(rest) >= target - len(first):
             break
-    return (first, rest, 1), split
+    return (first, rest, 1 if kind is None else 2), split
 
 
 def cut(draws: Told, a: list[int], b: list[int], most: int) -> tuple[list[int], list[int]]:
@@ -211,6 +214,23 @@ def test_clean_order_pairs_drop_and_count_what_cannot_be_split() -> None:
         assert (b + a if label else a + b) == list(range(min(a + b), max(a + b) + 1))
 
 
+def test_three_kinds_of_pairs_are_a_third_each() -> None:
+    store = random_store(9000, seed=2)
+    examples = examples_of(store, 48, form=SegmentPair(48, "three", 0.0))
+    index: Any = examples._pass(0)[1]
+    pairs_N, report = examples.size(0), examples.report(0)
+    share = np.bincount(index.label_N, minlength=3) / pairs_N
+    assert np.abs(share - 1 / 3).max() < 4 * (2 / 9 / pairs_N) ** 0.5
+    assert [report["previous_rate"], report["random_rate"]] == share[1:].tolist()
+    assert report["dropped_chunks"] > 0
+    document_of = np.repeat(np.arange(900), np.diff(store.sentence_start[store.document_start]))
+    other_N = document_of[index.start_N2[:, 0]] != document_of[index.start_N2[:, 1]]
+    assert (other_N == (index.label_N == 2)).all()
+    before_N = index.start_N2[:, 0] < index.start_N2[:, 1]
+    assert before_N[index.label_N == 0].all()
+    assert not before_N[index.label_N == 1].any()
+
+
 def test_a_random_segment_is_of_another_document() -> None:
     store = random_store(900, seed=5)
     document_of = np.repeat(np.arange(90), np.diff(store.sentence_start[store.document_start]))
@@ -278,6 +298,8 @@ def test_documents_are_needed() -> None:
             examples_of(store_of([[4] * 50]), 32, form=kind(32)).size(0)
         with pytest.raises(UserError, match="blank lines"):
             examples_of(store_of([[4]] * 50), 32, form=kind(32)).size(0)
+        with pytest.raises(UserError, match=r"input\.pairs=three takes random segments from another document"):
+            examples_of(store_of([[4] * 50]), 32, form=kind(32, "three")).size(0)
         assert examples_of(store_of([[4] * 50]), 32, form=kind(32, "order")).size(0) > 1
 
 

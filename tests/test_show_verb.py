@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ceteris.cli import main
-from ceteris.config import choices
+
+IN_PLACE = ["bernoulli", "geometric_span", "ngram", "subword_span", "whole_word", "random_spans", "iid", "deletion"]
 
 
 def shown(arguments: list[str], out: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], list[Any]]:
@@ -49,11 +50,13 @@ def test_schedule_and_seed(arguments: list[str], tmp_path: Path, capsys: pytest.
     assert labels("seed=1") != first
 
 
-@pytest.mark.parametrize("masking", choices("masking"))
+@pytest.mark.parametrize("masking", IN_PLACE)
 def test_every_masking_is_shown(
     masking: str, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report, rows = shown([*arguments, f"masking={masking}", "masking.rate=0.3"], tmp_path / "c.parquet", capsys)
+    own = ["masking/annotator=function", "masking.annotator.call='fake_annotator:capitals'"]
+    chosen = [f"masking={masking}", "masking.rate=0.3", *(own if masking == "annotated_span" else [])]
+    report, rows = shown([*arguments, *chosen], tmp_path / "c.parquet", capsys)
     assert 0.2 < report["masking_rate"] == report["corruption_rate"] < 0.45
     assert report["predicted"] == sum(label >= 0 for row in rows for label in row["labels"])
     assert report["mean_span_length"] >= 1

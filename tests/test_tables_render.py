@@ -227,3 +227,19 @@ def test_the_verb_writes_prints_and_checks(kept: Path, capsys: pytest.CaptureFix
     assert "table.json: differs from its records" in capsys.readouterr().out
     assert table(["mine.yaml", "results=results"]) == 0
     assert "edited after the run" in capsys.readouterr().out
+
+
+def test_what_is_said_over_all_tasks_and_of_the_order() -> None:
+    made = build(design(), study())
+    value = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
+    made["aggregate"] = {
+        "columns": [TASK, "sst2/accuracy"],
+        "arms": [{"name": "static_x10", "n": 5, "iqm": value}, {"name": "dynamic", "n": 5, "iqm": value, "gain": value,
+                                                                "improvement": {**value, "ci_low": None}}],
+    }  # fmt: skip
+    order = {"column": TASK, "metric": "sst2_acc", "arms": ["static_x10", "dynamic"], "n": 5, "tau": 1.0}
+    made["paper"]["orders"] = [{**order, "ci_low": -0.2, "ci_high": 1.0}]
+    text = render(made)["table.md"].decode()
+    assert re.search(r"\| dynamic +\| +5 \| +50.0 \[40.0, 60.0\] \| +50.0 \[40.0, 60.0\] \| +0.50 \|", text)
+    assert re.search(r"\| sst2_acc +\| static_x10, dynamic \| 1.00 \[-0.20, 1.00\] \| +5 \|", text)
+    assert "Over all tasks" not in render(build(design(), study()))["table.md"].decode()

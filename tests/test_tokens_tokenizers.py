@@ -188,6 +188,10 @@ def test_sentinels_lie_on_top_in_descending_order(kind: str, tmp_path: Path) -> 
     assert [tokenizer.backend.token_to_id(f"<extra_id_{k}>") for k in range(3)] == [size + 2, size + 1, size]
     assert tokenizer.vocabulary.size == size + 3
     assert tokenizer.vocabulary.specials == (0, 1, 2, 3, 4, size, size + 1, size + 2)
+    assert (tokenizer.vocabulary.sentinels, tokenizer.vocabulary.first_sentinel) == (3, size + 2)
+    assert Tokenizer.load(tmp_path).vocabulary == tokenizer.vocabulary
+    again = Pretrained(str(tmp_path)).build((), tmp_path / "again").vocabulary
+    assert (again.sentinels, again.first_sentinel) == (3, size + 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

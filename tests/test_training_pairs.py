@@ -10,10 +10,14 @@ import pytest
 from safetensors.numpy import load_file
 
 from ceteris.cli import main
+from ceteris.components import build
 from ceteris.config import compose
 from ceteris.examples import compose_examples
+from ceteris.models import checkpoint
 from ceteris.study.identity import identify
+from ceteris.tasks.encode import encode
 from ceteris.training.budget import data_of, planned
+from ceteris.training.finetune import finetuner
 from ceteris.training.run import run
 
 NSP = ["objective=mlm_nsp", "input=segment_pair"]
@@ -129,3 +133,50 @@ def test_a_text_without_documents_is_refused(
     assert "sop_accuracy" in record(found)["metrics"]
     assert "nsp_accuracy" not in record(found)["metrics"]
     assert "no nsp_accuracy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("parted", "said"), [(False, False), (True, True)])
+def test_blank_lines_inside_documents_are_told(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], parted: bool, said: bool
+) -> None:
+    for name, stories in (("train", 40), ("validation", 10)):
+        lines = [[f"Sailor {n} of ship {at} slept." for n in range(9)] for at in range(stories)]
+        inner = "\n\n" if parted else "\n"
+        (tmp_path / f"{name}.txt").write_text("\n\n".join([inner.join(some) for some in lines] + ["One. Two. Three."]))
+    run(compose([*arguments, *NSP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]))
+    assert ("do blank lines part documents only" in capsys.readouterr().err) is said
+
+
+@pytest.fixture
+def tuned(arguments: list[str], task_folder: Path) -> list[str]:
+    return [*arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "finetune.pooler=pretrained"]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_fine_tuning_starts_from_the_pooler_of_the_pairs(tuned: list[str], norm: str) -> None:
+    cfg = compose([*tuned, *NSP, f"model.norm={norm}"])
+    folder = run(cfg)
+    weights, data = load_file(folder / "model" / "model.safetensors"), data_of(cfg)
+    saved = next(tensor for name, tensor in weights.items() if name.endswith("pooler.dense.weight"))
+    encoder, task = build(cfg.model).build(data.vocabulary, 0), build(cfg.tasks.sst2)
+    encoded = encode(task.examples(Path(cfg.paths.cache))["train"], data.tokenizer, data.vocabulary, 32)
+    pooler = checkpoint.load_pooler(encoder, folder / "model")
+    for given, same in ((pooler, True), (None, False)):
+        learner, _ = finetuner(cfg, encoder, encoded, task, 0, given)
+        head: Any = learner.objective.heads["task"]
+        assert bool((head.pooler.weight.detach().numpy() == saved).all()) is same
+
+
+def test_the_pooler_of_fine_tuning_is_part_of_a_run_s_meaning(tuned: list[str]) -> None:
+    fresh, pretrained = (compose([*tuned, *NSP, f"finetune.pooler={kind}"]) for kind in ("fresh", "pretrained"))
+    assert identify(fresh).pretrain == identify(pretrained).pretrain
+    assert identify(fresh).signature != identify(pretrained).signature
+
+
+@pytest.mark.parametrize(("bad", "named"), [([], "no head on pairs"), ([*NSP, "finetune.pooler=old"], "pooler=old")])
+def test_a_pooler_that_is_not_there_is_refused(
+    tuned: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", *tuned, *bad]) == 2
+    assert named in capsys.readouterr().err
+    assert not list(tmp_path.rglob("metrics.jsonl"))

@@ -10,7 +10,7 @@ from scipy import stats
 
 from ceteris.verdict.claims import Pair
 from ceteris.verdict.power import power, seeds_needed
-from ceteris.verdict.ruling import Contrast, p_claim, rule
+from ceteris.verdict.ruling import Contrast, deciding, rule
 from ceteris.verdict.statistics import holm, paired, summarize, t_test
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
@@ -95,8 +95,8 @@ def test_the_claims_p_is_the_level_at_which_the_interval_decides(
 
     pair = Pair("a", relation, "b")  # type: ignore[arg-type]
     contrast = Contrast("t/accuracy", pair, margin, paired(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0)))
-    p = p_claim(contrast)
-    if p is None or contrast.sd == 0.0 or not 1e-6 < p < 1 - 1e-6:
+    found = deciding(contrast)
+    if found is None or contrast.sd == 0.0 or not 1e-6 < (p := found.first) < 1 - 1e-6:
         return
     for alpha, decided in ((p * 1.001, True), (p * 0.999, False)):
         low, high = stats.t.interval(1 - alpha, len(differences) - 1, np.mean(differences), stats.sem(differences))

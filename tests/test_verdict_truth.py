@@ -80,7 +80,7 @@ def test_what_cannot_be_judged() -> None:
     )
     assert (one.verdict, one.reason) == ("undecided", "one seed has no interval")
     assert none.verdict == "not run"
-    assert (same.verdict, same.p_claim) == ("undecided", None)
+    assert (same.verdict, same.p_claim, same.more) == ("undecided", None, False)
     assert (barred.verdict, barred.reason, barred.barred) == ("undecided", "not sensitive", True)
 
 
@@ -172,3 +172,19 @@ def test_the_common_loss_carries_a_claim_only_on_equal_masks_and_inputs() -> Non
     assert incomparable("sst2/accuracy", ("input", "masking.rate")) is None
     for key in ("input", "input.length", "masking.rate", "masking", "objective/encoding", "tokenizer"):
         assert "no verdict" in str(incomparable("mlm_loss", (key,)))
+
+
+def test_accuracies_on_pairs_carry_claims_where_inputs_and_objectives_differ() -> None:
+    table5 = ("objective", "input.pairs")
+    for column in ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy"):
+        assert incomparable(column, table5) is None
+        assert incomparable(column, ("input", "masking.schedule", "model")) is None
+        for key in ("input.length", "corpus", "tokenizer.vocab_size", "evaluation.rate"):
+            assert "not asked about the same pairs" in str(incomparable(column, (key,)))
+    assert "no verdict" in str(incomparable("mlm_accuracy", table5))
+
+
+@pytest.mark.parametrize("key", ["masking.rate", "masking", "objective/encoding", "objective.encoding.mask"])
+def test_a_models_own_head_reads_masks_and_a_trained_probe_does_not(key: str) -> None:
+    assert "no verdict" in str(incomparable("nsp_accuracy", (key,)))
+    assert incomparable("nsp_probe_accuracy", (key,)) is None

@@ -12,9 +12,9 @@ from ceteris.errors import UserError
 # verb -> (module, function, usage, what it does)
 VERBS: dict[str, tuple[str, str, str, str]] = {
     "train": ("ceteris.training.main", "train", "[key=value ...] [-m]", "one run (Hydra application; -m: multirun)"),
-    "show": ("ceteris.show", "show", "[n=8 epoch=0 out=F.parquet ...]", "draw corrupted examples, realised rates"),
+    "show": ("ceteris.show", "show", "[n=8 epoch=0 out=F text=S ...]", "draw corrupted examples, realised rates"),
     "plan": ("ceteris.study.plan", "plan", "SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, in advance"),
-    "run": ("ceteris.study.runner", "run", "SWEEP [scale=... slots=N]", "every arm x seed; finished runs are found"),
+    "run": ("ceteris.study.runner", "run", "SWEEP [scale=...] [--until-decided]", "arms x seeds; finds finished runs"),
     "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed: done, running, failed, missing"),
     "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
     "audit": ("ceteris.audit.verb", "audit", "SWEEP [scale=...] | --reproduce RUN", "what stands behind a table"),

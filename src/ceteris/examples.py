@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.components import build
-from ceteris.corruption import Corruption
+from ceteris.corruption import Corruption, Disorder, Masking
 from ceteris.encodings.replace import Replace
+from ceteris.encodings.unchanged import Unchanged
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Index, InputFormat, Store, gather
 from ceteris.inputs.segment_pair import SegmentPair
 from ceteris.layouts.encoder import Encoder
+from ceteris.layouts.encoder_decoder import EncoderDecoder
 from ceteris.masking.bernoulli import Bernoulli
+from ceteris.masking.none import NoNoise
 from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
@@ -29,11 +34,24 @@ if TYPE_CHECKING:
 
 
 class Layout(Protocol):
-    """Views as the arrays of one kind of architecture."""
+    """Views as the arrays of one kind of architecture, and what follows from it for lengths and rates."""
 
     semantics: ClassVar[int]
 
     def pack(self, views: Views, vocabulary: Any) -> Arrays: ...
+
+    def raw_length(self, budget: int, corruption: Corruption) -> int: ...  # of the rows that the input format cuts
+
+    def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]: ...
+
+    def predicted_share(self, raw: int, corruption: Corruption) -> float: ...  # of the tokens read
+
+    def check(self, corruption: Corruption) -> None:
+        """Raise UserError for a corruption that this kind of architecture cannot be trained on."""
+
+    def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]: ...  # counts of how noise is shown
+
+    def rates(self, counts: Mapping[str, int]) -> dict[str, float]: ...  # what noise came out
 
 
 SAMPLED: Final = 1000  # sentences in which word starts are looked for
@@ -60,9 +78,16 @@ class Examples:
     _totals: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.corruption.masking.check(self.length)
+        self.layout.check(self.corruption)
+        self.corruption.masking.check(self.raw)
+        self.corruption.check(self.raw, self.vocabulary)
         if self.corruption.masking.by_words:
             _check_words(self.store)
+
+    @cached_property
+    def raw(self) -> int:
+        """Tokens of the rows that the input format cuts: more than `length` where less than the text is read."""
+        return self.layout.raw_length(self.length, self.corruption)
 
     def size(self, epoch: int) -> int:
         """Examples in that pass."""
@@ -78,13 +103,19 @@ class Examples:
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
-        return self._pass(epoch)[1].length_N * np.int32(self.readings)
+        read_N = self.layout.read_lengths(self._pass(epoch)[1].length_N, self.corruption)
+        return read_N * np.int32(self.readings)
 
     @property
     def thinned(self) -> bool:
         """Whether only a part of the noise is predicted."""
         masking = self.corruption.masking
         return predicted_rate(masking.rate, masking.predict) < masking.rate
+
+    @property
+    def predicted_share(self) -> float:
+        """Predictions for each token read, as the settings say."""
+        return self.layout.predicted_share(self.raw, self.corruption)
 
     @property
     def readings(self) -> int:
@@ -109,7 +140,7 @@ class Examples:
         if key not in self._index:
             while len(self._index) > 1:
                 self._index.pop(next(iter(self._index)))
-            self._index[key] = self.input.index(self.store, self.length, lambda ids: Noise.of(self.seed, (key,), ids))
+            self._index[key] = self.input.index(self.store, self.raw, lambda ids: Noise.of(self.seed, (key,), ids))
         return key, self._index[key]
 
     def _total(self, epoch: int) -> tuple[int, int]:
@@ -135,18 +166,47 @@ def _check_words(store: Store) -> None:
 
 
 def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
-    """The examples of a run: `input`, `masking` and `objective.encoding` of its config, on one split of its data.
+    """The examples of a run: `input`, `masking` and the encodings of its `objective`, on one split of its data.
 
-    Raises UserError for a split without an example, and for an objective that needs other pairs than the input gives.
+    Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
-    form = build(cfg.input)
-    check_pairs(getattr(build(cfg.objective), "needs", None), getattr(form, "pairs", None))
-    corruption = Corruption(build(cfg.masking), build(cfg.objective.encoding))
-    return _examples(data, split, form, corruption, int(cfg.seed))
+    form, objective = build(cfg.input), build(cfg.objective)
+    check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
+    corruption = corruption_of(cfg.masking, cfg.objective, getattr(objective, "disorder", None))
+    check_frame(corruption.targets is not None, getattr(form, "framed", True))
+    attention = getattr(build(cfg.model), "attention", None) if "model" in cfg else None
+    check_noise(objective, corruption.masking, attention)
+    return _examples(data, split, form, corruption, int(cfg.seed), layout_of(cfg, corruption, objective))
+
+
+def corruption_of(masking: Any, objective: Any, disorder: Disorder | None = None) -> Corruption:
+    """From config nodes: `objective.encoding` in place, or `objective.inputs` and `objective.targets`."""
+    if "encoding" in objective:
+        return Corruption(build(masking), build(objective.encoding), disorder=disorder)
+    return Corruption(build(masking), build(objective.inputs), build(objective.targets))
+
+
+def layout_of(cfg: DictConfig, corruption: Corruption, objective: Any = None) -> Layout:
+    """What the model takes; of a model that states no `layout`, an encoder, what the objective reads.
+
+    Where the config has no model of text-to-text kind, as when examples are only shown, an encoder-decoder is assumed.
+    """
+    model = build(cfg.model) if "model" in cfg else None
+    stated: Layout | None = getattr(model, "layout", None) or getattr(objective, "layout", None)
+    return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
+
+
+def check_frame(writes: bool, framed: bool) -> None:
+    """Raise UserError where a text-to-text objective gets framed rows, or an encoder gets bare ones."""
+    if writes and framed:
+        raise UserError("a text-to-text objective reads raw windows, but input frames its rows", "take input=windows")
+    if not framed and not writes:
+        mend = "take input=full_sentences, or objective=denoising"
+        raise UserError("input=windows has no frame for an objective in place", mend)
 
 
 def check_pairs(needs: str | None, given: str | None) -> None:
-    """Raise UserError where an objective that needs pairs, `next` or `order`, is not given such."""
+    """Raise UserError where an objective that needs pairs (`next`, `order` or `three`) is not given such."""
     if needs is None or needs == given:
         return
     if given is None:
@@ -157,33 +217,63 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
-def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
-    """The common test, the same for every arm: exact budget, 80/10/10, one mask for ever under a seed of its own.
+def check_noise(objective: Any, masking: Masking, attention: str | None) -> None:
+    """Raise UserError where nothing hides from the model what it predicts, or noise is not what the objective needs."""
+    needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
+    if needed not in (None, attention):
+        raise UserError(
+            f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
+            f"set model.attention={needed} masking=none, or objective=mlm",
+        )
+    if noisy and not masking.rate:
+        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli, or another")
+    if masking.rate and not noisy:
+        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
+    if getattr(objective, "spans", False) and not getattr(masking, "spans", True):
+        raise UserError(
+            "the objective predicts spans from their boundaries, but masking gives single tokens",
+            "set masking=geometric_span, or objective=mlm",
+        )
 
+
+def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
+    """The common test, the same for every arm, one mask for ever under a seed of its own: exact budget and 80/10/10, or
+    the `masking`, `inputs` and `targets` of the config's `evaluation`.
+
+    Models that never see noise are asked for every token of the same text.
     Raises UserError for a split without an example.
     """
     own = cfg.evaluation
-    return _examples(data, split, build(own.input), _common(own), int(own.seed))
+    if "masking" in own:
+        corruption = corruption_of(own.masking, own)
+        return _examples(data, split, build(own.input), corruption, int(own.seed), layout_of(cfg, corruption))
+    if getattr(objective := build(cfg.objective), "noisy", True):
+        return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
+    whole = Corruption(NoNoise(Static()), Unchanged())
+    return _examples(data, split, build(own.input), whole, int(own.seed), objective.layout)
 
 
-def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation") -> Examples:
-    """Segment pairs of the common test, `next` or `order`, the same for every arm of one `input.length`.
+def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
+    """Segment pairs of the common test, the same for every arm of one `input.length`; `masked` as the common test is.
 
     Raises UserError for a split that allows no such pairs.
     """
     own = cfg.evaluation
     form = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
-    return _examples(data, split, form, _common(own), int(own.seed))
+    corruption = _common(own, Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0))
+    return _examples(data, split, form, corruption, int(own.seed))
 
 
-def _common(own: DictConfig) -> Corruption:
-    return Corruption(Bernoulli(own.rate, schedule=Static()), Replace())
+def _common(own: DictConfig, shown: Replace) -> Corruption:
+    return Corruption(Bernoulli(own.rate, schedule=Static()), shown)
 
 
-def _examples(data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int) -> Examples:
+def _examples(
+    data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int, layout: Layout | None = None
+) -> Examples:
     store = data.stores.get(split)
     if store is not None:
-        examples = Examples(store, form, corruption, Encoder(), data.vocabulary, seed, form.length)
+        examples = Examples(store, form, corruption, layout or Encoder(), data.vocabulary, seed, form.length)
         if examples.size(0):
             return examples
     raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")

@@ -7,32 +7,43 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from ceteris import show_written
+from ceteris.components import build
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.examples import Examples, compose_examples
+from ceteris.layouts.encoder_decoder import IGNORED
 from ceteris.realised import ROWS, Realised
 from ceteris.text import Views
+from ceteris.tokens.sample import typed
 
 if TYPE_CHECKING:
     from ceteris.tokens.tokenizer import Tokenizer
 
 DRAWN = 8  # examples that are drawn where the rows go to a file
-IGNORED = -100  # label of a position that is not predicted
+COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
 
-_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "special": "2"}
-_MARKS = {"mask": "{shown}({text})", "random": "~{shown}~({text})", "keep": "={text}=", "silent": "{shown}<{text}>"}
+_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "moved": "36", "special": "2"}
+_MARKS = {
+    "mask": "{shown}({text})",
+    "random": "~{shown}~({text})",
+    "keep": "={text}=",
+    "silent": "{shown}<{text}>",
+    "moved": "^{shown}^({text})",
+}
 
 
 def show(argv: Sequence[str]) -> int:
-    """`ceteris show [n=8] [epoch=0] [out=FILE.parquet] [key=value ...]`.
+    """`ceteris show [n=8] [epoch=0] [out=FILE.parquet] [text=SENTENCES] [key=value ...]`.
 
-    Draws the first n examples of the training split, on the terminal or else on stderr, and ends with one JSON object
-    on stdout. Raises UserError for bad input.
+    Draws the first n examples of the training split, or of the text that is given, on the terminal or else on stderr,
+    and ends with one JSON object on stdout. Raises UserError for bad input.
     """
     own, overrides = _own(argv)
     n, epoch = _count("n", own["n"], 1), _count("epoch", own["epoch"], 0)
@@ -41,13 +52,17 @@ def show(argv: Sequence[str]) -> int:
 
     cfg = compose(overrides)
     data = data_of(cfg)
-    show_examples(compose_examples(cfg, data), data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
+    if own["text"]:
+        data.stores["train"] = typed(own["text"], data.tokenizer, build(cfg.corpus).sentences)
+    examples = compose_examples(cfg, data)
+    n = min(n, examples.size(epoch)) if own["text"] else n
+    show_examples(examples, data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
     return 0
 
 
 def _own(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """The verb's own settings, and the overrides of the config."""
-    own, overrides = {"n": "8", "epoch": "0", "out": ""}, []
+    own, overrides = {"n": "8", "epoch": "0", "out": "", "text": ""}, []
     for text in argv:
         key, equals, value = text.partition("=")
         if equals and key in own:
@@ -96,17 +111,23 @@ def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
     """What came out over these rows, and the special tokens by name."""
-    total, vocabulary = Realised(), examples.vocabulary
+    total, vocabulary = Realised(examples.layout), examples.vocabulary
     for chunk in _chunks(rows):
         total.add(examples.batch(epoch, chunk), vocabulary)
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
-    counts = {name: int(total.counts[name]) for name in ("raw_tokens", "input_tokens", "padding", "noise", "predicted")}
-    return {"examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
+    counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
+    row = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
+    return {**row, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
 
 
 def _draw(
     examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int, screen: TextIO, colour: bool
 ) -> None:
+    if examples.corruption.targets is not None:
+        print(f"{examples.corruption.name}, windows of {examples.raw} tokens", file=screen)
+        for chunk in _chunks(rows):
+            _draw_written(examples.views(epoch, chunk), chunk, tokenizer, screen, colour)
+        return
     legend = {
         "mask": _MARKS["mask"].format(shown=_piece(tokenizer, examples.vocabulary.mask), text="original"),
         "random": _MARKS["random"].format(shown="random", text="original"),
@@ -114,13 +135,26 @@ def _draw(
     }
     if examples.thinned:
         legend["silent"] = _MARKS["silent"].format(shown="corrupted", text="not predicted")
+    if examples.corruption.disorder is not None:
+        legend["moved"] = _MARKS["moved"].format(shown="out of order", text="original")
     painted = "  ".join(_paint(text, kind, colour) for kind, text in legend.items())
-    print(f"predicted tokens: {painted}", file=screen)
+    whole = "every token, predicted from those to its left"
+    print(f"predicted tokens: {painted if examples.corruption.masking.rate else whole}", file=screen)
     for chunk in _chunks(rows):
         views = examples.views(epoch, chunk)
         for row, example in enumerate(np.repeat(chunk, examples.readings)):
             line = _line(views, row, tokenizer, examples.vocabulary.mask, colour)
             print(f"\n#{example}  {_label(views, row)}{line}", file=screen)
+    print(file=screen, flush=True)
+
+
+def _draw_written(views: Views, rows: np.ndarray[Any, Any], tokenizer: Tokenizer, screen: TextIO, colour: bool) -> None:
+    """The text of each row, what is read of it and what is written."""
+    for row, example in enumerate(rows):
+        print(f"\n#{example}", file=screen)
+        for name, pieces in show_written.lines(views, row, tokenizer):
+            drawn = " ".join(_paint(text, "mask" if special else "text", colour) for text, special in pieces)
+            print(f"  {name:<9}{drawn}", file=screen)
     print(file=screen, flush=True)
 
 
@@ -131,8 +165,8 @@ def _label(views: Views, row: int) -> str:
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool) -> str:
     """One example as running text, its words apart and their pieces together."""
-    text, words, width = views.text, [], views.text.ids_BL.shape[1]
-    predicted = set((views.marks.slot_P[views.marks.slot_P // width == row] % width).tolist())
+    text, words, width, predicted_P = views.text, [], views.text.ids_BL.shape[1], _predicted(views)
+    predicted = set((predicted_P[predicted_P // width == row] % width).tolist())
     for at in range(int(text.length_B[row])):
         original, shown = int(text.ids_BL[row, at]), int(views.inputs.ids_BL[row, at])
         kind = _kind(views, row, at, shown == mask, shown == original, at in predicted)
@@ -143,11 +177,17 @@ def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool)
     return "".join(words)
 
 
+def _predicted(views: Views) -> np.ndarray[Any, Any]:
+    """Flat indices of all that is predicted: noise, and words out of order."""
+    marks = views.marks
+    return marks.slot_P if marks.moved_P is None else np.concatenate([marks.slot_P, marks.moved_P])
+
+
 def _kind(views: Views, row: int, at: int, masked: bool, same: bool, predicted: bool) -> str:
     if not views.text.free_BL[row, at]:
         return "special"
     if not views.marks.span_BL[row, at]:
-        return "text"
+        return "moved" if predicted else "text"
     if not predicted:
         return "silent"
     return "mask" if masked else "keep" if same else "random"
@@ -174,9 +214,11 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(part, _schema(examples.input.pairs is not None)) as writer:
-            for chunk in _chunks(rows):
-                writer.write_table(_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)))
+        tables = (_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)) for chunk in _chunks(rows))
+        first = next(tables)
+        with pq.ParquetWriter(part, first.schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table)
         os.replace(part, out)
     except OSError as error:
         raise UserError(f"out={out} cannot be written ({error.strerror or error})", "name a file elsewhere") from error
@@ -197,11 +239,15 @@ def _schema(pairs: bool) -> Any:
 def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     import pyarrow as pa
 
+    if views.targets is not None:
+        return show_written.table(views, rows)
+
     text, schema = views.text, _schema(views.text.label_B is not None)
     real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
     edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
     label_BL = np.full_like(text.ids_BL, IGNORED)
-    label_BL.reshape(-1)[views.marks.slot_P] = text.ids_BL.reshape(-1)[views.marks.slot_P]
+    predicted_P = _predicted(views)
+    label_BL.reshape(-1)[predicted_P] = text.ids_BL.reshape(-1)[predicted_P]
     columns: dict[str, Any] = {
         "input_ids": views.inputs.ids_BL,
         "labels": label_BL,

@@ -60,8 +60,10 @@ class Marks:
     """
 
     span_BL: NDArray[np.int16]  # 0 kept, k = k-th noise span of the row
-    insert_BL: NDArray[np.int16] | None = None  # blanks put before a token (spans without length)
+    insert_BL: NDArray[np.int16] | None = None  # blanks put before a place of what is read (spans without length)
     predicted_BL: NDArray[np.bool_] | None = None  # a part of the noise; None: all of it
+    moved_P: NDArray[np.int64] | None = None  # flat indices, ascending: no noise, but out of order, and predicted too
+    order_BL: NDArray[np.int64] | None = None  # column of the text read at each place; None: in its own order
 
     @cached_property
     def noise_P(self) -> NDArray[np.int64]:
@@ -79,10 +81,18 @@ class Marks:
         return int(self.span_BL.max(axis=1, initial=0).sum(dtype=np.int64))
 
 
+class Sequences(NamedTuple):
+    """Rows that an encoding wrote, each with its end-of-sequence token."""
+
+    ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
+    length_B: NDArray[np.int64]  # tokens, padding excluded
+    place_BL: NDArray[np.int64] | None = None  # column of the text, where a token stands for the one there
+
+
 class Views(NamedTuple):
     """A corrupted batch: the original, what is noise, what is read, what is written (None: predicted in place)."""
 
     text: Text
     marks: Marks
-    inputs: Text
-    targets: Text | None
+    inputs: Text | Sequences
+    targets: Text | Sequences | None

@@ -19,11 +19,12 @@ SEMANTICS = 1
 
 
 class Fingerprint(NamedTuple):
-    """text: hash of all documents with their splits, in order; counts by split."""
+    """text: hash of all documents with their splits, in order; counts by split; dropped: by each rule of a filter."""
 
     text: str
     documents: dict[str, int]
     characters: dict[str, int]
+    dropped: dict[str, int] = {}  # noqa: RUF012
 
 
 def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
@@ -40,7 +41,7 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     found = _read(corpus, cache)
     if not found.documents:
         raise UserError("the corpus is empty", "give files with text (corpus.path)")
-    write_json(path, found._asdict())
+    write_json(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value})
     return found
 
 
@@ -55,4 +56,4 @@ def _read(corpus: Corpus, cache: Path) -> Fingerprint:
             documents[split] += 1
             characters[split] += len(document.text)
             moved.update(len(document.text))
-    return Fingerprint(key.hexdigest(), dict(documents), dict(characters))
+    return Fingerprint(key.hexdigest(), dict(documents), dict(characters), dict(getattr(corpus, "counts", {})))

@@ -1,4 +1,4 @@
-"""The classifier on the first token."""
+"""The classifier on a whole row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ceteris.models.encoder import Encoder, Outputs
 
 
 class ClassificationHead(nn.Module):
-    """tanh pooler of [CLS], dropout, linear (BERT, section 4.1). Its loss is a sum, to be divided by "rows"."""
+    """tanh pooler of what stands for the row ([CLS]), dropout, linear (BERT, section 4.1).
+
+    Its loss is a sum, to be divided by "rows".
+    """
 
     per = "rows"
 
@@ -23,7 +26,7 @@ class ClassificationHead(nn.Module):
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """[B, classes]."""
-        pooled_BD = self.pooler(outputs.hidden_BLD[:, 0]).tanh()
+        pooled_BD = self.pooler(outputs.row_BD).tanh()
         logits: Tensor = self.classifier(self.dropout(pooled_BD))
         return logits
 

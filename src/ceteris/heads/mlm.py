@@ -15,6 +15,7 @@ class MaskedLMHead(nn.Module):
     """dense, GELU, LayerNorm, the tied word embeddings, an output bias (BERT, `run_pretraining.py`).
 
     The dense layer leads to the width of the embeddings, where that is another one (ALBERT, `run_pretraining.py`).
+    Of a left-to-right LM too, whose targets stand one place to the right of where they are read off.
     Reads `slot_P` (flat positions in [B, L]) and `target_P`; its loss is a sum, to be divided by "predicted".
     """
 

@@ -1,4 +1,4 @@
-"""The head on a pair: does B follow A."""
+"""The head on a pair: how do its segments follow each other."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from ceteris.models.encoder import Encoder, Outputs
 
 
 class PairHead(nn.Module):
-    """2-way linear on the tanh pooler of [CLS] (BERT, `run_pretraining.py`; ALBERT's is the same).
+    """Linear on the tanh pooler of [CLS], 2-way (BERT, `run_pretraining.py`; ALBERT's is the same) or of more kinds.
 
+    Where something else stands for the row it reads that.
     Reads `label_N`, 0 where B follows A; its loss is a sum, to be divided by "pairs".
     """
 
     per = "pairs"
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, kinds: int = 2) -> None:
         super().__init__()
+        self.kinds = kinds
         self.pooler = nn.Linear(encoder.width, encoder.width)
-        self.classifier = nn.Linear(encoder.width, 2)
+        self.classifier = nn.Linear(encoder.width, kinds)
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """[B, 2]."""
-        logits_B2: Tensor = self.classifier(self.pooler(outputs.hidden_BLD[:, 0]).tanh())
-        return logits_B2
+        """[B, kinds]."""
+        logits: Tensor = self.classifier(self.pooler(outputs.row_BD).tanh())
+        return logits
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """The sum of the cross-entropies, in nats."""

@@ -24,7 +24,9 @@ from ceteris.text import Array
 CHUNK: Final = 1 << 17  # sentences that are sampled at a time, which bounds memory
 FRAME: Final = 3  # specials of a row
 TRIES: Final = 10  # draws of another document; the last one counts whatever it is
-PAIRS: Final = ("next", "order")
+PAIRS: Final = ("next", "order", "three")
+
+SWAPPED, RANDOM = 1, 2  # labels of `three` beside 0, next
 
 Draw = Callable[[NDArray[np.int64]], Noise]
 Ints = NDArray[np.int64]
@@ -34,7 +36,8 @@ Ints = NDArray[np.int64]
 class PairIndex:
     """The pairs of one pass, in the corpus' order; column 0 is A, column 1 is B, both truncated.
 
-    label_N: 1 where B does not follow A. single: chunks of one sentence, which have no next segment of their own.
+    label_N: 0 where B follows A; 1 where it does not, of three kinds where it precedes A and 2 where it is random.
+    single: chunks of one sentence, which have no next segment of their own.
     """
 
     store: Store
@@ -47,11 +50,15 @@ class PairIndex:
 
     @property
     def report(self) -> dict[str, float]:
-        """The share of labels 1, and what became of chunks of one sentence."""
-        rate, pairs = float(self.label_N.mean()) if len(self.label_N) else 0.0, max(len(self.label_N), 1)
+        """The shares of labels, and what became of chunks of one sentence."""
+        pairs = max(len(self.label_N), 1)
+        _, previous, random = (np.bincount(self.label_N, minlength=3) / pairs).tolist()
         if self.pairs == "next":
-            return {"label_rate": rate, "forced_random_share": self.single / pairs}
-        return {"label_rate": rate, "dropped_chunks": float(self.single)}
+            return {"label_rate": previous, "forced_random_share": self.single / pairs}
+        rates = (
+            {"previous_rate": previous, "random_rate": random} if self.pairs == "three" else {"label_rate": previous}
+        )
+        return {**rates, "dropped_chunks": float(self.single)}
 
     def pieces(self, rows_B: Ints) -> Pieces:
         """A piece for each sentence, or the part of it that truncation left; a separator ends each segment."""
@@ -73,8 +80,9 @@ class PairIndex:
 class Sampler:
     """How one pass is sampled.
 
-    pairs: `next` (B follows A, or is drawn from another document) or `order` (B follows A, or the two are swapped; a
-    chunk of one sentence is left out). single: A and B are one sentence each; else they fill a target length.
+    pairs: `next` (B follows A, or is drawn from another document), `order` (B follows A, or the two are swapped) or
+    `three` (either, or neither, with a third each; StructBERT, arXiv 1908.04577, section 2.3). But for `next`, a chunk
+    of one sentence is left out. single: A and B are one sentence each; else they fill a target length.
     """
 
     pairs: str
@@ -92,9 +100,10 @@ class Sampler:
         return PairIndex(store, start, length, label, framed_N, int(single.sum()), self.pairs)
 
     def _check(self, documents: int, sentences: int) -> None:
-        if self.pairs == "next" and documents < 2:
+        if self.pairs != "order" and documents < 2:
             raise UserError(
-                f"input.pairs=next takes random segments from another document, but the text has {documents} in all",
+                f"input.pairs={self.pairs} takes random segments from another document, but the text has {documents}"
+                " in all",
                 "mark where documents end (a blank line in text files), or take input.pairs=order",
             )
         if documents >= sentences:
@@ -131,9 +140,17 @@ class _Pass:
         end_S = self._end(first_S, document_S, target_S, sentences=2)
         noise, count_S = self.draw(first_S), end_S - first_S
         split_S = first_S + 1 + integers(noise.bits("split", 1)[:, 0], np.maximum(count_S - 1, 1))
-        coin_S = noise.bits("label", 1)[:, 0] < below(0.5)
-        random_S = (count_S == 1) | coin_S if self.rule.pairs == "next" else np.zeros_like(coin_S)
-        return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, coin_S)
+        swap_S, random_S = self._kinds(noise.bits("label", 1)[:, 0], count_S > 1)
+        return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, swap_S)
+
+    def _kinds(self, draw_S: NDArray[np.uint32], whole_S: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """(A and B are swapped, B is random) for chunks that can be split where `whole`."""
+        if self.rule.pairs == "three":
+            kind_S = integers(draw_S, 3)
+            return kind_S == SWAPPED, (kind_S == RANDOM) & whole_S
+        coin_S = draw_S < below(0.5)
+        never_S = np.zeros_like(coin_S)
+        return (never_S, ~whole_S | coin_S) if self.rule.pairs == "next" else (coin_S, never_S)
 
     def _targets(self, noise: Noise) -> Ints:
         """Target length of each document in this pass."""
@@ -153,16 +170,14 @@ class _Pass:
 
     def _paired(self, chunks: _Chunks) -> tuple[Array, ...]:
         single_S = chunks.end_S - chunks.first_S == 1
-        if self.rule.pairs == "order":
+        if self.rule.pairs != "next":
             chunks = chunks.take(~single_S)
         first_N2 = np.stack([chunks.first_S, chunks.split_S], axis=1)
         last_N2 = np.stack([chunks.split_S, chunks.end_S], axis=1)
-        if self.rule.pairs == "next":
-            label_N = chunks.random_S
-            first_N2[label_N, 1], last_N2[label_N, 1] = self._elsewhere(chunks.take(label_N))
-        else:
-            label_N = chunks.coin_S
-            first_N2[label_N], last_N2[label_N] = first_N2[label_N, ::-1], last_N2[label_N, ::-1]
+        swap_N, random_N = chunks.swap_S, chunks.random_S
+        first_N2[random_N, 1], last_N2[random_N, 1] = self._elsewhere(chunks.take(random_N))
+        first_N2[swap_N], last_N2[swap_N] = first_N2[swap_N, ::-1], last_N2[swap_N, ::-1]
+        label_N = np.where(random_N, RANDOM if self.rule.pairs == "three" else 1, swap_N)
         length_N2 = self.edge[last_N2] - self.edge[first_N2]
         start_N2, kept_N2 = truncated(self.edge[first_N2], length_N2, self.rule.most, self.draw(chunks.first_S))
         return start_N2, kept_N2.astype(np.int32), label_N.astype(np.int8), single_S.sum(keepdims=True)
@@ -189,7 +204,7 @@ class _Chunks(NamedTuple):
     end_S: Ints
     split_S: Ints
     random_S: NDArray[np.bool_]
-    coin_S: NDArray[np.bool_]
+    swap_S: NDArray[np.bool_]
 
     def take(self, chosen: Array) -> _Chunks:
         """These chunks, by number or by mask."""

@@ -48,6 +48,13 @@ class Pieces(NamedTuple):
     label_B: NDArray[np.int64] | None = None
 
 
+class Stretches(NamedTuple):
+    """Rows that are one run of store tokens each and get no frame."""
+
+    start_B: NDArray[np.int64]
+    length_B: NDArray[np.int64]
+
+
 class Index(Protocol):
     """One pass over the data: the examples in the corpus' order."""
 
@@ -57,7 +64,7 @@ class Index(Protocol):
     @property
     def report(self) -> dict[str, float]: ...  # what sampling gave, by name; empty where nothing is sampled
 
-    def pieces(self, rows_B: NDArray[np.int64]) -> Pieces: ...
+    def pieces(self, rows_B: NDArray[np.int64]) -> Pieces | Stretches: ...
 
 
 class InputFormat(Protocol):
@@ -78,8 +85,13 @@ class InputFormat(Protocol):
         """The rows of at most `length` tokens; `draw(ids)` gives noise for what is sampled."""
 
 
-def gather(store: Store, pieces: Pieces, rows: int, vocabulary: Vocabulary) -> Text:
-    """Frame rows: cls, then each piece and its separators; padded to the longest row, a multiple of WIDTH."""
+def gather(store: Store, pieces: Pieces | Stretches, rows: int, vocabulary: Vocabulary) -> Text:
+    """Frame rows: cls, then each piece and its separators; padded to the longest row, a multiple of WIDTH.
+
+    Stretches stay as they are, all of their tokens free (unknown words, too), padded to the longest.
+    """
+    if isinstance(pieces, Stretches):
+        return _bare(store, pieces, vocabulary)
     row_S, start_S, length_S, close_S = pieces[:4]
     size_S = length_S + close_S
     length_B = 1 + np.bincount(row_S, weights=size_S, minlength=rows).astype(np.int64)
@@ -99,6 +111,37 @@ def gather(store: Store, pieces: Pieces, rows: int, vocabulary: Vocabulary) -> T
         label_B=pieces.label_B,
         annotated_BL=_annotated(store, from_P, into_P, (rows, width)),
     )
+
+
+def _bare(store: Store, pieces: Stretches, vocabulary: Vocabulary) -> Text:
+    start_B, length_B = pieces
+    column_L = np.arange(int(length_B.max(initial=1)))
+    real_BL = column_L < length_B[:, None]
+    from_BL = start_B[:, None] + column_L
+    ragged = not real_BL.all()
+    if ragged:
+        np.minimum(from_BL, len(store.ids) - 1, out=from_BL)
+    ids_BL = store.ids[from_BL].astype(np.int64)
+    starts_BL = store.word_start[from_BL].astype(np.bool_)
+    sentence_BL = _sentences(store, pieces, len(column_L))
+    if ragged:
+        ids_BL[~real_BL], sentence_BL[~real_BL] = vocabulary.pad, -1
+        starts_BL &= real_BL
+    annotated_BL = None if store.annotated is None else np.where(real_BL, store.annotated[from_BL], np.uint8(0))
+    parts_BL = np.zeros(ids_BL.shape, np.int8)
+    return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, parts_BL, annotated_BL=annotated_BL)
+
+
+def _sentences(store: Store, pieces: Stretches, width: int) -> NDArray[np.int16]:
+    """[B, L]: the number of the sentence in the row; a row may begin within one."""
+    edge, (start_B, length_B) = store.sentence_start, pieces
+    first_B = np.searchsorted(edge, start_B, side="right")
+    count_B = np.searchsorted(edge, start_B + length_B, side="left") - first_B
+    place_E = edge[runs(first_B, count_B)] + np.repeat(np.arange(len(start_B)) * width - start_B, count_B)
+    begins_BL = np.zeros((len(start_B), width), np.int16)
+    begins_BL.reshape(-1)[place_E] = 1
+    number_BL: NDArray[np.int16] = np.cumsum(begins_BL, axis=1, dtype=np.int16)
+    return number_BL
 
 
 def _ordinary(vocabulary: Vocabulary) -> NDArray[np.bool_]:

@@ -36,6 +36,7 @@ class Bernoulli:
     semantics: ClassVar[int] = 1
     neutral: ClassVar[Mapping[str, Any]] = {"predict": None}  # all noise is predicted, as before the setting came
     by_words: ClassVar[bool] = False
+    spans: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_rates(self.rate, self.predict)

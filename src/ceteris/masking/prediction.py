@@ -27,7 +27,9 @@ def readings(rate: float, predict: float | None) -> int:
 
 
 def predicted_rate(rate: float, predict: float | None) -> float:
-    """The share of the tokens read that is predicted."""
+    """The share of the tokens read that is predicted: all of them where there is no noise."""
+    if rate == 0:
+        return 1.0
     return rate if predict is None else min(rate, predict)
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
 
 
+NORMS = ("post", "pre")
+ATTENTIONS = ("full", "left")
 SHARINGS = ("none", "all", "attention", "ffn")
 
 
@@ -22,7 +24,8 @@ class Bert:
     `norm="post"` is BERT; `norm="pre"` puts the LayerNorm before each sublayer and one at the end
     (arXiv 2002.04745). `embedding` is the width of the embeddings, which one matrix projects to `hidden` after their
     LayerNorm; `sharing` says which part of the layers of a group has the same weights, each part with its LayerNorm
-    (ALBERT, arXiv 1909.11942, section 3.1). Raises UserError for a shape that cannot be built.
+    (ALBERT, arXiv 1909.11942, section 3.1). `attention="left"` hides from every token those to its right, in
+    fine-tuning too (BERT, section 5.1: LTR). Raises UserError for a shape that cannot be built.
     """
 
     layers: int
@@ -33,20 +36,22 @@ class Bert:
     dropout: float = 0.1
     attention_dropout: float = 0.1
     norm: str = "post"
+    attention: str = "full"
     initializer_range: float = 0.02
     embedding: int | None = None
     sharing: str = "none"
     groups: int = 1
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[dict[str, Any]] = {"embedding": None, "sharing": "none", "groups": 1}
+    neutral: ClassVar[dict[str, Any]] = {"attention": "full", "embedding": None, "sharing": "none", "groups": 1}
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
             raise UserError(
                 f"model.hidden={self.hidden} is no multiple of model.heads={self.heads}", "change one of them"
             )
-        if self.norm not in ("post", "pre"):
-            raise UserError(f"model.norm={self.norm} is unknown", "use post or pre")
+        for key, value, known in (("norm", self.norm, NORMS), ("attention", self.attention, ATTENTIONS)):
+            if value not in known:
+                raise UserError(f"model.{key}={value} is unknown", f"use {' or '.join(known)}")
         if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
             raise UserError("model has a size below 1", "sizes are positive whole numbers")
         if self.embedding is not None and self.embedding < 1:
@@ -101,4 +106,5 @@ class Bert:
 
     def forward_flops(self, tokens: int, length: float) -> float:
         """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out."""
-        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * length * self.hidden)
+        seen = length if self.attention == "full" else (length + 1) / 2
+        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AlbertConfig, ElectraConfig
@@ -19,10 +19,13 @@ WEIGHTS = "model.safetensors"
 
 
 class _Layout(NamedTuple):
-    """Names in `transformers`. head, pair: {our part: its name}; pretraining: the class with both heads, if any."""
+    """Names in `transformers`. head, pair: {our part: its name}; masked, causal, pretraining: the classes with a head
+    on tokens, the same left to right, and with both heads, if any.
+    """
 
     prefix: str
     masked: str
+    causal: str | None
     pretraining: str | None
     head: dict[str, str]
     pair: dict[str, str]
@@ -35,6 +38,7 @@ def _pair(prefix: str) -> dict[str, str]:
 _BERT = _Layout(
     "bert.",
     "BertForMaskedLM",
+    "BertLMHeadModel",
     "BertForPreTraining",
     {
         "dense": "cls.predictions.transform.dense",
@@ -46,6 +50,7 @@ _BERT = _Layout(
 _PRELN = _Layout(
     "roberta_prelayernorm.",
     "RobertaPreLayerNormForMaskedLM",
+    "RobertaPreLayerNormForCausalLM",
     None,
     {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
     _pair("roberta_prelayernorm."),
@@ -53,6 +58,7 @@ _PRELN = _Layout(
 _ALBERT = _Layout(
     "albert.",
     "AlbertForMaskedLM",
+    None,
     "AlbertForPreTraining",
     {"dense": "predictions.dense", "norm": "predictions.LayerNorm", "bias": "predictions.bias"},
     {"pooler": "albert.pooler", "classifier": "sop_classifier.classifier"},
@@ -60,6 +66,7 @@ _ALBERT = _Layout(
 _ELECTRA = _Layout(
     "electra.",
     "ElectraForMaskedLM",
+    "ElectraForCausalLM",
     None,
     {
         "dense": "generator_predictions.dense",
@@ -80,22 +87,27 @@ _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as 
 
 
 def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
-    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them.
+    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them, or
+    `AutoModelForCausalLM.from_pretrained` where attention is left-only.
 
-    With a `pair` head `BertForPreTraining` or `AlbertForPreTraining` loads all of it; where `transformers` has no such
-    class the head is kept under BERT's names. One width is BERT's model, narrow embeddings are ALBERT's where whole
-    layers are shared, else ELECTRA's; weights that layers share are written once for ALBERT, else once a layer. Of
-    pre-LN with narrow embeddings `transformers` has no model: the names are those of pre-LN with a projection.
+    With a 2-way `pair` head `BertForPreTraining` or `AlbertForPreTraining` loads all of it; where `transformers` has
+    no such class (pre-LN, more kinds of pairs) the head is kept under BERT's names. One width is BERT's model, narrow
+    embeddings are ALBERT's where whole layers are shared and see both sides, else ELECTRA's; weights that layers
+    share are written once for ALBERT, else once a layer. Of pre-LN with narrow embeddings `transformers` has no
+    model: the names are those of pre-LN with a projection.
     """
     folder.mkdir(parents=True, exist_ok=True)
     layout = _layout(encoder.spec)
     tensors = {layout.prefix + _name(encoder, ours): t for ours, t in encoder.backbone.state_dict().items()}
-    tensors |= _named(head, layout.head) | _named(pair, layout.pair)
+    pair_tensors = _named(pair, layout.pair)
+    tensors |= _named(head, layout.head) | pair_tensors
     config = _config(encoder, layout)
-    config.architectures = [(pair is not None and layout.pretraining) or layout.masked]
+    whole = len(pair_tensors.get(f"{layout.pair['classifier']}.bias", ())) == 2
+    single = layout.causal if encoder.left else layout.masked
+    config.architectures = [(layout.pretraining if whole else None) or single]
     config.save_pretrained(folder)
-    whole = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
-    save_file(whole, folder / WEIGHTS, {"format": "pt"})
+    kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
+    save_file(kept, folder / WEIGHTS, {"format": "pt"})
 
 
 def _layout(spec: Any) -> _Layout:
@@ -104,7 +116,8 @@ def _layout(spec: Any) -> _Layout:
     if spec.table_width == spec.hidden:
         return _BERT
     # `transformers` forms groups in floating point, which agrees with ours for groups of equal size
-    return _ALBERT if spec.sharing == "all" and spec.layers % spec.groups == 0 else _ELECTRA
+    albert = spec.sharing == "all" and spec.layers % spec.groups == 0 and spec.attention == "full"
+    return _ALBERT if albert else _ELECTRA
 
 
 def _config(encoder: Encoder, layout: _Layout) -> Any:
@@ -169,3 +182,15 @@ def _ours(encoder: Encoder, file: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _unfit(path: Path, why: str) -> UserError:
     return UserError(f"{path} does not fit the model ({' '.join(why.split())[:160]})", "use its own config")
+
+
+def load_pooler(encoder: Encoder, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler of the head on pairs that `save` wrote beside the encoder.
+
+    Raises UserError where there is none.
+    """
+    name, path = _layout(encoder.spec).pair["pooler"], folder / WEIGHTS
+    with safe_open(path, framework="pt") as file:
+        if f"{name}.weight" not in file.keys():  # noqa: SIM118 (no mapping)
+            raise UserError(f"{path} holds no pooler", "set finetune.pooler=fresh, or pre-train with a head on pairs")
+        return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}

@@ -15,16 +15,25 @@ Batch = dict[str, Any]
 
 
 class Outputs(NamedTuple):
-    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything."""
+    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything; summary:
+    [B, D], what stands for a whole row where that is not its first token.
+    """
 
     hidden_BLD: Tensor
     state: Any = None
+    summary_BD: Tensor | None = None
+
+    @property
+    def row_BD(self) -> Tensor:
+        """[B, D]: what stands for a whole row, [CLS] unless the network says otherwise."""
+        return self.hidden_BLD[:, 0] if self.summary_BD is None else self.summary_BD
 
 
 class Encoder(nn.Module):
-    """A bidirectional encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
+    """An encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
-    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`. Layers that share weights hold the same modules;
+    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`. With left-only attention the first token sees nothing
+    else, so that the last real token ([SEP]) stands for the row. Layers that share weights hold the same modules;
     shared parameters go by the name that they have in the first of these layers, so that they start from its bits.
     """
 
@@ -32,6 +41,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.spec = spec
         self.width, self.depth = spec.hidden, spec.layers
+        self.left = spec.attention == "left"
         self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.shape = _shape(spec, vocabulary, self.first_position)
         self.backbone: Any = _backbone(spec.norm, self.shape)
@@ -52,18 +62,24 @@ class Encoder(nn.Module):
     def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
         """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
 
-        `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs.
+        `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs. With
+        left-only attention it always does: padding is on the right, where no real token looks.
         """
         ids_BL = batch["ids_BL"] if ids_BL is None else ids_BL
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        mask_BL = None if batch["full"] else (position_1L < batch["length_B"][:, None]).long()
+        unmasked = batch["full"] or self.left
+        mask_BL = None if unmasked else (position_1L < batch["length_B"][:, None]).long()
         hidden_BLD = self.backbone(
             input_ids=ids_BL,
             attention_mask=mask_BL,
             token_type_ids=batch["part_BL"],
             position_ids=position_1L + self.first_position,
+            use_cache=False,
         ).last_hidden_state
-        return Outputs(hidden_BLD, state)
+        if not self.left:
+            return Outputs(hidden_BLD, state)
+        row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
+        return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
 
     def depth_of(self, parameter: str) -> int:
         """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one.
@@ -93,6 +109,7 @@ def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, 
         "bos_token_id": vocabulary.cls,
         "eos_token_id": vocabulary.sep,
         "attn_implementation": "sdpa",
+        "is_decoder": spec.attention == "left",
     }
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ceteris.objectives.mlm import MaskedLM
 
 if TYPE_CHECKING:
     from ceteris.models.encoder import Encoder
-    from ceteris.objectives.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -21,10 +20,9 @@ class MaskedLMWithNSP(MaskedLM):
     semantics: ClassVar[int] = 1
     needs: ClassVar[str | None] = "next"
     pair: ClassVar[str] = "nsp"
+    kinds: ClassVar[int] = 2
 
-    def build(self, encoder: Encoder) -> Objective:
-        from ceteris.heads.mlm import MaskedLMHead
+    def _heads(self, encoder: Encoder) -> dict[str, Any]:
         from ceteris.heads.pair import PairHead
-        from ceteris.objectives.objective import Objective
 
-        return Objective({"mlm": MaskedLMHead(encoder), self.pair: PairHead(encoder)})
+        return {**super()._heads(encoder), self.pair: PairHead(encoder, self.kinds)}

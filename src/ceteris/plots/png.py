@@ -23,7 +23,7 @@ def png(scene: Scene) -> bytes:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         figure = Figure(figsize=(scene.width / 100, scene.height / 100), dpi=_DOTS)
-        canvas = FigureCanvasAgg(figure)
+        canvas: Any = FigureCanvasAgg(figure)
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set_xlim(0, scene.width)
         axes.set_ylim(scene.height, 0)

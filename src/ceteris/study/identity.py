@@ -15,6 +15,12 @@ SEMANTICS = 1  # raised when the meaning of a run changes as a whole
 _PLACES = frozenset({"path", "name", "hub", "cache"})
 _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer", "evaluation")
 _REPORTING = {"trainer": {"log_every"}}
+# Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
+# components stand in their `neutral`.
+_NEUTRAL: dict[str, dict[str, Any]] = {
+    "evaluation": {"probe_examples": 0},
+    "finetune": {"pooler": "fresh", "bilstm": False},
+}
 
 
 class Identity(NamedTuple):
@@ -42,13 +48,13 @@ def identify(cfg: Any) -> Identity:
     tasks = task_fingerprints(cfg, cache)
     from ceteris import examples, noise
 
-    meaning = {part: _meaning(values[part], _REPORTING.get(part, set())) for part in _PRETRAINING}
+    meaning = {part: _group(values, part) for part in _PRETRAINING}
     pretrain = digest(
         {"semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS], "seed": values["seed"], "data": data, **meaning}
     )
     whole = {"pretrain": pretrain, "tasks": tasks}
     if tasks:
-        whole |= {part: _meaning(values[part]) for part in ("finetune", "finetuning")}
+        whole |= {part: _group(values, part) for part in ("finetune", "finetuning")}
     signature = digest(whole)
     return Identity(signature, pretrain, _folder(values, signature), data, tasks)
 
@@ -60,7 +66,13 @@ def task_fingerprints(cfg: Any, cache: Path) -> dict[str, str]:
     return {name: digest([build(node).fingerprint(cache), _meaning(plain(node))]) for name, node in cfg.tasks.items()}
 
 
-def _meaning(node: Any, without: set[str] | frozenset[str] = frozenset()) -> Any:
+def _group(values: dict[str, Any], part: str) -> Any:
+    """The meaning of a group of the config, without what is only reporting or changes nothing."""
+    reporting, neutral = _REPORTING.get(part, set()), _NEUTRAL.get(part, {})
+    return _meaning({k: v for k, v in values[part].items() if k not in reporting and (k, v) not in neutral.items()})
+
+
+def _meaning(node: Any) -> Any:
     """A config node without places, with the `semantics` number of each component in it.
 
     A component's `neutral` holds settings that came after the first records, each with the value at which it changes
@@ -75,7 +87,7 @@ def _meaning(node: Any, without: set[str] | frozenset[str] = frozenset()) -> Any
     kept = {
         key: _meaning(value)
         for key, value in node.items()
-        if key not in without | _PLACES and not (key in neutral and value == neutral[key])
+        if key not in _PLACES and not (key in neutral and value == neutral[key])
     }
     if own is not None:
         kept["semantics"] = int(getattr(own, "semantics", 1))

@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 from ceteris.config import SCALE, split_overrides
 from ceteris.errors import UserError
 from ceteris.study.sweep import Sweep, load, names
+from ceteris.verdict.sequential import FIRST, MOST
+
+UNTIL_DECIDED = "--until-decided"
 
 
 class Request(NamedTuple):
     """`overrides`: the user's own, for every arm; `slots` None: as the machine has; `arms`, `seeds` None: all.
 
     `runs`: root of the runs' folders; `results`: where finished records are looked for; `keep`: whether new ones are
-    copied there; `study`: a name instead of the sweep's.
+    copied there; `study`: a name instead of the sweep's; `most`: seeds at most, where they are added until the claims
+    are decided; `until`: as in the roll.
     """
 
     sweep: Sweep
@@ -29,6 +33,8 @@ class Request(NamedTuple):
     results: Path = Path("analysis/results")
     keep: bool = False
     study: str | None = None
+    most: int | None = None
+    until: dict[str, Any] | None = None
 
     @property
     def named(self) -> str:
@@ -45,24 +51,40 @@ def parse(verb: str, argv: Sequence[str]) -> Request:
     """Read the arguments of a verb.
 
     Own keys: scale=, slots=, arms=, seeds= (0,1,2 or range(0,5)), runs= (or run_dir=, paths.runs=), results=, study=;
-    every other key is an override of all arms.
+    for `run` the flag --until-decided with max_seeds=; every other key is an override of all arms.
 
     Raises:
         UserError: without a sweep, for an unknown one (naming the known) and for values that cannot be read.
     """
-    if flags := [text for text in argv if text.startswith("-")]:
-        raise UserError(f"{verb} does not know {flags[0]}", f"write ceteris {verb} SWEEP scale=smoke key=value")
-    swept = [text for text in argv if "=" not in text and not text.startswith("~")]
+    flags = [text for text in argv if text.startswith("-")]
+    if unknown := [flag for flag in flags if verb != "run" or flag != UNTIL_DECIDED]:
+        raise UserError(f"{verb} does not know {unknown[0]}", f"write ceteris {verb} SWEEP scale=smoke key=value")
+    swept = [text for text in argv if "=" not in text and not text.startswith("~") and text not in flags]
     if len(swept) != 1:
         cause = f"{verb} takes one sweep, got {' and '.join(swept)}" if swept else f"{verb} needs a sweep"
         raise UserError(cause, f"known: {', '.join(names()) or 'none'}")
-    given = split_overrides([text for text in argv if text not in swept])
+    given = split_overrides([text for text in argv if text not in (*swept, *flags)])
+    most = _most(bool(flags), given)
     own = {field: _read(key, given.pop(key), read) for key, (field, read) in _OWN.items() if key in given}
     keep = any(text.startswith("results=") for text in argv)
     if refused := [key for key in given if key in _REFUSED]:
         raise UserError(f"{refused[0]}= belongs to the sweep file", "copy it and change the copy")
     overrides = tuple(key if key.startswith("~") and not value else f"{key}={value}" for key, value in given.items())
-    return Request(load(swept[0]), **own, overrides=overrides, keep=keep)
+    return Request(load(swept[0]), **own, overrides=overrides, keep=keep, most=most)
+
+
+def _most(until_decided: bool, given: dict[str, str]) -> int | None:
+    """Take max_seeds= out of what was given. Raises UserError for what does not go together."""
+    text = given.pop("max_seeds", None)
+    if not until_decided:
+        if text is not None:
+            raise UserError("max_seeds= goes with --until-decided", f"add {UNTIL_DECIDED}, or give seeds=")
+        return None
+    if clash := [key for key in ("seed", "seeds", "arm", "arms") if key in given]:
+        raise UserError(f"{clash[0]}= and {UNTIL_DECIDED} exclude each other", "it takes all arms, and seeds as needed")
+    if text is not None and (not text.isdecimal() or int(text) < FIRST):
+        raise UserError(f"max_seeds={text} cannot be read", f"give a number from {FIRST}, where the first look is")
+    return MOST if text is None else int(text)
 
 
 def _read(key: str, text: str, read: Callable[[str], Any]) -> Any:

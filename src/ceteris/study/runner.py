@@ -25,7 +25,12 @@ Command = Callable[[Job], Sequence[str]]
 
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
-    return run_sweep(parse("run", argv))
+    request = parse("run", argv)
+    if request.most is None:
+        return run_sweep(request)
+    from ceteris.tables.until import run_until_decided  # it builds tables of the records that this module makes
+
+    return run_until_decided(request, request.most, run_sweep)
 
 
 def run_sweep(
@@ -85,8 +90,11 @@ def _enrolled(expanded: Expanded, steps: dict[str, int]) -> _State:
         runs={label: identity.signature for label, identity in state.identities.items()},
         steps=steps,
         absent=dict(expanded.absent),
+        until=request.until,
     )
     store.write_roll(request.runs, request.named, request.scale, roll)
+    if request.keep and request.until is not None:
+        _keep_roll(request)
     for line in board.left_out():
         say(line)
     for job in expanded.jobs:
@@ -118,8 +126,12 @@ def _found(state: _State, job: Job) -> store.Record | None:
 
 def _keep(state: _State, identity: Identity) -> None:
     request = state.request
+    store.keep(identity.folder, request.results / request.scale, request.named)
+    _keep_roll(request)
+
+
+def _keep_roll(request: Request) -> None:
     root = request.results / request.scale
-    store.keep(identity.folder, root, request.named)
     if (roll := store.read_roll(request.runs, request.named, request.scale)) is not None:
         kept = roll._replace(overrides=store.portable_overrides(roll.overrides))
         store.write_roll(root, request.named, request.scale, kept)

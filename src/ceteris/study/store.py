@@ -158,7 +158,8 @@ def _relative(value: Any) -> Any:
 class Roll(NamedTuple):
     """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
 
-    `absent`: {arm: why no machine has run it}.
+    `absent`: {arm: why no machine has run it}. `until`: where seeds are added until the claims are decided, {first,
+    most: seeds at the first and the last look, seeds: those of the look that was last}.
     """
 
     sweep_hash: str
@@ -166,6 +167,7 @@ class Roll(NamedTuple):
     runs: dict[str, str]
     steps: dict[str, int]
     absent: Mapping[str, str] = {}
+    until: dict[str, Any] | None = None
 
     def holds(self, record: Record) -> bool:
         return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
@@ -188,11 +190,12 @@ def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
     """Write a roll; the runs of an older one of the same sweep and overrides stay in it."""
     old = read_roll(root, study, scale)
     if old is not None and old[:2] == roll[:2]:
-        roll = roll._replace(runs={**old.runs, **roll.runs}, steps={**old.steps, **roll.steps})
+        runs, steps = {**old.runs, **roll.runs}, {**old.steps, **roll.steps}
+        roll = roll._replace(runs=runs, steps=steps, until=roll.until or old.until)
     ran = {label.rpartition("/seed")[0] for label in roll.runs}  # an arm that another machine could run
     roll = roll._replace(absent={arm: why for arm, why in roll.absent.items() if arm not in ran})
     if roll != old:
-        given = {key: value for key, value in roll._asdict().items() if value or key != "absent"}
+        given = {key: value for key, value in roll._asdict().items() if value or key not in ("absent", "until")}
         write_json(root / study / f"{scale}.json", given)
     return roll
 

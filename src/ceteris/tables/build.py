@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
 from ceteris.study.sweep import SCRATCH, TRIAL
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
+from ceteris.tables.facts import aggregate, beside, orders, remarks
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
-from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_task, lower_is_better
+from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_pairs, is_task, lower_is_better
 from ceteris.verdict.ruling import Contrast, Ruling, combine, rule
-from ceteris.verdict.statistics import mean_sd, paired, rounded, summarize
+from ceteris.verdict.sequential import Looks
+from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, paired, rounded, summarize
 
 SCHEMA = 1
 BUDGETS = {"tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops"}
@@ -24,18 +27,35 @@ ANCHORS = {"bag_of_words": "bag of words", "majority": "majority class", "unigra
 Table = dict[str, Any]
 
 
-def build(design: Design, records: Sequence[Record]) -> Table:
-    """The content of table.json, from the records of one study at one scale.
+class Judged(NamedTuple):
+    """What was measured and what the claims come to: `reasons` {column: why it decides nothing, or None}."""
 
-    Raises UserError where no record is there, where the arms' realised budgets are not within 1 % of each other, or
-    where a claim or the mapping to the paper's table cannot be read.
-    """
+    evidence: Evidence
+    columns: list[str]
+    reasons: dict[str, str | None]
+    claims: list[dict[str, Any]]
+
+
+def judged(design: Design, records: Sequence[Record]) -> Judged:
+    """The verdicts on a design's claims, from the records of one study at one scale. Raises UserError as `build`."""
     claims, paper, evidence = design.parsed(), design.paper(), gather(design, records)
     if not any(evidence.done(arm) for arm in design.arms):
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", "run `ceteris run` first")
     _require_matched(design, evidence)
     columns = [column for column in design.columns if _measured(design, evidence, column)]
     reasons = {column: barred(design, evidence, column) for column in columns}
+    return Judged(evidence, columns, reasons, _claims(design, evidence, paper, claims, columns, reasons))
+
+
+def build(design: Design, records: Sequence[Record]) -> Table:
+    """The content of table.json, from the records of one study at one scale.
+
+    Raises UserError where no record is there, where the arms' realised budgets are not within 1 % of each other, or
+    where a claim or the mapping to the paper's table cannot be read.
+    """
+    evidence, columns, reasons, claims = judged(design, records)
+    paper = design.paper()
+    about = {column: _about(column, reasons[column]) for column in columns}
     return {
         "schema": SCHEMA,
         "study": design.study,
@@ -43,14 +63,16 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "scale": design.scale,
         "baseline": design.baseline,
         "columns": columns,
-        "about": {column: _about(column, reasons[column]) for column in columns},
+        "about": about,
         "arms": [_arm(design, evidence, paper, arm, columns) for arm in design.arms],
         "anchors": _anchors(design, evidence, columns),
-        "claims": _claims(design, evidence, claims, columns, reasons),
-        "paper": _paper(design, paper, columns),
+        "aggregate": aggregate(design, evidence, [column for column in columns if reasons[column] is None]),
+        "claims": claims,
+        "looks": _looks(design),
+        "paper": _paper(design, evidence, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *evidence.notes],
+        "notes": [*_remarks(design, evidence, columns, reasons), *remarks(claims, about), *evidence.notes],
         "sources": [] if paper is None else [paper.source],
     }
 
@@ -82,10 +104,11 @@ def barred(design: Design, evidence: Evidence, column: str) -> str | None:
         return insensitive(column, baseline, list(evidence.values(SCRATCH, column).values()))
     if why := incomparable(column, design.varies):
         return why
-    if not column.startswith(COMMON):
+    test = next((name for name in COMMON if column.startswith(name)), None)
+    if test is None:
         return None
-    losses = list(evidence.values(design.baseline, f"{COMMON}loss").values())
-    return on_plateau(losses, evidence.baselines([design.baseline], f"{COMMON}loss").get("unigram"))
+    losses = list(evidence.values(design.baseline, f"{test}loss").values())
+    return on_plateau(losses, evidence.baselines([design.baseline], f"{test}loss").get("unigram"))
 
 
 def _about(column: str, reason: str | None) -> dict[str, Any]:
@@ -131,6 +154,14 @@ def _status(design: Design, evidence: Evidence, arm: str) -> str:
     if "done" in states:
         return "partial"
     return "diverged" if "diverged" in states else "failed" if "failed" in states else "missing"
+
+
+def _looks(design: Design) -> dict[str, Any] | None:
+    """When the table was looked at, where seeds were added until its claims were decided."""
+    if design.looks is None:
+        return None
+    n = len(design.seeds)
+    return {**asdict(design.looks), "n": n, "level": rounded(design.looks.level(ALPHA, n))}
 
 
 def _cell(values: dict[int, float]) -> dict[str, Any]:
@@ -179,7 +210,7 @@ def _published(design: Design, paper: PublishedTable | None, arm: str) -> dict[s
     return {name: {"value": value, "source": paper.source} for name, value in found.values.items() if value is not None}
 
 
-def _paper(design: Design, paper: PublishedTable | None, columns: Sequence[str]) -> dict[str, Any]:
+def _paper(design: Design, evidence: Evidence, paper: PublishedTable | None, columns: Sequence[str]) -> dict[str, Any]:
     """Which of the paper's metrics stand beside our columns, and which in a block of their own."""
     if paper is None:
         return {}
@@ -194,13 +225,15 @@ def _paper(design: Design, paper: PublishedTable | None, columns: Sequence[str])
         "beside": beside,
         "own": [metric.name for metric in paper.metrics if metric.name not in beside.values()],
         "rows": {arm: paper.row(row).arm for arm, row in rows.items()},
+        "orders": orders(design, evidence, paper),
         "flags": [*paper.flags, *(f"{arm}: {flag}" for arm, row in rows.items() for flag in paper.row(row).flags)],
     }
 
 
 def _anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    scratch = {c: _cell(values) for c in columns if is_task(c) and (values := evidence.values(SCRATCH, c))}
+    told = [column for column in columns if is_task(column) or is_pairs(column)]
+    scratch = {column: _cell(values) for column in told if (values := evidence.values(SCRATCH, column))}
     rows = [{"name": "from scratch", "n": len(evidence.done(SCRATCH)), "metrics": scratch}] if scratch else []
     found = {column: evidence.baselines(tuple(design.arms), column) for column in columns}
     for key in dict.fromkeys(name for values in found.values() for name in values):
@@ -212,12 +245,13 @@ def _anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list
 def _claims(
     design: Design,
     evidence: Evidence,
+    paper: PublishedTable | None,
     claims: Sequence[Claim],
     columns: Sequence[str],
     reasons: dict[str, str | None],
 ) -> list[dict[str, Any]]:
     contrasts = [_contrasts(design, evidence, claim, columns, reasons) for claim in claims]
-    rulings = iter(rule([contrast for group in contrasts for contrast in group]))
+    rulings = iter(rule([contrast for group in contrasts for contrast in group], design.looks))
     rows = []
     for claim, group in zip(claims, contrasts, strict=True):
         own = [next(rulings) for _ in group]
@@ -228,7 +262,11 @@ def _claims(
                 "verdict": outcome.verdict,
                 "said": outcome.said(design.scale, _silent(design, claim, columns, reasons)),
                 "seeds_needed": outcome.seeds,
-                "contrasts": [_contrast(c, ruling) for c, ruling in zip(group, own, strict=True)],
+                "open": outcome.more,
+                "contrasts": [
+                    {**_contrast(contrast, ruling), **beside(design, evidence, paper, contrast)}
+                    for contrast, ruling in zip(group, own, strict=True)
+                ],
             }
         )
     return rows
@@ -250,7 +288,7 @@ def _contrasts(
             column,
             pair,
             claim.margin(column),
-            paired(evidence.values(pair.arm, column), evidence.values(pair.versus, column)),
+            _paired(design, evidence.values(pair.arm, column), evidence.values(pair.versus, column)),
             reasons[column],
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (pair.arm, pair.versus) if arm in design.absent),
         )
@@ -258,6 +296,13 @@ def _contrasts(
         if column in columns
         for pair in claim.pairs
     ]
+
+
+def _paired(design: Design, first: dict[int, float], second: dict[int, float]) -> Paired:
+    """With the 95 % interval, or where the table is looked at again and again the one that stays right under it."""
+    found = paired(first, second)
+    level = ALPHA if design.looks is None else design.looks.level(ALPHA, found.summary.n)
+    return found if level in (0.0, ALPHA) else paired(first, second, level)
 
 
 def _contrast(contrast: Contrast, ruling: Ruling) -> dict[str, Any]:
@@ -278,6 +323,7 @@ def _contrast(contrast: Contrast, ruling: Ruling) -> dict[str, Any]:
         "n": summary.n,
         "verdict": ruling.verdict,
         "seeds_needed": ruling.seeds,
+        "detectable": ruling.detectable,
         "reason": ruling.reason,
     }
 
@@ -298,6 +344,7 @@ def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons
     notes += [f"{column}: {why}." for column, why in reasons.items() if why is not None]
     if absent := [column for column in design.columns if column not in columns]:
         notes.append(f"Not run at {design.scale} scale: {', '.join(absent)}.")
+    notes += [] if design.looks is None else [_looked(design, design.looks)]
     single = [arm for arm in design.arms if len(evidence.done(arm)) == 1]
     if single:
         notes.append(f"One seed, so no interval: {', '.join(single)}.")
@@ -308,6 +355,16 @@ def _remarks(design: Design, evidence: Evidence, columns: Sequence[str], reasons
             f"Task scores are means of {words} fine-tuning seeds in each pre-training seed; n counts the latter."
         )
     return notes
+
+
+def _looked(design: Design, looks: Looks) -> str:
+    n = len(design.seeds)
+    level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
+    return (
+        f"Seeds were added until the claims were decided: looks after {looks.first} to at most {looks.most} seeds, the "
+        f"last after {n}. The claims' verdicts and intervals are at the level of that look ({level}, alpha spending of "
+        "Lan and DeMets), so that all looks together keep the error rate."
+    )
 
 
 def _by_task(run: Record) -> dict[str, list[int]]:

@@ -11,6 +11,7 @@ from ceteris.published.atlas import PublishedTable
 from ceteris.published.atlas import table as published_table
 from ceteris.verdict.claims import Claim, parse
 from ceteris.verdict.metrics import incomparable
+from ceteris.verdict.sequential import Looks
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Design:
     title: str = ""
     audit: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
+    looks: Looks | None = None
 
     @property
     def carrying(self) -> tuple[str, ...]:

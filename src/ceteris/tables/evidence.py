@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ceteris.study.sweep import SCRATCH
@@ -20,15 +20,30 @@ class Evidence:
 
     runs: Mapping[str, Mapping[int, Record]]
     notes: tuple[str, ...]
+    _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
         """{seed: record} of the arm's finished runs, by seed."""
         return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run["status"] == "done"}
 
     def values(self, arm: str, column: str) -> dict[int, float]:
-        """{seed: value} where the column was measured and is a number."""
-        found = {seed: run["metrics"].get(column) for seed, run in self.done(arm).items()}
-        return {seed: float(value) for seed, value in found.items() if value is not None and math.isfinite(value)}
+        """{seed: value} where the column was measured and is a number; read once, not to be changed."""
+        if (arm, column) not in self._read:
+            found = {seed: run["metrics"].get(column) for seed, run in self.done(arm).items()}
+            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if _is_number(value)}
+        return self._read[arm, column]
+
+    def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
+        """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
+        task, _, metric = column.rpartition("/")
+        return {
+            seed: {
+                int(run["seed"]): float(run["metrics"][metric])
+                for run in self.runs[arm][seed].get("task_runs", [])
+                if run["task"] == task and _is_number(run["metrics"].get(metric))
+            }
+            for seed in self.values(arm, column)
+        }
 
     def baselines(self, arms: Sequence[str], column: str) -> dict[str, float]:
         """{name: mean over runs} of what needs no neural model: unigram, bag_of_words, majority."""
@@ -40,10 +55,16 @@ class Evidence:
         return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def gather(design: Design, records: Sequence[Record]) -> Evidence:
     """Sort the records of a study and scale into arms and seeds; what cannot be trusted is left out and noted."""
     known = (*design.arms, SCRATCH)
     ours = [r for r in records if r["study"] == design.study and r["scale"] == design.scale and r["arm"] in known]
+    if design.looks is not None:
+        ours = [record for record in ours if record["seed"] in design.seeds]
     notes: list[str] = []
     runs: dict[str, dict[int, Record]] = {}
     for (arm, seed), group in sorted(_grouped(ours).items()):
@@ -53,7 +74,12 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
             runs.setdefault(arm, {})[seed] = _best(group)
     notes += _foreign_text(design, runs)
     evidence = Evidence(runs, ())
-    notes += [*_statuses(design, evidence), *_not_numbers(design, evidence), *_older(design, evidence)]
+    notes += [
+        *_no_baseline(design, evidence),
+        *_statuses(design, evidence),
+        *_not_numbers(design, evidence),
+        *_older(design, evidence),
+    ]
     return Evidence(runs, tuple(notes))
 
 
@@ -88,6 +114,12 @@ def _text(run: Record) -> str | None:
     return text
 
 
+def _no_baseline(design: Design, evidence: Evidence) -> list[str]:
+    if evidence.done(design.baseline):
+        return []
+    return [f"No finished run of the baseline {design.baseline}: no difference to it, no control of the columns."]
+
+
 def _statuses(design: Design, evidence: Evidence) -> list[str]:
     notes = []
     for arm in (*design.arms, SCRATCH):
@@ -109,7 +141,7 @@ def _not_numbers(design: Design, evidence: Evidence) -> list[str]:
         for arm in (*design.arms, SCRATCH)
         for seed, run in evidence.done(arm).items()
         for column in design.columns
-        if (value := run["metrics"].get(column)) is not None and not math.isfinite(value)
+        if (value := run["metrics"].get(column)) is not None and not _is_number(value)
     ]
 
 

@@ -11,13 +11,14 @@ from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.audit import audit
-from ceteris.study.store import first_roll, records
+from ceteris.study.store import Roll, first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
 from ceteris.tables.curves import summary
 from ceteris.tables.design import Design
 from ceteris.tables.files import render, write
 from ceteris.tables.markdown import markdown
+from ceteris.verdict.sequential import Looks
 
 RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
@@ -83,14 +84,25 @@ def parse(argv: Sequence[str], verb: str = "table") -> Request:
 
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
-    if (roll := first_roll(roots, design.study, design.scale)) is not None:
-        design = replace(design, absent=roll.absent)
     found = records(design.study, design.scale, roots)
-    made = build(design, found.records)
+    made = build(enrolled(design, first_roll(roots, design.study, design.scale)), found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
     made["tuned"] = tuned(found.records)
     made["curves"] = summary(found.records, tuple(design.arms), roots)
     return made
+
+
+def enrolled(design: Design, roll: Roll | None) -> Design:
+    """The design with the arms that no machine could run, and with the looks that were taken where seeds were added
+    until its claims were decided.
+    """
+    if roll is None:
+        return design
+    design = replace(design, absent=roll.absent)
+    if roll.until is None:
+        return design
+    looks = Looks(int(roll.until["first"]), int(roll.until["most"]))
+    return replace(design, looks=looks, seeds=tuple(roll.until["seeds"]))
 
 
 def tuned(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

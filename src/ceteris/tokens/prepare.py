@@ -88,6 +88,7 @@ class Plan:
             "sentences": [self.splitter.name, self.splitter.semantics],
             "tokenizer": _hash(self.tokenizer_folder / "tokenizer.json"),
             "semantics": store.SEMANTICS,
+            **({"dropped": self.text.dropped} if self.text.dropped else {}),
         }
 
     @cached_property

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ceteris.errors import UserError
+
+if TYPE_CHECKING:
+    from ceteris.corpus.sentences import Splitter
+    from ceteris.tokens.tokenizer import Tokenizer
 
 Array = np.ndarray[Any, Any]
 GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
@@ -77,3 +81,16 @@ def _gather(store: Any, spans: list[tuple[int, int]]) -> Sample:
         np.concatenate([[0], np.cumsum([stop - first for first, stop in spans])]).astype(np.int64),
         None if store.annotated is None else np.concatenate([store.annotated[piece] for piece in pieces]),
     )
+
+
+def typed(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
+    """A text as a store of one document.
+
+    Raises UserError where it holds no token.
+    """
+    batch = tokenizer.flat(splitter(" ".join(text.split())))
+    length_S = batch.length_S[batch.length_S > 0]
+    if not len(length_S):
+        raise UserError(f"text={text!r} holds no token", "give a sentence")
+    starts = np.concatenate([[0], np.cumsum(length_S)]).astype(np.int64)
+    return Sample(batch.ids_T, batch.word_start_T, starts, np.array([0, len(length_S)]))

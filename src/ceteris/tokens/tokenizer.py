@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
 ROLES = ("pad", "unk", "cls", "sep", "mask")
+SENTINELS = ("sentinels", "first_sentinel")  # on disk where there are any
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
@@ -105,7 +107,10 @@ class Tokenizer:
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
         write_json(folder / "tokenizer_config.json", _transformers_config(names))
-        write_json(folder / RECORD, {"name": self.name, **asdict(self.vocabulary)})
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in SENTINELS}
+        if self.vocabulary.sentinels:
+            values |= {key: getattr(self.vocabulary, key) for key in SENTINELS}
+        write_json(folder / RECORD, {"name": self.name, **values})
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -175,4 +180,12 @@ def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: s
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
     unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
     size = max(every.values()) + 1
-    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=tuple(sorted(special | unused))), name)
+    marks = tuple(sorted(special | unused))
+    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks, **_sentinels(every)), name)
+
+
+def _sentinels(every: Mapping[str, int]) -> dict[str, int]:
+    """How many sentinels follow each other downwards from `<extra_id_0>`, and its id."""
+    first = every.get("<extra_id_0>", -1)
+    count = next(k for k in itertools.count() if every.get(f"<extra_id_{k}>", -1) != first - k or first < k)
+    return {"sentinels": count, "first_sentinel": first}

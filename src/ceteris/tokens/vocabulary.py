@@ -16,3 +16,5 @@ class Vocabulary:
     sep: int
     mask: int
     specials: tuple[int, ...]  # ascending; never noised, never drawn as a random token
+    sentinels: int = 0  # T5's <extra_id_k>, whose ids descend
+    first_sentinel: int = -1  # id of <extra_id_0>

@@ -8,7 +8,6 @@ from typing import Any
 from ceteris.annotators.annotator import annotator_of
 from ceteris.components import build
 from ceteris.examples import compose_examples
-from ceteris.masking.prediction import predicted_rate
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
 from ceteris.training.plan import StepPlan, compose_plan
@@ -41,7 +40,7 @@ def planned(cfg: Any) -> dict[str, Any]:
     data = data_of(cfg)
     plan, steps = plan_of(cfg, data)
     tokens = sequences = 0
-    share = predicted_rate(float(cfg.masking.rate), cfg.masking.get("predict"))
+    share = plan.examples.predicted_share
     for step in range(steps):
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,21 +11,23 @@ import numpy as np
 import torch
 
 from ceteris.examples import Examples
-from ceteris.models.encoder import Batch, Encoder
+from ceteris.models.encoder import Batch, Encoder, Outputs
 from ceteris.training.steps import as_batch
 
 ROWS = 64  # a forward pass
 
 
 class Evaluation:
-    """The masked examples that every arm is measured on, packed once."""
+    """The examples that every arm is measured on, packed once; `name`: of the head that is asked, mlm or clm."""
 
-    def __init__(self, examples: Examples, most: int) -> None:
+    def __init__(self, examples: Examples, most: int, name: str = "mlm") -> None:
+        self.name = name
         self.arrays = list(packed(examples, most))
         self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
 
     def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
-        """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}.
+        """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
+        the head's name.
 
         In full precision whatever the training used, so that the profile does not move it.
         """
@@ -34,12 +36,7 @@ class Evaluation:
             for batch, logits_PV in predictions(encoder, head, self.arrays):
                 loss += float(torch.nn.functional.cross_entropy(logits_PV, batch["target_P"], reduction="sum"))
                 right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
-        mean = loss / len(self.targets)
-        return {
-            "mlm_loss": mean,
-            "mlm_perplexity": math.exp(min(mean, 700.0)),
-            "mlm_accuracy": right / len(self.targets),
-        }
+        return self._metrics(loss / len(self.targets), right / len(self.targets))
 
     def unigram(self, train_ids: Any, vocabulary_size: int) -> dict[str, float]:
         """The same metrics for the model that knows word frequencies alone: add-one counts of the training tokens."""
@@ -47,11 +44,11 @@ class Evaluation:
         for at in range(0, len(train_ids), 1 << 22):
             counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary_size)
         loss = float(-np.log(counts_V / counts_V.sum())[self.targets].mean())
-        return {
-            "mlm_loss": loss,
-            "mlm_perplexity": math.exp(loss),
-            "mlm_accuracy": float((self.targets == counts_V.argmax()).mean()),
-        }
+        return self._metrics(loss, float((self.targets == counts_V.argmax()).mean()))
+
+    def _metrics(self, loss: float, accuracy: float) -> dict[str, float]:
+        values = {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "accuracy": accuracy}
+        return {f"{self.name}_{kind}": value for kind, value in values.items()}
 
 
 class Probe:
@@ -70,8 +67,12 @@ class Probe:
 
     def majority(self) -> dict[str, float]:
         """The same metric for the more frequent label: random segments outnumber true next ones."""
-        rate = float(self.label_N.mean())
-        return {self.metric: max(rate, 1.0 - rate)}
+        return {self.metric: majority(self.label_N)}
+
+
+def majority(label_N: Any) -> float:
+    """The share of the most frequent label."""
+    return float(np.bincount(label_N).max() / len(label_N))
 
 
 def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
@@ -95,9 +96,15 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
         module.train(training)
 
 
-def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
-    """(batch, the head's logits) of each packed batch."""
+def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
+    """(batch, what the encoder gives) of each packed batch."""
     device = next(encoder.parameters()).device
     for packed_batch in arrays:
         batch = {k: v.to(device) if torch.is_tensor(v) else v for k, v in as_batch(packed_batch).items()}
-        yield batch, head.logits(encoder(batch), batch).float()
+        yield batch, encoder(batch)
+
+
+def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """(batch, the head's logits) of each packed batch."""
+    for batch, found in outputs(encoder, arrays):
+        yield batch, head.logits(found, batch).float()

@@ -55,11 +55,12 @@ class Learner(pl.LightningModule):
         optimizer: Any = self.optimizers()
         number = self.trainer.global_step
         counts = total_counts(step)
-        losses = {name: self._zero() for name in self.objective.heads}
+        divisors = self.objective.divisors(counts)
+        losses = {name: self._zero() for name in divisors}
         for index, batch in enumerate(step):
             torch.manual_seed(int(digest([self.seed, number, index], 15), 16))
             sums, self.carried = self.objective(self.encoder, batch, self.carried)
-            terms = {name: sums[name] / counts[per] for name, per in self.objective.denominators().items()}
+            terms = {name: sums[name] / divisor for name, divisor in divisors.items()}
             self.manual_backward(self._weighted(terms))
             for name, term in terms.items():
                 losses[name] += term.detach()

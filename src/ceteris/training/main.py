@@ -55,12 +55,13 @@ def _job(cfg: Any) -> float | None:
     import json
 
     from ceteris.training.run import RECORD, run
+    from ceteris.verdict.metrics import COMMON
 
     folder = run(cfg)
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
-    value: float | None = record.get("metrics", {}).get("mlm_loss")
-    return value
+    losses = [f"{test}loss" for test in COMMON]
+    return next((value for name, value in record.get("metrics", {}).items() if name in losses), None)
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:

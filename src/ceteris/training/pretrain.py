@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from ceteris.components import build
 from ceteris.console import say
@@ -25,13 +25,17 @@ from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
 from ceteris.training.evaluate import Evaluation, Probe
 from ceteris.training.execution import Profile, matrix_peak
+from ceteris.training.finetune import check_pooler
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
 from ceteris.training.plan import StepPlan
+from ceteris.training.probe import TrainedProbe
 from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
-PROBES = {"nsp": "next", "sop": "order"}
+PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
+FORCED = 0.5  # share of pairs that are random by force, above which it is said
+TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 
 
 @dataclass
@@ -47,12 +51,17 @@ class Stage:
     encoder: Encoder
     objective: Objective
     evaluation: Evaluation
-    probes: list[Probe]
+    probes: list[Probe | TrainedProbe]
 
     @property
-    def pair_head(self) -> nn.Module | None:
+    def head(self) -> Any:
+        """The head on tokens."""
+        return self.objective.heads[self.objective.main]
+
+    @property
+    def pair_head(self) -> Any:
         """The head on pairs, where the objective has one."""
-        return next((head for head in self.objective.heads.values() if head.per == "pairs"), None)
+        return _pair_head(self.objective)
 
 
 def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
@@ -63,26 +72,55 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
     objective = build(cfg.objective).build(encoder)
     initialise(objective, cfg.seed, encoder.spec.initializer_range)
-    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples)
+    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
-    return Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+    stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+    check_pooler(cfg, stage.pair_head)
+    _warn_of_labels(plan.examples.report(0))
+    return stage
 
 
-def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe]:
-    """What a model with a head on pairs is asked about, next segments and order; nothing for other models.
+def _warn_of_labels(report: dict[str, float]) -> None:
+    """Say where most pairs could not but be random, as where blank lines stand inside documents."""
+    if (forced := report.get("forced_random_share", 0.0)) > FORCED:
+        say(
+            f"{forced:.0%} of the pairs are random, their chunk being one sentence: do blank lines part documents only?"
+        )
 
-    Raises UserError where the validation split does not allow the pairs that the model is trained on; of the other kind
+
+def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
+    """What a model is asked about pairs: by its own head where it has one, by trained probes where the config asks.
+
+    Raises UserError where the validation split does not allow the pairs that the model is trained on; of other kinds
     it is said that they are left out.
     """
-    found = []
-    for name, pairs in PROBES.items() if "pairs" in objective.denominators().values() else ():
+    if cfg.evaluation.probe_examples < 0:
+        raise UserError(
+            f"evaluation.probe_examples={cfg.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+        )
+    found: list[Probe | TrainedProbe] = []
+    for name in PROBES:
         try:
-            found.append(Probe(name, probe_examples(cfg, data, pairs), cfg.evaluation.examples))
+            found += _probes(cfg, data, _pair_head(objective), name)
         except UserError as error:
             if name in objective.heads:
                 raise
             say(f"no {name}_accuracy: {error}")
     return found
+
+
+def _pair_head(objective: Objective) -> Any:
+    return next((head for head in objective.heads.values() if head.per == "pairs"), None)
+
+
+def _probes(cfg: Any, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+    """Of the model's own head where it tells so many kinds of pairs, and of a trained probe where one is asked for."""
+    own, (pairs, kinds) = cfg.evaluation, PROBES[name]
+    if head is not None and head.kinds == kinds:
+        yield Probe(name, probe_examples(cfg, data, pairs), own.examples)
+    if own.probe_examples and name in TRAINED:
+        train, test = (probe_examples(cfg, data, pairs, split, masked=False) for split in ("train", "validation"))
+        yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
 
 
 def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
@@ -95,13 +133,13 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
     meter = Meter()
     if stage.steps:
         _fit(stage, meter, logger)
-    metrics = stage.evaluation.measure(stage.encoder, stage.objective.heads["mlm"])
+    metrics = stage.evaluation.measure(stage.encoder, stage.head)
     for probe in stage.probes:
         metrics |= probe.measure(stage.encoder, stage.pair_head)
     append_line(
         stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}}
     )
-    checkpoint.save(stage.encoder, stage.objective.heads["mlm"], stage.folder / "model", stage.pair_head)
+    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
     part = _record(stage, meter, metrics)
     write_json(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
@@ -114,11 +152,12 @@ def _fit(stage: Stage, meter: Meter, logger: Any) -> None:
     done = int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
     keep_lines(stage.folder / "metrics.jsonl", done)
     curves = Curves(stage.folder / "metrics.jsonl", cfg.trainer.log_every, meter)
-    head = stage.objective.heads["mlm"]
     callbacks = [
         meter,
         curves,
-        Evaluations(lambda m: stage.evaluation.measure(m.encoder, head), cfg.evaluation.points, stage.steps, curves),
+        Evaluations(
+            lambda m: stage.evaluation.measure(m.encoder, stage.head), cfg.evaluation.points, stage.steps, curves
+        ),
         LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
     ]
@@ -153,7 +192,7 @@ def learner_of(stage: Stage) -> Pretraining:
 
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
     counts, size = meter.counts, stage.data.vocabulary.size
-    tokens, predicted = counts["input_tokens"], counts["predicted"]
+    tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
     flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length)
     rate = meter.tokens_per_second()
     peak = matrix_peak(stage.profile) if tokens else 0.0

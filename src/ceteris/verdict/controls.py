@@ -20,6 +20,8 @@ def insensitive(column: str, baseline: Sequence[float], scratch: Sequence[float]
     """
     if not scratch:
         return "no run from scratch to show that the column is sensitive to pre-training"
+    if not baseline:
+        return "the baseline arm has no run that shows the column to be sensitive to pre-training"
     if len(baseline) < 2 or len(scratch) < 2:
         return "one seed: whether the column is sensitive to pre-training is not known"
     (mean, sd), (anchor, anchor_sd) = mean_sd(baseline), mean_sd(scratch)

@@ -1,9 +1,10 @@
-"""How many seeds would settle a claim, if the difference and its spread are what they look like now."""
+"""How many seeds would settle a claim, and what a number of seeds can see, if the spread is what it looks like now."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 from ceteris.verdict.statistics import ALPHA, t_quantile
 
@@ -28,12 +29,41 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) ->
     """The smallest number of seeds with a chance of `POWER` for a decision; None above `MOST_SEEDS`."""
     if sd == 0.0 or not distances or distances[0] <= 0.0:
         return None
+
+    def enough(n: int) -> bool:
+        if len(distances) == 1:
+            return distances[0] / sd >= _least(n, alpha)
+        return power(distances, sd, n, alpha) >= POWER
+
     low, high = 1, 2
-    while power(distances, sd, high, alpha) < POWER:
+    while not enough(high):
         if high >= MOST_SEEDS:
             return None
         low, high = high, min(2 * high, MOST_SEEDS)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(distances, sd, middle, alpha) >= POWER else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
+    """The smallest difference that n pairs tell from zero with a chance of `POWER`; None without spread.
+
+    A difference smaller than this that n seeds did not find is no evidence against it: "n = 5 could have seen 1.1
+    points".
+    """
+    return float(f"{sd * _least(n, alpha):.3g}") if sd > 0.0 and n > 1 and alpha > 0.0 else None
+
+
+@cache
+def _least(n: int, alpha: float) -> float:
+    """`detectable` in standard deviations."""
+    from scipy.optimize import brentq
+
+    def excess(distance: float) -> float:
+        return power([distance], 1.0, n, alpha) - POWER
+
+    high = 1.0
+    while excess(high) < 0.0:
+        high *= 2.0
+    return float(brentq(excess, 0.0, high, rtol=1e-9))

@@ -19,8 +19,10 @@ A margin that is not given is zero; `~` needs one. No run of either arm: not run
 any spread, a column that fails its control: undecided, whatever the numbers.
 
 The interval is two-sided at 95 %, so each one-sided test (non-inferiority, either side of equivalence) is at 2.5 %,
-which is stricter than the customary 5 % of equivalence tests; the printed interval and the verdict then agree.
-Over all contrasts of a table that can decide something the level is Holm's.
+which is stricter than the customary 5 % of equivalence tests: a `~` claim can go wrong in both directions, and at the
+margin both together stay at 5 %. The customary test is in table.json beside the verdict (`statistics.tost`).
+Over all contrasts of a table that can decide something the level is that of `family.py`, in Holm's manner, and where
+seeds were added until the claims were decided that of the look (`sequential.py`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,273 @@
+"""How often do tables of known truth say something false? Simulated sweeps through the code that builds real tables.
+
+python analysis/calibrate.py [--out analysis/results/calibration.json] [--share 1.0]
+
+Every simulated sweep is a list of records that `ceteris.tables.build.judged` rules on, as it does for `ceteris table`;
+the false verdicts are counted in the claims that it returns. An entry of the file is one design:
+
+    design, seeds, tasks, nested (fine-tuning seeds in each pre-training seed), tails (normal, or t3: Student's t with
+    three degrees of freedom); simulations and tables: how many were made; false_verdicts: tables with at least one;
+    coverage = covered / intervals: of the claims' 95 % intervals over the true difference, nominal: 0.95;
+    bootstrap: the same of the bias-corrected bootstrap on the same differences, on which no verdict rests;
+    power and formula (planted effects alone): decided / intervals, beside the noncentral t;
+    mean_seeds (seeds added until decided alone): seeds used per sweep.
+
+A verdict is false where the truth is another: `>` reproduced where the arm is not better, contradicted where it is not
+worse, equivalent where the true difference is the margin or more; `>=` and `~` likewise at their margins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ceteris.console import progress, say
+from ceteris.files import write_json
+from ceteris.study.sweep import SCRATCH
+from ceteris.tables.build import Judged, judged
+from ceteris.tables.design import Design
+from ceteris.tables.until import open_claims
+from ceteris.verdict.bootstrap import bca
+from ceteris.verdict.metrics import lower_is_better
+from ceteris.verdict.power import power
+from ceteris.verdict.sequential import FIRST, Looks
+from ceteris.verdict.statistics import LEVEL
+
+OUT = Path(__file__).parent / "results" / "calibration.json"
+SD = 0.01  # of one arm's score over pre-training seeds: a point
+GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two such arms
+BASE, ARMS = "base", ("base", "a", "b", "c")
+BOOTSTRAPPED = 400  # sweeps whose differences are bootstrapped too
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A design of simulated sweeps.
+
+    Args:
+        claims: on all tasks, `{m}` stands for `margin` in points.
+        effects: {arm: true gain over the others}, in standard deviations of a paired difference, as is `margin`.
+        tunings: fine-tuning seeds in each pre-training seed; half of the variance is theirs where there are several.
+        luck: of a seed, shared by its arms, in standard deviations of one arm, as is `scratch`: how far the model from
+            scratch lies below.
+        most: where seeds are added until the claims are decided, how many at most.
+    """
+
+    name: str
+    claims: tuple[str, ...]
+    seeds: int
+    tasks: int = 1
+    tunings: int = 1
+    tails: str = "normal"
+    effects: Mapping[str, float] = field(default_factory=dict)
+    margin: float = 0.0
+    arms: tuple[str, ...] = ARMS
+    luck: float = 3.0
+    scratch: float = 30.0
+    simulations: int = 2000
+    most: int | None = None
+
+    def truth(self, arm: str, versus: str) -> float:
+        return (self.effects.get(arm, 0.0) - self.effects.get(versus, 0.0)) * GAP
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"task{at}/accuracy" for at in range(self.tasks))
+
+    def design(self, seeds: int, looks: Looks | None = None) -> Design:
+        points = f"{100 * self.margin * GAP:.10f}"
+        return Design(
+            study="calibration",
+            scale="simulated",
+            baseline=BASE,
+            columns=self.columns,
+            arms={arm: [] for arm in self.arms},
+            claims=tuple(claim.format(m=points) for claim in self.claims),
+            seeds=tuple(range(seeds)),
+            looks=looks,
+        )
+
+
+def plans() -> list[Plan]:
+    """All designs: identical arms first, then truths on the boundaries, planted effects, seeds added as needed."""
+    better = tuple(f"{arm} > {BASE}" for arm in ARMS[1:])
+    inside = tuple(f"{arm} > {BASE}, margin {{m}} points" for arm in ARMS[1:])
+    kinds = [(n, tails) for n in (3, 5, 10) for tails in ("normal", "t3")]
+    many = {3: 80_000, 5: 10_000, 10: 10_000}  # three claims on one task come nearest to 5 %: these are counted finely
+    some = {"normal": 4000, "t3": 2000}
+    found = [
+        Plan("identical arms, one task", better, n, tails=tails, simulations=many[n] if tails == "normal" else 2000)
+        for n, tails in kinds
+    ]
+    found += [Plan("identical arms, four tasks", better, n, 4, 1, tails, simulations=some[tails]) for n, tails in kinds]
+    found += [
+        Plan("identical arms, nested seeds", better, n, 2, 3, tails, simulations=some[tails]) for n, tails in kinds
+    ]
+    found += [
+        Plan("identical arms, claims of all kinds", _mixed(), n, 2, tails=tails, margin=2.0) for n, tails in kinds
+    ]
+    for n, width in ((5, 1.5), (10, 1.2), (20, 0.85)):  # margins as wide as an interval: equivalence is a close call
+        edge = dict.fromkeys(ARMS[1:], width)
+        found += [
+            Plan("identical arms, margins", inside, n, 4, margin=width),
+            Plan("true difference at the margin, >", inside, n, 4, margin=width, effects=edge),
+            Plan("true difference at the margin, >=", _all(">="), n, 2, margin=1.0, effects=_times(edge, -1.0 / width)),
+            Plan("true difference at the margin, ~", _all("~"), n, 2, margin=width, effects=edge),
+            Plan("identical arms, columns at the sensitivity control", better, n, 4, luck=0.0, scratch=2.0),
+        ]
+    found += [
+        Plan("planted effect", (f"a > {BASE}",), n, effects={"a": effect}, arms=(BASE, "a"))
+        for n in (3, 5, 10)
+        for effect in (0.5, 1.0, 2.0)
+    ]
+    found += [
+        Plan("identical arms, seeds added until decided", better, FIRST, tasks, tails=tails, most=12, simulations=2000)
+        for tasks, tails in ((1, "normal"), (2, "normal"), (1, "t3"))
+    ]
+    return found
+
+
+def _all(relation: str) -> tuple[str, ...]:
+    return tuple(f"{arm} {relation} {BASE}, margin {{m}} points" for arm in ARMS[1:])
+
+
+def _times(effects: Mapping[str, float], factor: float) -> dict[str, float]:
+    return {arm: factor * effect for arm, effect in effects.items()}
+
+
+def _mixed() -> tuple[str, ...]:
+    margin = ", margin {m} points"
+    return (f"best is a{margin}", f"monotone({BASE}, a, b){margin}", f"b ~ {BASE}{margin}", f"c >= {BASE}{margin}")
+
+
+def simulate(plan: Plan, random: Any, seeds: int) -> list[dict[str, Any]]:
+    """Records of one sweep. A seed's luck is shared by its arms; half an arm's own noise is shared by its tasks."""
+    arms, tasks, tunings = len(plan.arms) + 1, plan.tasks, plan.tunings
+    nested = 0.5 if tunings > 1 else 0.0
+    own = _noise(plan, random, (arms, seeds, tasks)) + _noise(plan, random, (arms, seeds, 1))
+    tuned = math.sqrt(nested * tunings) * _noise(plan, random, (arms, seeds, tasks, tunings))
+    pretrained = math.sqrt((1.0 - nested) / 2.0) * own + plan.luck * random.standard_normal((seeds, tasks))
+    gains = [plan.effects.get(arm, 0.0) * math.sqrt(2.0) for arm in plan.arms]
+    gains.append(-plan.scratch)
+    scores = 0.6 + SD * (np.array(gains)[:, None, None, None] + pretrained[..., None] + tuned)
+    names = (*plan.arms, SCRATCH)
+    return [_record(plan, names[at], seed, scores[at, seed]) for at in range(arms) for seed in range(seeds)]
+
+
+def _noise(plan: Plan, random: Any, shape: tuple[int, ...]) -> Any:
+    """Of unit variance."""
+    return random.standard_normal(shape) if plan.tails == "normal" else random.standard_t(3, shape) / math.sqrt(3.0)
+
+
+def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> dict[str, Any]:
+    means = scores_TK.mean(1).tolist()
+    tunings = [
+        {"task": column.partition("/")[0], "seed": tuning, "metrics": {"accuracy": score}}
+        for column, scores in zip(plan.columns, scores_TK.tolist(), strict=True)
+        for tuning, score in enumerate(scores)
+    ]
+    return {
+        "study": "calibration", "scale": "simulated", "arm": arm, "seed": seed, "signature": f"{arm}-{seed}",
+        "status": "done", "metrics": dict(zip(plan.columns, means, strict=True)), "task_runs": tunings,
+        "budget": {"input_tokens": 1.0}, "data": {},
+    }  # fmt: skip
+
+
+def ruled(plan: Plan, random: Any) -> tuple[Judged, int]:
+    """(the verdicts on one simulated sweep, seeds it took)."""
+    if plan.most is None:
+        return judged(plan.design(plan.seeds), simulate(plan, random, plan.seeds)), plan.seeds
+    records, looks = simulate(plan, random, plan.most), Looks(plan.seeds, plan.most)
+    for n in range(looks.first, looks.most + 1):
+        found = judged(plan.design(n, looks), records)
+        if not open_claims(found.claims):
+            break
+    return found, n
+
+
+def false(plan: Plan, contrast: Mapping[str, Any]) -> bool:
+    """Whether a contrast of a table says what is not so."""
+    gain, margin = plan.truth(contrast["arm"], contrast["versus"]), contrast["margin"]
+    gain = -gain if lower_is_better(contrast["column"]) else gain
+    near = 1e-9  # a truth on the boundary is on neither side of it
+    wrong = {
+        ">": {
+            "reproduced": gain <= near,
+            "contradicted": gain >= -near,
+            "equivalent": abs(gain) >= margin - near,
+        },
+        ">=": {"reproduced": gain <= -margin + near, "contradicted": gain >= -margin - near},
+        "~": {"reproduced": abs(gain) >= margin - near, "contradicted": abs(gain) <= margin + near},
+    }
+    return wrong[contrast["relation"]].get(contrast["verdict"], False)
+
+
+def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
+    """One entry of the file."""
+    wrong = covered = intervals = decided = seeds = 0
+    bootstrap = [0, 0]
+    for at in range(simulations):
+        table, n = ruled(plan, random)
+        contrasts = [contrast for claim in table.claims for contrast in claim["contrasts"]]
+        wrong += any(false(plan, contrast) for contrast in contrasts)
+        covered += sum(_covers(plan, c, (c["ci_low"], c["ci_high"])) for c in contrasts)
+        intervals += len(contrasts)
+        decided += sum(contrast["verdict"] in ("reproduced", "contradicted", "equivalent") for contrast in contrasts)
+        seeds += n
+        if at < BOOTSTRAPPED and plan.tasks == 1 and plan.most is None:
+            hits = [_covers(plan, c, bca(_values(table, c), resamples=1000)) for c in contrasts[:1]]
+            bootstrap = [bootstrap[0] + sum(hits), bootstrap[1] + len(hits)]
+    entry: dict[str, Any] = {
+        "design": plan.name, "seeds": plan.most or plan.seeds, "tasks": plan.tasks, "nested": plan.tunings,
+        "tails": plan.tails, "simulations": simulations, "tables": simulations, "false_verdicts": wrong,
+        "intervals": intervals, "covered": covered, "coverage": round(covered / intervals, 4), "nominal": LEVEL,
+    }  # fmt: skip
+    if bootstrap[1]:
+        entry["bootstrap"] = {"covered": bootstrap[0], "intervals": bootstrap[1]}
+    if plan.effects and not plan.margin:
+        formula = power([plan.effects["a"]], 1.0, plan.seeds)
+        entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
+        entry["formula"] = round(formula, 4)
+    if plan.most is not None:
+        entry["mean_seeds"] = round(seeds / simulations, 2)
+    return entry
+
+
+def _covers(plan: Plan, contrast: Mapping[str, Any], ends: Sequence[float] | None) -> bool:
+    return ends is not None and ends[0] <= plan.truth(contrast["arm"], contrast["versus"]) <= ends[1]
+
+
+def _values(table: Judged, contrast: Mapping[str, Any]) -> list[float]:
+    """A contrast's differences, seed by seed."""
+    first, second = (table.evidence.values(contrast[name], contrast["column"]) for name in ("arm", "versus"))
+    return [first[seed] - second[seed] for seed in first]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--share", type=float, default=1.0, help="of the simulations, for a quick look")
+    given = parser.parse_args()
+    start, entries = time.perf_counter(), []
+    for at, plan in enumerate(progress(plans(), "designs", unit="design")):
+        entry = measure(plan, max(1, round(given.share * plan.simulations)), np.random.default_rng([20190726, at]))
+        entries.append(entry)
+        rate = 100.0 * entry["false_verdicts"] / entry["tables"]
+        found = f"{rate:.2f} % false tables, coverage {100.0 * entry['coverage']:.2f} %"
+        more = f", power {entry['power']} (formula {entry['formula']})" if "power" in entry else ""
+        say(f"{plan.name}: n={entry['seeds']}, tasks={plan.tasks}, {plan.tails}: {found}{more}")
+    write_json(given.out, entries)
+    say(f"{len(entries)} designs in {time.perf_counter() - start:.0f} s, written to {given.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

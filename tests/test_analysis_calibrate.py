@@ -1,0 +1,90 @@
+"""The calibration: simulated sweeps are what they say, false verdicts are counted, the kept file is within bounds."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from ceteris.tables.build import judged
+
+ANALYSIS = Path(__file__).parents[1] / "analysis"
+KEPT = json.loads((ANALYSIS / "results" / "calibration.json").read_text())
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("calibrate", ANALYSIS / "calibrate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["calibrate"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+calibrate = _load()
+
+
+def test_a_simulated_sweep_has_the_truth_it_says() -> None:
+    plan = calibrate.Plan("x", ("a > base",), 400, tasks=2, tunings=3, effects={"a": 1.0})
+    found = judged(plan.design(400), calibrate.simulate(plan, np.random.default_rng(0), 400))
+    assert found.reasons == dict.fromkeys(plan.columns)
+    for contrast in found.claims[0]["contrasts"]:
+        assert contrast["difference"] == pytest.approx(calibrate.GAP, rel=0.2)
+        assert contrast["sd"] == pytest.approx(calibrate.GAP, rel=0.1)
+        parts = contrast["components"]
+        assert parts["sd_between"] ** 2 == pytest.approx(parts["sd_within"] ** 2 / 3, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("relation", "gain", "verdict", "wrong"),
+    [
+        (">", 0.0, "reproduced", True),
+        (">", 0.0, "contradicted", True),
+        (">", 0.0, "equivalent", False),
+        (">", 1.0, "equivalent", True),
+        (">", 0.5, "reproduced", False),
+        (">=", -1.0, "reproduced", True),
+        (">=", -1.0, "contradicted", True),
+        (">=", 0.0, "contradicted", True),
+        (">=", 0.0, "reproduced", False),
+        ("~", 1.0, "reproduced", True),
+        ("~", 0.0, "contradicted", True),
+        ("~", 0.0, "undecided", False),
+    ],
+)
+def test_what_counts_as_false(relation: str, gain: float, verdict: str, wrong: bool) -> None:
+    plan = calibrate.Plan("x", (), 5, effects={"a": gain}, margin=1.0)
+    contrast = {"arm": "a", "versus": "base", "column": "task0/accuracy", "relation": relation, "verdict": verdict}
+    assert calibrate.false(plan, contrast | {"margin": calibrate.GAP}) is wrong
+
+
+def test_a_small_calibration_is_within_wide_bounds() -> None:
+    """300 tables of identical arms at n = 5: it fails where intervals are too narrow or Holm is left out."""
+    better = tuple(f"{arm} > base" for arm in "abc")
+    entry = calibrate.measure(calibrate.Plan("x", better, 5, 3), 300, np.random.default_rng(1))
+    assert entry["false_verdicts"] <= 27  # 9 %; without Holm about 20 % of these tables are false
+    assert 0.92 < entry["coverage"] < 0.98
+    strong = calibrate.Plan("x", ("a > base",), 5, effects={"a": 2.0}, arms=("base", "a"))
+    entry = calibrate.measure(strong, 200, np.random.default_rng(1))
+    assert entry["power"] == pytest.approx(entry["formula"], abs=0.08)
+
+
+def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
+    plans = calibrate.plans()
+    named = [(plan.name, plan.most or plan.seeds, plan.tasks, plan.tails, plan.simulations) for plan in plans]
+    assert [(e["design"], e["seeds"], e["tasks"], e["tails"], e["simulations"]) for e in KEPT] == named
+    assert all(plan.simulations >= 2000 for plan in plans)
+    for entry in KEPT:
+        slack = 2.0 * np.sqrt(0.05 * 0.95 / entry["tables"])  # two standard errors of the count itself
+        assert entry["false_verdicts"] / entry["tables"] <= 0.05 + slack, entry["design"]
+        assert entry["covered"] / entry["intervals"] == pytest.approx(entry["coverage"], abs=1e-4)
+        if entry["tails"] == "normal" and entry["seeds"] in (5, 10):
+            assert 0.935 <= entry["coverage"] <= 0.965, entry["design"]
+        if "power" in entry:
+            assert entry["power"] == pytest.approx(entry["formula"], abs=0.04)

@@ -1,0 +1,121 @@
+"""C4's cleaning rules one by one, counted, and the same held-out text whatever the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ceteris.components import build
+from ceteris.config import compose
+from ceteris.corpus.document import Document
+from ceteris.corpus.filtered import Filtered
+from ceteris.corpus.fingerprint import fingerprint
+from ceteris.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
+from ceteris.corpus.sentences import Blingfire
+from ceteris.errors import UserError
+from ceteris.tokens.prepare import data_fingerprint
+
+PAGES = [
+    "A line that ends.\nmenu | home\nIs this kept? Yes!\nHe said “so”",
+    "Please enable JavaScript to go on.\nThis stays.",
+    "Lorem Ipsum dolor sit amet.",
+    "if (x) { return; }.",
+    "A page with a darn word.",
+    "A darning needle is no bad word.",
+    "One came first. Two came then. Three came last. Four is new.",
+    "Zero is new. One came first. Two came then. Three came last.\nFive is new.",
+]
+
+
+class Pages:
+    """Pages in memory; the last one is held out."""
+
+    semantics = 1
+    validation = 0.5
+    sentences = Blingfire()
+
+    def __init__(self, pages: list[str]) -> None:
+        self.pages = pages
+
+    def documents(self, cache: Path) -> Iterator[Document]:
+        for number, page in enumerate(self.pages):
+            yield Document(str(number), page, "train")
+        yield Document("held out", "menu | home", "validation")
+
+    def source(self) -> Any:
+        return self.pages
+
+
+def rules(words: Path) -> dict[str, Any]:
+    return {
+        "end_punctuation": KeepLines(),
+        "bad_words": BadWords(str(words)),
+        "javascript": DropLines("javascript"),
+        "lorem_ipsum": DropPages("lorem ipsum"),
+        "curly_brace": DropPages("{"),
+        "deduplicate": Deduplicate(),
+    }
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    path = tmp_path / "words.txt"
+    path.write_text("darn\nvery bad phrase\n\n")
+    return path
+
+
+def test_each_rule_does_what_the_paper_says_and_is_counted(words: Path, tmp_path: Path) -> None:
+    corpus = Filtered(Pages(PAGES), rules(words))
+    for _ in range(2):
+        found = [document.text for document in corpus.documents(tmp_path)]
+        assert found == [
+            "A line that ends.\nIs this kept? Yes!\nHe said “so”",
+            "This stays.",
+            "A darning needle is no bad word.",
+            "One came first. Two came then. Three came last. Four is new.",
+            "Zero is new.\nFive is new.",
+            "menu | home",
+        ]
+        counts = {name: count for name, count in corpus.counts.items() if count and not name.endswith("characters")}
+        assert counts == {
+            "end_punctuation_lines": 1,
+            "bad_words_documents": 1,
+            "javascript_lines": 1,
+            "lorem_ipsum_documents": 1,
+            "curly_brace_documents": 1,
+        }
+        assert corpus.counts["deduplicate_characters"] == len(" One came first. Two came then. Three came last.")
+
+
+def test_the_counts_are_in_the_fingerprint_and_without_rules_the_text_is_the_same(words: Path, tmp_path: Path) -> None:
+    plain, none = Pages(PAGES), Filtered(Pages(PAGES))
+    cleaned = Filtered(Pages(PAGES), rules(words))
+    assert fingerprint(plain, tmp_path) == fingerprint(none, tmp_path)
+    found = fingerprint(cleaned, tmp_path)
+    assert found.dropped["javascript_lines"] == 1
+    assert found == fingerprint(cleaned, tmp_path)
+    assert found.documents == {"train": 5, "validation": 1}
+    words.write_text("needle\n")
+    assert fingerprint(cleaned, tmp_path).documents["train"] == 5
+    assert fingerprint(cleaned, tmp_path).text != found.text
+
+
+def test_from_config_to_the_record(text_folder: Path, cache: Path) -> None:
+    given = ["scale=null", "tokenizer.vocab_size=150"]
+    kept = ["corpus=filtered", "corpus@corpus.of=text", f"corpus.of.path={text_folder}"]
+    plain = compose([*given, "corpus=text", f"corpus.path={text_folder}"])
+    bare, cleaned = (compose([*given, *kept, f"corpus/rules={choice}"]) for choice in ("none", "c4"))
+    names = [data_fingerprint(cfg.corpus, cfg.tokenizer, cache) for cfg in (plain, bare, cleaned)]
+    assert names[0] == names[1]
+    assert names[2]["dropped"]["lorem_ipsum_documents"] == 0
+    assert build(cleaned.corpus).sentences == Blingfire()
+
+
+def test_bad_input_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        BadWords(str(tmp_path / "none.txt")).begin()
+    with pytest.raises(UserError, match=r"corpus\.splits: valid"):
+        Filtered(Pages([]), splits=["valid"])

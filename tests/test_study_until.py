@@ -1,0 +1,121 @@
+"""`ceteris run --until-decided`: seeds are added while a claim is open, and the table says at which level it tests."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_study_store import put, record
+
+from ceteris.errors import UserError
+from ceteris.study import store
+from ceteris.study.request import Request, parse
+from ceteris.tables.until import run_until_decided
+from ceteris.tables.verb import assemble, design_of
+
+ARMS = ("static_x10", "dynamic", "static")
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> Request:
+    asked = parse("run", ["roberta_table1", "scale=smoke", "--until-decided", "max_seeds=6", f"runs={tmp_path / 'r'}"])
+    claims = ("dynamic > static_x10 on mlm_loss",)
+    sweep = replace(asked.sweep, claims=claims, columns=("mlm_loss",), published={})
+    return asked._replace(sweep=sweep, results=tmp_path / "results")
+
+
+class Runs:
+    """Stands in for `run_sweep`: writes the roll and the records of the seeds that were asked for."""
+
+    def __init__(self, gain: float) -> None:
+        self.gain, self.asked = gain, list[tuple[int, ...]]()
+
+    def __call__(self, request: Request) -> int:
+        assert request.seeds is not None
+        self.asked.append(request.seeds)
+        signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in ARMS for seed in request.seeds}
+        hashed = request.sweep.hash(request.scale)
+        store.write_roll(
+            request.runs, request.named, request.scale, store.Roll(hashed, [], signatures, {}, request.until)
+        )
+        for arm in ARMS:
+            for seed in request.seeds:
+                put(request.runs, self.made(request, arm, seed))
+        return 0
+
+    def made(self, request: Request, arm: str, seed: int) -> dict[str, Any]:
+        loss = 5.0 - (self.gain if arm == "dynamic" else 0.0) + random.Random(f"{arm}{seed}").gauss(0.0, 0.01)
+        return record(
+            arm, seed, f"{arm}-{seed}", study="roberta_table1", metrics={"mlm_loss": loss}, sweep_hash=None,
+            baselines={"mlm_loss": {"unigram": 7.0}}, budget={"input_tokens": 100},
+        )  # fmt: skip
+
+
+def test_a_clear_effect_stops_at_the_first_look(request_: Request, capfd: pytest.CaptureFixture[str]) -> None:
+    runs = Runs(gain=0.5)
+    assert run_until_decided(request_, 6, runs) == 0
+    assert runs.asked == [(0, 1, 2)]
+    assert "look after 3 of at most 6 seeds: nothing is open" in capfd.readouterr().err
+    made = assemble(design_of(request_.sweep, "smoke"), request_.roots)
+    assert made["claims"][0]["verdict"] == "reproduced"
+    assert made["looks"]["n"] == 3
+    assert made["looks"]["level"] < 0.05
+    assert any("alpha spending" in note for note in made["notes"])
+
+
+def test_no_effect_goes_to_the_last_look_and_begins_there_again(
+    request_: Request, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs = Runs(gain=0.0)
+    assert run_until_decided(request_, 6, runs) == 0
+    assert runs.asked == [tuple(range(n)) for n in (3, 4, 5, 6)]
+    assert "dynamic > static_x10 on mlm_loss: undecided at smoke scale" in capfd.readouterr().err
+    design = design_of(request_.sweep, "smoke")
+    made = assemble(design, request_.roots)
+    assert made["claims"][0]["contrasts"][0]["n"] == 6
+    assert made["claims"][0]["open"]
+    plain = store.read_roll(request_.runs, "roberta_table1", "smoke")
+    assert plain is not None
+    store.write_roll(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
+    assert assemble(design, request_.roots)["looks"] == made["looks"], "a later plain run does not undo the looks"
+    with pytest.raises(UserError, match="looked at with max_seeds=6"):
+        run_until_decided(request_, 12, runs)
+
+
+def test_seeds_beyond_the_look_do_not_count(request_: Request) -> None:
+    runs = Runs(gain=0.5)
+    runs(request_._replace(seeds=(0, 1, 2, 3, 4)))
+    assert run_until_decided(request_, 6, runs) == 0
+    made = assemble(design_of(request_.sweep, "smoke"), request_.roots)
+    assert [arm["n"] for arm in made["arms"]] == [3, 3, 3]
+
+
+def test_a_failed_run_ends_it(request_: Request) -> None:
+    assert run_until_decided(request_, 6, lambda request: 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["max_seeds=8"], "max_seeds= goes with --until-decided"),
+        (["--until-decided", "seeds=0,1"], "seeds= and --until-decided exclude"),
+        (["--until-decided", "arms=static"], "arms= and --until-decided exclude"),
+        (["--until-decided", "max_seeds=2"], "max_seeds=2"),
+        (["--until-decided", "max_seeds=many"], "max_seeds=many"),
+        (["--until"], "run does not know --until"),
+    ],
+)
+def test_bad_input_is_named(arguments: list[str], names: str) -> None:
+    with pytest.raises(UserError, match=names):
+        parse("run", ["roberta_table1", *arguments])
+
+
+def test_the_flag_is_of_run_alone_and_a_sweep_needs_claims(request_: Request) -> None:
+    with pytest.raises(UserError, match="status does not know --until-decided"):
+        parse("status", ["roberta_table1", "--until-decided"])
+    assert parse("run", ["roberta_table1", "--until-decided"]).most == 12
+    with pytest.raises(UserError, match="has no claims"):
+        run_until_decided(request_._replace(sweep=replace(request_.sweep, claims=())), 6, lambda request: 0)

@@ -1,0 +1,104 @@
+"""Bootstrap, means over tasks and orders, against scipy and (where they install) rliable and deep-significance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ceteris.verdict.aggregate import estimate, improvement, iqm
+from ceteris.verdict.bootstrap import bca
+from ceteris.verdict.ranks import agreement, kendall
+from ceteris.verdict.statistics import tost
+
+RANDOM = np.random.default_rng(4)
+SCORES, OTHERS = RANDOM.normal(0.6, 0.1, (6, 4)), RANDOM.normal(0.55, 0.1, (5, 4))
+
+
+def test_bca_is_scipys() -> None:
+    values = RANDOM.gamma(2.0, size=30)
+    found = bca(values.tolist(), resamples=20_000)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=20_000, rng=np.random.default_rng(0)).confidence_interval
+    assert found is not None
+    assert found.low == pytest.approx(theirs.low, abs=0.02)
+    assert found.high == pytest.approx(theirs.high, abs=0.02)
+    assert bca(values.tolist()) == bca(values.tolist()), "the same numbers for the same records"
+    assert bca([0.5, 0.5, 0.5]) is None
+    assert bca([]) is None
+
+
+def test_bca_is_too_narrow_at_five_seeds_where_t_is_not() -> None:
+    draws = np.random.default_rng(1).normal(size=(400, 5))
+    found = [bca(row.tolist(), resamples=500) for row in draws]
+    assert np.mean([interval is not None and interval.low <= 0 <= interval.high for interval in found]) < 0.92
+    assert stats.ttest_1samp(draws, 0.0, axis=1).pvalue.__gt__(0.05).mean() > 0.92
+
+
+def test_iqm_and_improvement_by_their_definitions() -> None:
+    assert iqm(SCORES) == pytest.approx(stats.trim_mean(SCORES.ravel(), 0.25))
+    pairs = [stats.mannwhitneyu(SCORES[:, t], OTHERS[:, t]).statistic / 30 for t in range(4)]
+    assert improvement(SCORES, OTHERS) == pytest.approx(np.mean(pairs))
+    assert improvement(SCORES, SCORES) == pytest.approx(0.5)
+
+
+def test_tasks_of_a_seed_stay_together() -> None:
+    """Four tasks that follow their seed are no four times the evidence."""
+    alike = np.repeat(RANDOM.normal(0.6, 0.1, (6, 1)), 4, axis=1)
+    joint, apart = estimate(iqm, alike), estimate(iqm, alike, joint=False)
+    assert joint.interval is not None
+    assert apart.interval is not None
+    assert joint.interval.high - joint.interval.low > 1.4 * (apart.interval.high - apart.interval.low)
+    assert estimate(iqm, alike[:1]).interval is None
+
+
+def test_rliable_agrees() -> None:
+    metrics = pytest.importorskip("rliable.metrics")
+    try:
+        from rliable import library
+    except Exception as error:  # its own dependencies may not fit together
+        pytest.skip(f"rliable does not import: {error}")
+    assert iqm(SCORES) == pytest.approx(metrics.aggregate_iqm(SCORES))
+    assert improvement(SCORES, OTHERS) == pytest.approx(metrics.probability_of_improvement(SCORES, OTHERS))
+    _, ends = library.get_interval_estimates(
+        {"a": SCORES}, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=4000, random_state=np.random.RandomState(0)
+    )
+    own = estimate(iqm, SCORES, joint=False, resamples=8000).interval
+    assert own == pytest.approx(tuple(ends["a"][:, 0]), abs=0.01)
+
+
+def test_kendall_is_scipys() -> None:
+    for _ in range(20):
+        one, other = RANDOM.integers(0, 5, (2, 6)).tolist()
+        theirs = stats.kendalltau(one, other).statistic
+        assert kendall(one, other) == (None if np.isnan(theirs) else pytest.approx(theirs))
+
+
+def test_our_order_beside_the_papers() -> None:
+    ours = {arm: {seed: at + 0.01 * seed for seed in range(5)} for at, arm in enumerate("abcd")}
+    same = agreement(ours, {"a": 80.0, "b": 81.0, "c": 82.0, "z": 9.0})
+    assert same is not None
+    assert (same.tau, same.interval, same.n, same.arms) == (1.0, (1.0, 1.0), 5, ("a", "b", "c"))
+    turned = agreement(ours, {"a": 3.0, "b": 2.0, "c": 1.0})
+    assert turned is not None
+    assert turned.tau == -1.0
+    assert agreement(ours, {"a": 1.0, "b": 2.0}) is None, "two arms have no order"
+    assert agreement(ours, {"a": 1.0, "b": 1.0, "c": 1.0}) is None
+    noisy = {arm: {seed: at + 5 * RANDOM.normal() for seed in range(5)} for at, arm in enumerate("abcd")}
+    found = agreement(noisy, {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0})
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval.low < found.interval.high
+
+
+def test_tost_is_two_t_tests() -> None:
+    values = RANDOM.normal(0.1, 0.3, 12)
+    found = tost(values.tolist(), 0.4)
+    assert found is not None
+    sides = (
+        stats.ttest_1samp(values, -0.4, alternative="greater").pvalue,
+        stats.ttest_1samp(values, 0.4, alternative="less").pvalue,
+    )
+    assert found.p == pytest.approx(max(sides))
+    assert (found.p < 0.05) == (found.ci_low > -0.4 and found.ci_high < 0.4)
+    assert tost([0.1], 0.4) is None
+    assert tost([0.1, 0.1], 0.4) is None
