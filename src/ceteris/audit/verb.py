@@ -13,7 +13,7 @@ from ceteris.errors import UserError
 from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import load
 from ceteris.tables.design import Design
-from ceteris.tables.verb import REPORTS, Request, assemble, design_of, looked, parse
+from ceteris.tables.verb import REPORTS, Request, assemble, design_of, enrolled, parse
 
 TABLE = "table.json"
 REPRODUCE = "--reproduce"
@@ -33,7 +33,7 @@ def audit(argv: list[str]) -> int:
     request = parse(argv, "audit")
     roots = [request.runs, request.results / request.scale]
     design = design_of(load(request.sweep), request.scale, request.study)
-    design = looked(design, first_roll(roots, design.study, design.scale))
+    design = enrolled(design, first_roll(roots, design.study, design.scale))
     found = records(design.study, design.scale, roots)
     told = facts(design, found, roots)
     kept = [line for place in places(request, design) for line in _kept(place, design, request)]
