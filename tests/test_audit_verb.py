@@ -80,7 +80,7 @@ def test_budgets_and_texts_apart(user: Path, capsys: pytest.CaptureFixture[str])
     record["data"]["fingerprint"] = "other"
     (place / "result.json").write_text(json.dumps(seal(record)))
     _, text = said(capsys)
-    assert "budgets differ by more than 1% in input_tokens: static/seed2 700,000" in text
+    assert "budgets differ by more than 1% in input_tokens: static/seed2 used 700000 and" in text
     assert "runs on different texts: abc, other" in text
     assert "text: other (static/seed2)" in text
 
