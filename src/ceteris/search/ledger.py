@@ -180,7 +180,7 @@ class Ledger:
                 self.study.enqueue_trial(parameters, user_attrs={RETRY_OF: trial.number, ATTEMPT: attempt})
 
     def _draw(self, number: int) -> Trial:
-        """Ask Optuna with a sampler whose seed follows from ours and the number of trials: no restart repeats a draw."""
+        """Ask Optuna; its seed follows from ours and the number of trials, so that no restart repeats a draw."""
         self.study.sampler = self.sampler(self.seed + number)
         trial = self.study.ask({key: part.distribution() for key, part in self.space.items()})
         if self.conditional is not None:
