@@ -10,7 +10,7 @@ from typing import Any
 from ceteris.audit.facts import Facts, facts
 from ceteris.audit.follow import differing, numbers
 from ceteris.errors import UserError
-from ceteris.study.store import records
+from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import load
 from ceteris.tables.design import Design
 from ceteris.tables.verb import REPORTS, Request, assemble, design_of, parse
@@ -31,8 +31,9 @@ def audit(argv: list[str]) -> int:
 
         return reproduce([text for text in argv if text != REPRODUCE])
     request = parse(argv, "audit")
-    design = design_of(load(request.sweep), request.scale, request.study)
-    roots = [request.runs, request.results / request.scale]
+    sweep, roots = load(request.sweep), [request.runs, request.results / request.scale]
+    roll = first_roll(roots, request.study or sweep.study, request.scale)
+    design = design_of(sweep, request.scale, request.study, tuning=roll.tuning if roll else {})
     found = records(design.study, design.scale, roots)
     told = facts(design, found, roots)
     kept = [line for place in places(request, design) for line in _kept(place, design, request)]

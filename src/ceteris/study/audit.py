@@ -66,8 +66,8 @@ def _same(key: str, base: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
 
 
 def _declared(sweep: Sweep, key: str) -> bool:
-    """Whether `key` is varied: named itself, below what is named, or the empty place of what is named."""
-    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in sweep.varies)
+    """Whether `key` is varied or tuned: named itself, below what is named, or the empty place of what is named."""
+    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in sweep.declared)
 
 
 def _derived(key: str, base: Mapping[str, Any], own: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from ceteris.study.sweep import SCRATCH, TRIAL
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.tables.facts import aggregate, beside, orders, remarks
+from ceteris.tables.footnotes import noise_scales, tuned
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
 from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_pairs, is_task, lower_is_better
@@ -71,8 +72,15 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "looks": _looks(design),
         "paper": _paper(design, evidence, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
+        **({"tuning": dict(design.tuning)} if design.tuning else {}),
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *remarks(claims, about), *evidence.notes],
+        "notes": [
+            *_remarks(design, evidence, columns, reasons),
+            *remarks(claims, about),
+            *tuned(design),
+            *noise_scales(design, evidence),
+            *evidence.notes,
+        ],
         "sources": [] if paper is None else [paper.source],
     }
 
