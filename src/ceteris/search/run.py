@@ -194,8 +194,15 @@ def _values(settings: Settings, launcher: Any, claim: Claim) -> list[list[float]
     found: list[list[float]] = []
     for batch in batches:
         results = launcher.launch(batch, initial_job_idx=first + len(found))
-        found += [_objectives(settings, result.return_value) for result in results]
+        found += [_objectives(settings, _returned(result)) for result in results]
     return found
+
+
+def _returned(result: Any) -> Any:
+    """What a job returned. Raises what it raised, without the launcher's own note of it."""
+    if isinstance(error := result._return_value, BaseException):
+        raise error
+    return result.return_value
 
 
 def _overrides(settings: Settings, claim: Claim, seed: int | None, reports: bool) -> list[str]:
@@ -208,14 +215,17 @@ def _overrides(settings: Settings, claim: Claim, seed: int | None, reports: bool
 
 
 def _objectives(settings: Settings, returned: Any) -> list[float]:
-    """What a job returned, as numbers: a number, a tuple of them, or a dict of which `on` names the objectives."""
+    """What a job returned, as numbers: a number, a tuple of them, or a dict of which `objective` names the objectives."""
     if isinstance(returned, Mapping):
         if missing := [name for name in settings.on if not isinstance(returned.get(name), int | float)]:
             raise UserError(f"the run has no {missing[0]}", f"it has {', '.join(sorted(returned))}")
         returned = [returned[name] for name in settings.on]
     values = list(returned) if isinstance(returned, Sequence) and not isinstance(returned, str) else [returned]
     if len(values) != len(settings.directions):
-        raise UserError(f"{len(values)} objectives for {len(settings.directions)} directions", "name them in `on`")
+        raise UserError(
+            f"{len(values)} objectives for {len(settings.directions)} directions",
+            "name them in hydra.sweeper.objective",
+        )
     return [float(value) for value in values]
 
 

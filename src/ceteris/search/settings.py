@@ -67,7 +67,7 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
     directions = tuple(map(str, _listed(given["direction"])))
     if wrong := [name for name in directions if name not in DIRECTIONS]:
         raise UserError(f"hydra.sweeper.direction={wrong[0]} is unknown", f"use {' or '.join(DIRECTIONS)}")
-    on, seeds = tuple(map(str, _listed(given["on"]))), tuple(int(seed) for seed in _listed(given["seeds"]))
+    on, seeds = tuple(map(str, _listed(given["objective"]))), tuple(int(seed) for seed in _listed(given["seeds"]))
     if given["pruner"] is not None and len(directions) > 1:
         raise UserError("hydra.sweeper.pruner needs one objective", "leave the pruner out, or give one direction")
     if not space and given["custom_search_space"] is None:

@@ -20,6 +20,7 @@ from ceteris.models.encoder import Encoder
 from ceteris.models.weights import initialise
 from ceteris.objectives.objective import Objective
 from ceteris.realised import realised
+from ceteris.search.trial import reporter
 from ceteris.tokens.prepare import Data
 from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
@@ -168,7 +169,11 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, l
         meter,
         curves,
         Evaluations(
-            lambda m: stage.evaluation.measure(m.encoder, stage.head), cfg.evaluation.points, stage.steps, curves
+            lambda m: stage.evaluation.measure(m.encoder, stage.head),
+            cfg.evaluation.points,
+            stage.steps,
+            curves,
+            reporter(cfg.trial),
         ),
         LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),

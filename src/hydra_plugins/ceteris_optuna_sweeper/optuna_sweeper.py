@@ -59,7 +59,7 @@ class OptunaSweeperConf:
     """Seconds after which a trial fails."""
     retries: int = 1
     """How often a failed trial is run again with the same parameters."""
-    on: Any = None
+    objective: Any = None
     """The objective's name where the job returns a dict; a list for several objectives."""
     folder: str | None = None
     """Of the journal and the results; null: <hydra.sweep.dir>/<study_name>."""
