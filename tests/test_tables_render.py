@@ -97,9 +97,10 @@ def test_footnotes_name_what_failed_and_what_was_tuned() -> None:
     assert "[a] static_x10/seed4 failed: out of memory." in text
 
 
-def test_tuned_arms_are_found_in_their_records() -> None:
-    records = [{"arm": "a"}, {"arm": "b", "tuning": {"trials": 5, "chosen": {"x": 1}, "trials_table": []}}]
-    assert tuned(records) == {"b": {"trials": 5, "chosen": {"x": 1}}}
+def test_tuned_arms_are_told_with_their_trials() -> None:
+    search = {"spec": {}, "arms": {"b": {"trials": [{}, {}], "chosen": {"x": 1}}}}
+    assert tuned(search) == {"b": {"trials": 2, "chosen": {"x": 1}}}
+    assert tuned({}) == {}
 
 
 class Balanced(HTMLParser):
