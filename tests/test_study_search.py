@@ -14,7 +14,9 @@ from test_study_runner import made_record
 from ceteris.errors import UserError
 from ceteris.files import write_json
 from ceteris.study import store
+from ceteris.study.expand import expand
 from ceteris.study.identity import identify
+from ceteris.study.plan import costs
 from ceteris.study.request import Request, parse
 from ceteris.study.runner import run_sweep
 from ceteris.study.search import with_recorded
@@ -167,6 +169,16 @@ def test_tuning_is_switched_off_by_hand_and_arms_are_searched_one_at_a_time(ask:
     assert dict(with_recorded(ask()).sweep.chosen) == {
         "large": ("optimizer.lr=0.01",), "small": ("optimizer.lr=0.001",),
     }  # fmt: skip
+
+
+def test_the_plan_counts_the_trials_without_tasks(ask: Callable[..., Request]) -> None:
+    def measure(config: Any) -> dict[str, float]:
+        return {"seconds_per_step": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 5.0}
+
+    found = costs(expand(ask()), 1, plan, measure)
+    assert [(cost.arm, cost.runs, cost.seconds) for cost in found] == [
+        ("small (trials)", 3, 10.0), ("small", 2, 15.0), ("large (trials)", 3, 10.0), ("large", 2, 15.0),
+    ]  # fmt: skip
 
 
 def test_another_launcher_wants_the_search_first(ask: Callable[..., Request]) -> None:
