@@ -215,7 +215,7 @@ def _overrides(settings: Settings, claim: Claim, seed: int | None, reports: bool
 
 
 def _objectives(settings: Settings, returned: Any) -> list[float]:
-    """What a job returned, as numbers: a number, a tuple of them, or a dict of which `objective` names the objectives."""
+    """What a job returned, as numbers: a number, a tuple, or a dict of which `objective` names the ones that count."""
     if isinstance(returned, Mapping):
         if missing := [name for name in settings.on if not isinstance(returned.get(name), int | float)]:
             raise UserError(f"the run has no {missing[0]}", f"it has {', '.join(sorted(returned))}")

@@ -60,12 +60,41 @@ def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        return RDBStorage(url, engine_kwargs=engine)
+        with _creating(url):
+            return RDBStorage(url, engine_kwargs=engine)
     except ImportError as error:
         raise UserError("the driver of PostgreSQL is not installed", "pip install 'ceteris[postgres]'") from error
     except SQLAlchemyError as error:
         cause = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
         raise UserError(f"storage={url} cannot be opened ({cause})", "check server, name and PGPASSWORD") from error
+
+
+@contextmanager
+def _creating(url: str) -> Iterator[None]:
+    """Alone with a database, so that workers that start together do not make its tables twice."""
+    if url.startswith(SQLITE):
+        with _locked(Path(url.removeprefix(SQLITE) + ".asking")):
+            yield
+        return
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(url)
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("select pg_advisory_xact_lock(hashtext('ceteris'))"))
+            yield
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = FileLock(path)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class FileLock:
@@ -130,12 +159,8 @@ class Place:
     def mutex(self) -> Iterator[None]:
         """One worker at a time, on all machines; given free by the system when the holder dies."""
         if (file := self._file) is not None:
-            lock = FileLock(file.with_name(file.name + ".asking"))
-            lock.acquire()
-            try:
+            with _locked(file.with_name(file.name + ".asking")):
                 yield
-            finally:
-                lock.release()
             return
         from sqlalchemy import text
 

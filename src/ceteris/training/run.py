@@ -49,9 +49,9 @@ def finished(identity: Identity) -> bool:
 
 
 def _run(cfg: Any, identity: Identity) -> None:
-    from ceteris.training.budget import data_of
     from optuna import TrialPruned
 
+    from ceteris.training.budget import data_of
     from ceteris.training.callbacks import Diverged
     from ceteris.training.execution import resolve
 
