@@ -26,7 +26,7 @@ from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
 from ceteris.training.evaluate import Evaluation, Probe
 from ceteris.training.execution import Profile, matrix_peak
-from ceteris.training.finetune import check_pooler
+from ceteris.training.finetune import check_finetuning
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
 from ceteris.training.noise_scale import NoiseScale
@@ -77,7 +77,7 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
-    check_pooler(cfg, stage.pair_head)
+    check_finetuning(cfg, encoder.depth, stage.pair_head)
     _warn_of_labels(plan.examples.report(0))
     return stage
 

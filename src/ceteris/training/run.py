@@ -90,6 +90,7 @@ def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: 
         "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
         "baselines": {**part["baselines"], **tuned["baselines"]},
         "task_runs": tuned["task_runs"],
+        "tuned": tuned["tuned"],
     }
 
 
