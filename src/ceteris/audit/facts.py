@@ -14,8 +14,8 @@ from ceteris.study.sweep import SCRATCH, UNMATCHED, label
 from ceteris.tables.build import BUDGETS
 from ceteris.tables.curves import folder_of
 from ceteris.tables.design import Design
+from ceteris.verdict.controls import TOLERANCE, unmatched
 
-TOLERANCE = 0.01
 _PLACES = ("paths", "profile", "logger", "run_dir")
 _SHOWN = 4  # names of runs in a line
 
@@ -134,10 +134,8 @@ def _mean(done: Sequence[Record], arm: str, key: str) -> float | None:
 def _off_budget(design: Design, done: Sequence[Record]) -> list[str]:
     key = BUDGETS.get(design.matched, design.matched)
     used = {label(r["arm"], r["seed"]): float(r["budget"][key]) for r in done if _matched(design, r, key)}
-    if design.matched == UNMATCHED or not used or max(used.values()) <= min(used.values()) * (1 + TOLERANCE):
-        return []
-    low, high = min(used, key=used.__getitem__), max(used, key=used.__getitem__)
-    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {low} {used[low]:,.0f}, {high} {used[high]:,.0f}"]
+    why = None if design.matched == UNMATCHED else unmatched(used)
+    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
 
 
 def _matched(design: Design, record: Record, key: str) -> bool:

@@ -13,7 +13,7 @@ from ceteris.errors import UserError
 from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import load
 from ceteris.tables.design import Design
-from ceteris.tables.verb import REPORTS, Request, assemble, design_of, parse
+from ceteris.tables.verb import REPORTS, Request, assemble, design_of, enrolled, parse
 
 TABLE = "table.json"
 REPRODUCE = "--reproduce"
@@ -31,9 +31,10 @@ def audit(argv: list[str]) -> int:
 
         return reproduce([text for text in argv if text != REPRODUCE])
     request = parse(argv, "audit")
-    sweep, roots = load(request.sweep), [request.runs, request.results / request.scale]
+    roots = [request.runs, request.results / request.scale]
+    sweep = load(request.sweep)
     roll = first_roll(roots, request.study or sweep.study, request.scale)
-    design = design_of(sweep, request.scale, request.study, tuning=roll.tuning if roll else {})
+    design = enrolled(design_of(sweep, request.scale, request.study, tuning=roll.tuning if roll else {}), roll)
     found = records(design.study, design.scale, roots)
     told = facts(design, found, roots)
     kept = [line for place in places(request, design) for line in _kept(place, design, request)]

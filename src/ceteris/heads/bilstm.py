@@ -5,39 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from ceteris.heads.wrapper import Wide, Wrapper
 from ceteris.models.encoder import Encoder, Outputs
 
 
-class OnBiLSTM(nn.Module):
+class OnBiLSTM(Wrapper):
     """Any head, on a BiLSTM over the final hidden states instead of these (BERT, section 5.1: "+ BiLSTM").
 
     One layer; each direction has half the encoder's width, so that the head keeps its shape. A row is summarised by the
     last states of both directions. The paper gives neither width nor summary. Padding is not read.
     """
 
-    def __init__(self, encoder: Encoder, head: Any) -> None:
-        super().__init__()
-        self.per: str = head.per
+    def __init__(self, encoder: Encoder | Wide, head: Any) -> None:
+        super().__init__(head)
         self.lstm = nn.LSTM(encoder.width, encoder.width // 2, batch_first=True, bidirectional=True)
-        self.head = head
 
     @property
     def std(self) -> float:
         """Of the BiLSTM's initial weights: that of PyTorch's own."""
         return float((3 * self.lstm.hidden_size) ** -0.5)
-
-    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """Those of the head."""
-        logits: Tensor = self.head.logits(self.read(outputs, batch), batch)
-        return logits
-
-    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """The head's sum of losses."""
-        loss: Tensor = self.head(self.read(outputs, batch), batch)
-        return loss
 
     def read(self, outputs: Outputs, batch: dict[str, Any]) -> Outputs:
         """The states of both directions at every place, in full precision."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
+from ceteris.heads.loss import Loss
+from ceteris.heads.wrapper import Wide
 from ceteris.models.encoder import Encoder, Outputs
 
 
@@ -18,11 +19,12 @@ class ClassificationHead(nn.Module):
 
     per = "rows"
 
-    def __init__(self, encoder: Encoder, classes: int, dropout: float) -> None:
+    def __init__(self, encoder: Encoder | Wide, classes: int, dropout: float, loss: Loss | None = None) -> None:
         super().__init__()
         self.pooler = nn.Linear(encoder.width, encoder.width)
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(encoder.width, classes)
+        self.loss = loss or Loss()
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """[B, classes]."""
@@ -31,5 +33,5 @@ class ClassificationHead(nn.Module):
         return logits
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """The sum of the cross-entropies, in nats."""
-        return cross_entropy(self.logits(outputs, batch).float(), batch["label_B"], reduction="sum")
+        """The sum of the losses, in nats."""
+        return self.loss(self.logits(outputs, batch).float(), batch["label_B"])

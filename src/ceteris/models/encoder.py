@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -80,6 +81,20 @@ class Encoder(nn.Module):
             return Outputs(hidden_BLD, state)
         row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
         return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.
+
+        In a pre-LN encoder they have gone through the final LayerNorm, but those of the embeddings.
+        """
+        norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
+        module = self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings
+
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            state_BLD = output[0] if isinstance(output, tuple) else output
+            keep(state_BLD if norm is None else norm(state_BLD))
+
+        module.register_forward_hook(hook)
 
     def depth_of(self, parameter: str) -> int:
         """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
 
 Array = np.ndarray[Any, Any]
+PAPER = 510  # tokens of text that the paper keeps; of these from the beginning:
+HEADS = {"head": PAPER, "head_tail": 128, "tail": 0}
 POOL = 64  # batches that are sorted by length together
 
 
@@ -31,14 +33,20 @@ class Encoded:
     pad: int
 
 
-def encode(examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int) -> Encoded:
+def encode(
+    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, truncation: str = "head"
+) -> Encoded:
     """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens.
 
-    A text that is too long loses its end; of a pair the longer one does, token by token.
+    A text that is too long is cut, of a pair the longer one, token by token. What is left is its beginning (`head`),
+    its end (`tail`), or 128 parts of 510 from the beginning and the rest from the end (`head_tail`; Sun et al., arXiv
+    1905.05583, section 5.3.1).
 
     Raises:
-        UserError: where `length` leaves no room for text, or only some examples are pairs.
+        UserError: for an unknown `truncation`, and where `length` leaves no room for text, or only some examples are
+            pairs.
     """
+    head = head_part(truncation)
     pairs = [row.pair for row in examples if row.pair is not None]
     if pairs and len(pairs) < len(examples):
         raise UserError(f"{len(pairs)} of {len(examples)} examples are pairs", "give all or none of them a second text")
@@ -47,7 +55,14 @@ def encode(examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabu
     first = _tokens([row.text for row in examples], tokenizer)
     sides = [first, _tokens(pairs, tokenizer)] if pairs else [first]
     kept = truncated(*(_lengths(side) for side in sides), room=length - 1 - len(sides))
-    return _framed(sides, kept, np.array([row.label for row in examples]), vocabulary)
+    return _framed(sides, kept, np.array([row.label for row in examples]), vocabulary, head)
+
+
+def head_part(truncation: str) -> int:
+    """How many parts of `PAPER` are a long text's beginning. Raises UserError for an unknown name."""
+    if truncation not in HEADS:
+        raise UserError(f"finetune.truncation={truncation} is unknown", f"use {', '.join(HEADS)}")
+    return HEADS[truncation]
 
 
 def truncated(a_N: Array, b_N: Array | None = None, *, room: int) -> list[Array]:
@@ -66,7 +81,9 @@ def _lengths(rows: Sequence[Array]) -> Array:
     return np.fromiter(map(len, rows), np.int64, len(rows))
 
 
-def _framed(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, vocabulary: Vocabulary) -> Encoded:
+def _framed(
+    sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, vocabulary: Vocabulary, head: int
+) -> Encoded:
     length_N = np.sum(kept, axis=0) + 1 + len(sides)
     end_N = np.cumsum(length_N)
     ids_T = np.full(end_N[-1], vocabulary.sep, np.int32)
@@ -75,12 +92,21 @@ def _framed(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array,
     ids_T[start_N] = vocabulary.cls
     at_N = start_N + 1
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
-        source_T = _ranges(np.cumsum(_lengths(rows)) - _lengths(rows), kept_N)
+        source_T = _kept(_lengths(rows), kept_N, head)
         ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
         part_T[_ranges(at_N, kept_N + 1)] = part
         at_N = at_N + kept_N + 1
     labels = label_N.astype(np.float32 if label_N.dtype.kind == "f" else np.int64)
     return Encoded(ids_T, part_T, start_N, length_N, labels, vocabulary.pad)
+
+
+def _kept(length_N: Array, kept_N: Array, head: int) -> Array:
+    """Where the kept tokens of rows that stand one after the other are; `head` parts of `PAPER` are a row's first."""
+    end_N = np.cumsum(length_N)
+    head_N = np.where(kept_N < length_N, kept_N * head // PAPER, kept_N)
+    tail_N = kept_N - head_N
+    pieces = np.stack([end_N - length_N, end_N - tail_N], axis=1), np.stack([head_N, tail_N], axis=1)
+    return _ranges(*(piece.ravel() for piece in pieces))
 
 
 def _ranges(start_N: Array, length_N: Array) -> Array:

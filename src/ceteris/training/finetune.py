@@ -12,15 +12,16 @@ import torch
 from ceteris.components import build
 from ceteris.errors import UserError
 from ceteris.files import write_text
+from ceteris.finetuning import saved
+from ceteris.finetuning.method import Method
 from ceteris.hashing import digest
-from ceteris.heads.bilstm import OnBiLSTM
-from ceteris.heads.classification import ClassificationHead
+from ceteris.heads.stack import check, task_head
 from ceteris.models import checkpoint
 from ceteris.models.encoder import Encoder
-from ceteris.models.weights import initialise
 from ceteris.objectives.objective import Objective
+from ceteris.optim.groups import Rates
 from ceteris.tasks.baselines import baselines
-from ceteris.tasks.encode import Encoded, encode, order
+from ceteris.tasks.encode import Encoded, encode, head_part, order
 from ceteris.tasks.metrics import score
 from ceteris.tokens.prepare import Data
 from ceteris.training.callbacks import Bar
@@ -31,13 +32,17 @@ from ceteris.training.steps import TaskSteps, loader, task_batch
 
 Pooler = dict[str, torch.Tensor]
 
+KEPT = "tuned"
 DONE = "task_runs.jsonl"
 POOLERS = ("fresh", "pretrained")
 ROWS = 128  # a forward pass of the evaluation
 
 
 def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path) -> dict[str, Any]:
-    """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}}; finished ones are not repeated."""
+    """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
+
+    Finished fine-tunings are not repeated.
+    """
     done = _finished(folder / DONE)
     pooler = checkpoint.load_pooler(encoder, folder / "model") if cfg.finetune.pooler == "pretrained" else None
     baseline: dict[str, dict[str, float]] = {}
@@ -49,11 +54,19 @@ def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: P
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
         encoded = _encoded(cfg, data, task, cache) if missing else {}
         for seed in missing:
-            done[name, seed] = _run(cfg, encoder, encoded, task, seed, profile, pooler)
+            done[name, seed] = _run(cfg, encoder, encoded, task, seed, profile, pooler, folder)
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
-    return {"task_runs": runs, "baselines": baseline}
+    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(cfg, encoder) if cfg.tasks else {}}
+
+
+def trained_share(cfg: Any, encoder: Encoder) -> dict[str, float]:
+    """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it."""
+    own = copy.deepcopy(encoder)
+    build(cfg.finetuning).shape(own, 0)
+    count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
+    return {"trained_parameters": count, "trained_share": count / encoder.parameter_count()}
 
 
 def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
@@ -65,13 +78,17 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
 
 def _encoded(cfg: Any, data: Data, task: Any, cache: Path) -> dict[str, Encoded]:
     examples = task.examples(cache)
+    length, truncation = cfg.finetune.length, cfg.finetune.truncation
     return {
-        split: encode(rows, data.tokenizer, data.vocabulary, cfg.finetune.length) for split, rows in examples.items()
+        split: encode(rows, data.tokenizer, data.vocabulary, length, truncation) for split, rows in examples.items()
     }
 
 
-def check_pooler(cfg: Any, pair_head: Any) -> None:
-    """Raise UserError for an unknown `finetune.pooler`, or one that this pre-training does not give."""
+def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
+    """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
+    build(cfg.finetuning).check(layers)
+    check(cfg.finetune, layers)
+    head_part(cfg.finetune.truncation)
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
         raise UserError(f"finetune.pooler={chosen}", f"choose {' or '.join(POOLERS)}")
@@ -90,12 +107,16 @@ def _run(
     seed: int,
     profile: Profile,
     pooler: Pooler | None,
+    folder: Path,
 ) -> dict[str, float]:
     own = int(digest([cfg.seed, task.name, seed], 15), 16)  # of the head, the order and dropout
     learner, steps = finetuner(cfg, encoder, encoded["train"], task, own, pooler)
     trainer(profile, steps.total, [Bar(f"{task.name} seed {seed}", steps.total)]).fit(
         learner, loader(steps, 0, profile.workers)
     )
+    if cfg.finetune.keep:
+        head: Any = learner.objective.heads["task"]
+        saved.save(folder / KEPT / f"{task.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, task.classes)
     metrics: dict[str, float] = {}
     for split, rows in encoded.items():
         if split != "train":
@@ -109,32 +130,35 @@ def finetuner(
     cfg: Any, encoder: Encoder, encoded: Encoded, task: Any, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
-    settings = cfg.finetune
+    settings, method = cfg.finetune, build(cfg.finetuning)
     own = copy.deepcopy(encoder)
-    build(cfg.finetuning).shape(own)
-    head = ClassificationHead(own, len(task.classes), settings.dropout)
-    initialise(head, seed, 0.02)
-    if pooler is not None:
-        head.pooler.load_state_dict(pooler)
+    method.shape(own, seed)
+    head = task_head(settings, own, len(task.classes), seed, pooler)
     steps = TaskSteps(encoded, settings.batch_size, settings.epochs, seed)
+    optimizer = build(settings.optimizer)
     learner = Finetuning(
         own,
-        Objective({"task": _on_bilstm(own, head, seed) if settings.bilstm else head}),
-        build(settings.optimizer),
+        Objective({"task": head}),
+        optimizer,
         build(settings.lr_schedule),
+        method=method,
         total_steps=steps.total,
         total_tokens=0,
         clip=settings.clip,
         seed=seed,
+        rates=_rates(method, own, (settings.head_lr or optimizer.lr) / optimizer.lr),
     )
     return learner, steps
 
 
-def _on_bilstm(encoder: Encoder, head: ClassificationHead, seed: int) -> OnBiLSTM:
-    """The head, with the initial weights that it has, on a new BiLSTM."""
-    wrapped = OnBiLSTM(encoder, head)
-    initialise(wrapped.lstm, seed, wrapped.std)
-    return wrapped
+def _rates(method: Method, encoder: Encoder, head: float) -> Rates:
+    """Shares of the optimizer's rate by the learner's names of parameters."""
+
+    def rate(name: str) -> float:
+        own = name.removeprefix("encoder.")
+        return head if own == name else method.rate(encoder, own)
+
+    return rate
 
 
 def _score(learner: Finetuning, encoded: Encoded, task: Any) -> dict[str, float]:

@@ -10,9 +10,11 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
+from ceteris.finetuning.method import Method
 from ceteris.hashing import digest
 from ceteris.models.encoder import Batch, Encoder
 from ceteris.objectives.objective import Objective
+from ceteris.optim.groups import Rates
 from ceteris.optim.schedule import Schedule
 from ceteris.training.steps import Step
 
@@ -35,13 +37,14 @@ class Learner(pl.LightningModule):
         total_tokens: int,
         clip: float | None,
         seed: int,
+        rates: Rates | None = None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.encoder, self.objective = encoder, objective
         self.optimizer_spec, self.schedule = optimizer, schedule
         self.total_steps, self.total_tokens = total_steps, total_tokens
-        self.clip, self.seed = clip, seed
+        self.clip, self.seed, self.rates = clip, seed, rates
         self.tokens_seen: Tensor
         self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
         self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
@@ -49,7 +52,8 @@ class Learner(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """One optimizer; the rate is set by hand in every step."""
-        return self.optimizer_spec.build(list(self.named_parameters()))
+        named = list(self.named_parameters())
+        return self.optimizer_spec.build(named) if self.rates is None else self.optimizer_spec.build(named, self.rates)
 
     def training_step(self, step: Step, step_in_epoch: int) -> None:
         """Forward and backward of every microbatch, then clip and update."""
@@ -73,7 +77,7 @@ class Learner(pl.LightningModule):
         done = int(self.tokens_seen) / self.total_tokens if by_tokens else (number + 0.5) / self.total_steps
         rate = self.optimizer_spec.lr * self.schedule.factor(min(done, 1.0))
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("rate", 1.0)
         if self.clip is not None:
             parameters = [p for p in self.parameters() if p.grad is not None]
             self.last["grad_norm"] = nn.utils.clip_grad_norm_(parameters, self.clip)
@@ -100,7 +104,15 @@ class Pretraining(Learner):
 
 
 class Finetuning(Learner):
-    """A learner on the labelled examples of a task, from a pre-trained encoder."""
+    """A learner on the labelled examples of a task, from a pre-trained encoder that `method` has shaped."""
+
+    def __init__(self, *parts: Any, method: Method, **settings: Any) -> None:
+        super().__init__(*parts, **settings)
+        self.method = method
+
+    def on_train_batch_start(self, batch: Step, batch_idx: int) -> None:
+        """Freeze for this step what the method has not opened yet; the optimizer already knows all that will move."""
+        self.method.open(self.encoder, self.trainer.global_step / self.total_steps)
 
 
 def total_counts(step: Step) -> Counter[str]:

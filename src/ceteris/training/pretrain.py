@@ -20,12 +20,13 @@ from ceteris.models.encoder import Encoder
 from ceteris.models.weights import initialise
 from ceteris.objectives.objective import Objective
 from ceteris.realised import realised
+from ceteris.search.trial import reporter
 from ceteris.tokens.prepare import Data
 from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
 from ceteris.training.evaluate import Evaluation, Probe
 from ceteris.training.execution import Profile, matrix_peak
-from ceteris.training.finetune import check_pooler
+from ceteris.training.finetune import check_finetuning
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
 from ceteris.training.noise_scale import NoiseScale
@@ -76,7 +77,7 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
-    check_pooler(cfg, stage.pair_head)
+    check_finetuning(cfg, encoder.depth, stage.pair_head)
     _warn_of_labels(plan.examples.report(0))
     return stage
 
@@ -168,7 +169,11 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, l
         meter,
         curves,
         Evaluations(
-            lambda m: stage.evaluation.measure(m.encoder, stage.head), cfg.evaluation.points, stage.steps, curves
+            lambda m: stage.evaluation.measure(m.encoder, stage.head),
+            cfg.evaluation.points,
+            stage.steps,
+            curves,
+            reporter(cfg.trial),
         ),
         LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),

@@ -1,0 +1,25 @@
+"""What may change in fine-tuning, and how fast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ceteris.models.encoder import Encoder
+
+
+class Method:
+    """What a method does to the loaded encoder. The head always moves, at the full rate; this class changes nothing."""
+
+    def check(self, layers: int) -> None:
+        """Raise UserError where the method asks for layers that an encoder of so many has not."""
+
+    def shape(self, encoder: Encoder, seed: int) -> None:
+        """Put modules in and freeze parameters, before the optimizer is made. New weights follow (seed, name)."""
+
+    def rate(self, encoder: Encoder, name: str) -> float:
+        """The learning rate of a parameter of the encoder, as a share of the optimizer's."""
+        return 1.0
+
+    def open(self, encoder: Encoder, done: float) -> None:
+        """Called before every step with the share of fine-tuning that is done: what is frozen for a while."""

@@ -1,0 +1,114 @@
+"""What a fine-tuning has trained, saved apart from its backbone and put onto it again."""
+
+from __future__ import annotations
+
+import copy
+import json
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from omegaconf import OmegaConf
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ceteris.components import build, kind
+from ceteris.config import plain
+from ceteris.errors import UserError
+from ceteris.finetuning.method import Method
+from ceteris.heads.stack import task_head
+from ceteris.models.encoder import Batch, Encoder
+
+HEADS = ("layers", "combine", "pooling", "bilstm", "dropout", "label_smoothing", "focal")  # settings that shape a head
+
+
+class Tuned(NamedTuple):
+    """A task's model: an encoder whose untrained weights are those of the shared backbone, and the head."""
+
+    encoder: Encoder
+    head: Any
+    classes: tuple[str, ...]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """[B, classes], without dropout."""
+        with torch.inference_mode():
+            logits_BC: Tensor = self.head.logits(self.encoder(batch), batch)
+        return logits_BC
+
+
+def fingerprint(encoder: Encoder) -> str:
+    """The name of a backbone: the hash of its weights."""
+    state = blake2b(digest_size=8)
+    for name, parameter in sorted(encoder.named_parameters()):
+        state.update(name.encode())
+        state.update(parameter.detach().cpu().contiguous().numpy().tobytes())
+    return state.hexdigest()
+
+
+def trained(shaped: Encoder, backbone: Encoder) -> dict[str, Tensor]:
+    """{name: weight} of what a method put in or moved."""
+    before = dict(backbone.named_parameters())
+    found: dict[str, Tensor] = {}
+    for name, parameter in shaped.named_parameters():
+        old = before.get(name.replace("base_layer.", ""))  # as LoRA wraps a matrix
+        if old is None or not torch.equal(old.to(parameter.device), parameter):
+            found[name] = parameter
+    return found
+
+
+def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: Any, classes: tuple[str, ...]) -> None:
+    """Write the head and what was trained; the file names the backbone that it belongs to."""
+    tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
+    tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
+    about = {
+        "backbone": fingerprint(backbone),
+        "finetuning": plain(cfg.finetuning),
+        "head": {key: plain(cfg.finetune)[key] for key in HEADS},
+        "classes": list(classes),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(kept, path, {"ceteris": json.dumps(about)})
+
+
+def load(path: Path, backbone: Encoder) -> Tuned:
+    """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
+
+    Raises UserError for a file that is none of these, and for one that belongs to another backbone.
+    """
+    about, tensors = _read(path)
+    if about["backbone"] != fingerprint(backbone):
+        raise UserError(f"{path} was trained on another backbone", "load the checkpoint that it was fine-tuned from")
+    shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
+    _method(about["finetuning"], path).shape(shaped, 0)
+    head: Any = task_head(OmegaConf.create(about["head"]), shaped, len(about["classes"]), 0)
+    head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
+    for name, tensor in tensors.items():
+        if name.startswith("encoder."):
+            _replace(shaped, name.removeprefix("encoder."), tensor)
+    return Tuned(shaped.eval(), head.eval(), tuple(about["classes"]))
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if not path.is_file():
+        raise UserError(f"no fine-tuning at {path}", "name a file that finetune.keep=true has written")
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads(file.metadata()["ceteris"])
+            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is no saved fine-tuning", "name a file that finetune.keep=true has written") from error
+
+
+def _method(node: dict[str, Any], path: Path) -> Any:
+    if not issubclass(kind(str(node.get("_target_"))), Method):
+        raise UserError(f"{path} names no method of fine-tuning", "name a file that finetune.keep=true has written")
+    return build(node)
+
+
+def _replace(encoder: Encoder, name: str, tensor: Tensor) -> None:
+    """A parameter of its own in the place of the shared one."""
+    owner, _, leaf = name.rpartition(".")
+    setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

@@ -1,0 +1,73 @@
+"""The head of a task, from the settings of fine-tuning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from ceteris.errors import UserError
+from ceteris.heads.bilstm import OnBiLSTM
+from ceteris.heads.classification import ClassificationHead
+from ceteris.heads.layers import COMBINATIONS, OnLayers
+from ceteris.heads.loss import Loss
+from ceteris.heads.pooling import POOLINGS, OnPooled, OnTextCNN
+from ceteris.heads.wrapper import Wide
+from ceteris.models.encoder import Encoder
+from ceteris.models.weights import initialise
+
+STD = 0.02  # of a head's initial weights
+
+
+def check(settings: Any, layers: int) -> None:
+    """Raise UserError for settings of fine-tuning that name no head, or layers that a model of so many has not."""
+    loss_of(settings)
+    for key, known in (("combine", COMBINATIONS), ("pooling", POOLINGS)):
+        if settings[key] not in known:
+            raise UserError(f"finetune.{key}={settings[key]} is unknown", f"use {', '.join(known)}")
+    chosen = settings["layers"]
+    if chosen is not None and not (chosen and all(-layers <= layer <= layers for layer in chosen)):
+        raise UserError(
+            f"finetune.layers={list(chosen)} does not fit a model of {layers} layers",
+            f"give numbers from 0 (embeddings) to {layers}, or -1 (the last) to -{layers}",
+        )
+    if settings["head_lr"] is not None and settings["head_lr"] <= 0:
+        raise UserError(f"finetune.head_lr={settings['head_lr']} is not positive", "give a rate, or null")
+    if settings["pooler"] == "pretrained" and (chosen is not None or settings["pooling"] == "cnn"):
+        raise UserError("finetune.pooler=pretrained reads [CLS] of the last layer", "leave layers and pooling alone")
+
+
+def loss_of(settings: Any) -> Loss:
+    """The loss that the settings ask for."""
+    return Loss(float(settings["label_smoothing"]), float(settings["focal"]))
+
+
+def task_head(
+    settings: Any, encoder: Encoder, classes: int, seed: int, pooler: dict[str, Tensor] | None = None
+) -> nn.Module:
+    """A new classifier (its pooler may be given) with what stands between it and the encoder: layers, BiLSTM, pooling.
+
+    Its initial weights depend on seed, name and shape alone.
+    """
+    layers = None if settings.layers is None else [layer % (encoder.depth + 1) for layer in settings.layers]
+    width = encoder.width if layers is None else OnLayers.width(encoder, layers, settings.combine)
+    read = OnTextCNN.width if settings.pooling == "cnn" else width
+    head: Any = ClassificationHead(Wide(read), classes, settings.dropout, loss_of(settings))
+    initialise(head, seed, STD)
+    if pooler is not None:
+        head.pooler.load_state_dict(pooler)
+    head = _pooled(settings.pooling, width, head, seed)
+    if settings.bilstm:
+        head = OnBiLSTM(Wide(width), head)
+        initialise(head.lstm, seed, head.std)
+    return head if layers is None else OnLayers(encoder, layers, settings.combine, head)
+
+
+def _pooled(kind: str, width: int, head: Any, seed: int) -> Any:
+    if kind == "cls":
+        return head
+    if kind != "cnn":
+        return OnPooled(kind, head)
+    wrapped = OnTextCNN(width, head)
+    initialise(wrapped.filters, seed, STD)
+    return wrapped

@@ -1,0 +1,231 @@
+"""Methods of fine-tuning: what moves, at which rate, and what an adapter is once it is saved."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ceteris.components import build
+from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.finetuning import saved
+from ceteris.finetuning.gradual_unfreezing import GradualUnfreezing
+from ceteris.models.encoder import Encoder
+from ceteris.tasks.docs_package import DocsPackage
+from ceteris.tasks.encode import Encoded
+from ceteris.tokens.vocabulary import Vocabulary
+from ceteris.training.execution import resolve
+from ceteris.training.finetune import check_finetuning, finetuner, trained_share
+from ceteris.training.fit import trainer
+from ceteris.training.steps import loader, task_batch
+
+GOLDEN = Path(__file__).parent / "golden" / "trained_parameters.json"
+METHODS = {
+    "full": ["finetuning=full"],
+    "frozen": ["finetuning=frozen"],
+    "top_k_layers": ["finetuning=top_k_layers"],
+    "layerwise_decay": ["finetuning=layerwise_decay"],
+    "discriminative": ["finetuning=discriminative"],
+    "gradual_unfreezing": ["finetuning=gradual_unfreezing"],
+    "adapters": ["finetuning=adapters", "finetuning.size=4"],
+    "adapters_t5": ["finetuning=adapters", "finetuning.after=[ffn]", "finetuning.activation=relu"],
+    "lora": ["finetuning=lora", "finetuning.rank=2"],
+}
+TASK = DocsPackage("t", ["a", "b"])
+
+
+def config(*overrides: str, norm: str = "post") -> Any:
+    shape = ["model.layers=2", "model.hidden=16", "model.heads=2", "model.intermediate=32", "model.positions=32"]
+    rest = [f"model.norm={norm}", "finetune.batch_size=3", "finetune.epochs=6", "finetune.optimizer.lr=0.01"]
+    return compose(["scale=test", *shape, *rest, *overrides])
+
+
+def backbone(cfg: Any, seed: int = 0) -> Encoder:
+    vocabulary = Vocabulary(size=60, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
+    found: Encoder = build(cfg.model).build(vocabulary, seed)
+    return found.eval()
+
+
+def rows() -> Encoded:
+    length_N = np.array([9, 12, 20, 7])
+    ids_T = np.random.default_rng(0).integers(5, 60, length_N.sum()).astype(np.int32)
+    start_N = np.cumsum(length_N) - length_N
+    return Encoded(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1, 0]), 0)
+
+
+def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:
+    learner, steps = finetuner(cfg, encoder, rows(), TASK, 7)
+    if fit:
+        profile = resolve(cfg.profile)
+        trainer(profile, steps.total, []).fit(learner, loader(steps, 0, 0))
+    return learner.eval()
+
+
+def logits(learner: Any) -> torch.Tensor:
+    batch = task_batch(rows(), np.arange(4))
+    with torch.inference_mode():
+        found: torch.Tensor = learner.objective.heads["task"].logits(learner.encoder(batch), batch)
+    return found
+
+
+def overrides_of(method: str) -> list[str]:
+    if method == "lora" and importlib.util.find_spec("peft") is None:
+        pytest.skip("peft is not installed")
+    return METHODS[method]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("method", METHODS)
+def test_what_each_method_trains_is_exactly_what_is_written_down(method: str, norm: str) -> None:
+    cfg = config(*overrides_of(method), norm=norm)
+    learner = tuned(cfg, backbone(cfg), fit=False)
+    names = sorted(name for name, parameter in learner.named_parameters() if parameter.requires_grad)
+    assert names == json.loads(GOLDEN.read_text())[f"{method}/{norm}"]
+    in_groups = {id(p) for group in learner.configure_optimizers().param_groups for p in group["params"]}
+    assert in_groups == {id(p) for p in learner.parameters() if p.requires_grad}
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("method", METHODS)
+def test_only_what_a_method_trains_changes(method: str, norm: str) -> None:
+    cfg = config(*overrides_of(method), norm=norm)
+    encoder = backbone(cfg)
+    before = {name: parameter.clone() for name, parameter in encoder.named_parameters()}
+    learner = tuned(cfg, encoder)
+    moved = {f"encoder.{name}" for name in saved.trained(learner.encoder, encoder)}
+    written = {name for name in json.loads(GOLDEN.read_text())[f"{method}/{norm}"] if name.startswith("encoder.")}
+    unused = {"encoder.backbone.embeddings.token_type_embeddings.weight"}
+    assert moved <= written
+    assert all("norm" in name.lower() or "bias" in name or name in unused for name in written - moved)
+    assert all(torch.equal(before[name], parameter) for name, parameter in encoder.named_parameters())
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("method", ["adapters", "adapters_t5", "lora"])
+def test_new_modules_leave_logits_as_they_were(method: str, norm: str) -> None:
+    cfg = config(*overrides_of(method), norm=norm)
+    encoder = backbone(cfg)
+    plain = logits(tuned(config(norm=norm), encoder, fit=False))
+    shaped = logits(tuned(cfg, encoder, fit=False))
+    assert torch.allclose(plain, shaped, atol=1e-3)
+    assert method == "lora" or not torch.equal(plain, shaped)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_layerwise_rates_are_the_published_formula(gap: int) -> None:
+    cfg = config("finetuning=layerwise_decay", "finetuning.decay=0.7", f"finetuning.top_gap={gap}", norm="pre")
+    learner = tuned(cfg, backbone(cfg), fit=False)
+    names = {id(parameter): name for name, parameter in learner.named_parameters()}
+    rates = {names[id(p)]: g["rate"] for g in learner.configure_optimizers().param_groups for p in g["params"]}
+    layers = 2
+    for name, rate in rates.items():
+        if name.startswith("objective."):
+            assert rate == 1.0
+        elif "embeddings" in name:
+            assert rate == pytest.approx(0.7 ** (layers + gap))
+        elif ".layer." in name:
+            depth = int(name.split(".layer.")[1].split(".")[0]) + 1
+            assert rate == pytest.approx(0.7 ** (layers + gap - depth))
+        else:  # the final LayerNorm of a pre-LN encoder goes with the top layer
+            assert rate == pytest.approx(0.7**gap)
+
+
+def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
+    cfg = config("finetune.head_lr=0.05", "finetuning=frozen")
+    learner = tuned(cfg, backbone(cfg), fit=False)
+    groups = learner.configure_optimizers().param_groups
+    assert {group["rate"] for group in groups} == {5.0}
+    assert {(group["weight_decay"] > 0, p.ndim > 1) for group in groups for p in group["params"]} == {
+        (True, True),
+        (False, False),
+    }
+    trainer(resolve(cfg.profile), 1, []).fit(learner, loader(finetuner(cfg, learner.encoder, rows(), TASK, 7)[1], 0, 0))
+    schedule = build(cfg.finetune.lr_schedule).factor(0.5 / learner.total_steps)
+    assert learner.optimizers().param_groups[0]["lr"] == pytest.approx(0.05 * schedule)
+
+
+def test_layers_open_from_the_top_and_embeddings_last() -> None:
+    method = GradualUnfreezing()
+    assert [method.lowest(3, done) for done in (0.0, 0.24, 0.25, 0.5, 0.75, 0.99)] == [3, 3, 2, 1, 0, 0]
+    assert [GradualUnfreezing(0.5).lowest(3, done) for done in (0.0, 0.13, 0.38, 0.9)] == [3, 2, 0, 0]
+    encoder = backbone(config())
+    method.open(encoder, 0.0)
+    moving = {encoder.depth_of(name) for name, p in encoder.named_parameters() if p.requires_grad}
+    assert moving == {2}
+
+
+def test_the_share_that_is_trained_is_counted() -> None:
+    cfg = config("finetuning=adapters", "finetuning.size=4")
+    encoder = backbone(cfg)
+    found = trained_share(cfg, encoder)
+    adapters, norms = 2 * 2 * (2 * 16 * 4 + 4 + 16), (1 + 2 * 2) * 2 * 16
+    assert found["trained_parameters"] == adapters + norms
+    assert found["trained_share"] == pytest.approx((adapters + norms) / encoder.parameter_count())
+    assert trained_share(config("finetuning=frozen"), encoder)["trained_share"] == 0
+    assert trained_share(config(), encoder)["trained_share"] == 1
+
+
+@pytest.mark.parametrize("method", ["full", "adapters", "frozen", "gradual_unfreezing", "lora"])
+def test_a_saved_fine_tuning_predicts_the_same_on_the_shared_backbone(method: str, tmp_path: Path) -> None:
+    cfg = config(*overrides_of(method), "finetune.layers=[-1,-2]", "finetune.pooling=mean", norm="pre")
+    encoder = backbone(cfg)
+    learner = tuned(cfg, encoder)
+    head = learner.objective.heads["task"]
+    saved.save(tmp_path / "one.safetensors", learner.encoder, head, encoder, cfg, TASK.classes)
+    found = saved.load(tmp_path / "one.safetensors", encoder)
+    assert torch.equal(found.logits(task_batch(rows(), np.arange(4))), logits(learner))
+    assert found.classes == ("a", "b")
+
+
+def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
+    encoder = backbone(config())
+    expected, files = [], []
+    for number, size in enumerate((2, 8)):
+        cfg = config("finetuning=adapters", f"finetuning.size={size}", f"finetune.epochs={number + 2}")
+        learner = tuned(cfg, encoder)
+        files.append(tmp_path / f"{size}.safetensors")
+        saved.save(files[-1], learner.encoder, learner.objective.heads["task"], encoder, cfg, TASK.classes)
+        expected.append(logits(learner))
+    batch, before = task_batch(rows(), np.arange(4)), saved.fingerprint(encoder)
+    loaded = [saved.load(file, encoder) for file in files]
+    for number in (0, 1, 0):
+        assert torch.equal(loaded[number].logits(batch), expected[number])
+    assert saved.fingerprint(encoder) == before
+    assert all(parameter.requires_grad for parameter in encoder.parameters())
+    tables = {model.encoder.table_VD.data_ptr() for model in loaded}
+    assert tables == {encoder.table_VD.data_ptr()}
+    with pytest.raises(UserError, match="another backbone"):
+        saved.load(files[0], backbone(config(), seed=1))
+    with pytest.raises(UserError, match="no fine-tuning at"):
+        saved.load(tmp_path / "absent.safetensors", encoder)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (["finetuning=top_k_layers", "finetuning.k=9"], r"finetuning\.k=9 exceeds the model's 2 layers"),
+        (["finetuning=top_k_layers", "finetuning.k=0"], r"finetuning\.k=0"),
+        (["finetuning=adapters", "finetuning.size=0"], r"finetuning\.size=0"),
+        (["finetuning=adapters", "finetuning.after=[head]"], r"finetuning\.after"),
+        (["finetuning=layerwise_decay", "finetuning.top_gap=3"], r"finetuning\.top_gap=3"),
+        (["finetuning=layerwise_decay", "finetuning.decay=1.5"], r"finetuning\.decay=1.5"),
+        (["finetuning=gradual_unfreezing", "finetuning.spread=0"], r"finetuning\.spread=0"),
+        (["finetune.layers=[3]"], r"finetune\.layers=\[3\] does not fit a model of 2 layers"),
+        (["finetune.layers=[]"], r"finetune\.layers"),
+        (["finetune.combine=sum"], r"finetune\.combine=sum"),
+        (["finetune.pooling=last"], r"finetune\.pooling=last"),
+        (["finetune.label_smoothing=1"], r"finetune\.label_smoothing=1"),
+        (["finetune.focal=2", "finetune.label_smoothing=0.1"], "both set"),
+        (["finetune.head_lr=0"], r"finetune\.head_lr=0"),
+        (["finetune.truncation=middle"], r"finetune\.truncation=middle"),
+    ],
+)
+def test_bad_settings_are_one_line_before_compute(overrides: list[str], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        check_finetuning(config(*overrides), 2, None)
