@@ -52,27 +52,22 @@ def search(settings: Settings, launcher: Any) -> Counts:
 def open_study(settings: Settings) -> Ledger:
     """Create or load the study. Raises UserError where it must not go on."""
     import optuna
+    from optuna.study import StudyDirection
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = open_storage(settings.url)
     place = Place(settings.url, settings.study, storage)
     with place.mutex():
+        directions = [StudyDirection[name.upper()] for name in settings.directions]
         study = optuna.create_study(
-            storage=storage, study_name=settings.study, directions=list(settings.directions), load_if_exists=True
-        ) if settings.study not in storage_names(storage) else optuna.load_study(
-            study_name=settings.study, storage=storage
-        )  # fmt: skip
+            storage=storage, study_name=settings.study, directions=directions, load_if_exists=True
+        )
         _check(settings, study)
     conditional = settings.conditional
     return Ledger(
         study, place, this_worker(), settings.space, settings.build_sampler, settings.trials, settings.retries,
         settings.seed, None if conditional is None else lambda trial: conditional(None, trial),
     )  # fmt: skip
-
-
-def storage_names(storage: Any) -> set[str]:
-    """The studies of a storage."""
-    return {study.study_name for study in storage.get_all_studies()}
 
 
 def _check(settings: Settings, study: Study) -> None:

@@ -52,7 +52,8 @@ def _journal(path: Path) -> BaseStorage:
     from optuna.storages.journal import JournalFileBackend
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=FileLock(path.with_name(path.name + ".writing"))))
+    lock: Any = FileLock(path.with_name(path.name + ".writing"))
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
 
 
 def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
