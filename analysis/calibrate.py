@@ -102,7 +102,7 @@ def plans() -> list[Plan]:
     inside = tuple(f"{arm} > {BASE}, margin {{m}} points" for arm in ARMS[1:])
     kinds = [(n, tails) for n in (3, 5, 10) for tails in ("normal", "t3")]
     many = {3: 80_000, 5: 10_000, 10: 10_000}  # three claims on one task come nearest to 5 %: these are counted finely
-    some = {"normal": 4000, "t3": 2000}
+    some = {"normal": 16_000, "t3": 2000}
     found = [
         Plan("identical arms, one task", better, n, tails=tails, simulations=many[n] if tails == "normal" else 2000)
         for n, tails in kinds
@@ -132,6 +132,10 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until decided", better, FIRST, tasks, tails=tails, most=12, simulations=2000)
         for tasks, tails in ((1, "normal"), (2, "normal"), (1, "t3"))
     ]
+    found += [
+        Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
+             tails=tails, most=8, simulations=count) for tails, count in (("normal", 40_000), ("t3", 2000))
+    ]  # fmt: skip
     return found
 
 

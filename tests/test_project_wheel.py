@@ -29,6 +29,7 @@ def test_a_wheel_carries_what_it_needs(tmp_path: Path) -> None:
             sorted(path.relative_to(site / "ceteris" / inside) for path in (site / "ceteris" / inside).rglob("*.yaml"))
             == wanted
         )
+    assert {path.name for path in (site / "ceteris/report/assets").iterdir()} >= {"site.css", "site.js", "table.css"}
     code = (
         "from ceteris.config import compose, conf_dir; from ceteris.study.sweep import names;"
         "print(conf_dir(), compose(['scale=smoke']).model.layers, names())"

@@ -66,6 +66,7 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
         ({"study": "../up"}, "cannot name a folder"),
         ({"baseline": "static"}, "baseline 'static' is no arm"),
         ({"matched": "hours"}, "matched 'hours' is unknown"),
+        ({"matched": "none"}, "'matched: none', but no budget is varied"),
         ({"seeds": [0, 0]}, "'seeds' is no list of different seeds"),
         ({"seeds": [True]}, "'seeds' is no list of different seeds"),
         ({"claims": ["dynamic >= fixed, margin 0.5 points"]}, "names the arm 'dynamic'"),

@@ -38,9 +38,8 @@ class Runs:
         self.asked.append(request.seeds)
         signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in ARMS for seed in request.seeds}
         hashed = request.sweep.hash(request.scale)
-        store.write_roll(
-            request.runs, request.named, request.scale, store.Roll(hashed, [], signatures, {}, request.until)
-        )
+        roll = store.Roll(hashed, [], signatures, {}, until=request.until)
+        store.write_roll(request.runs, request.named, request.scale, roll)
         for arm in ARMS:
             for seed in request.seeds:
                 put(request.runs, self.made(request, arm, seed))

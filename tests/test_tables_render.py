@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from ceteris.tables.build import build
 from ceteris.tables.files import render
 from ceteris.tables.grid import grid
 from ceteris.tables.latex import escape
-from ceteris.tables.verb import check, parse, table
+from ceteris.tables.verb import check, parse, table, tuned
 
 PLOTS = {f"{name}.{kind}" for name in ("plot", "effects", "pareto") for kind in ("png", "svg")}
 FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLOTS
@@ -65,6 +67,40 @@ def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
     for line in body.splitlines():
         if line.endswith(r"\\"):
             assert line.count(" & ") >= 2
+
+
+def test_latex_compiles(tmp_path: Path) -> None:
+    engine = shutil.which("pdflatex")
+    if engine is None:
+        pytest.skip("no pdflatex is installed")
+    records = [r | {"status": "failed", "error": "50 % of_{x} → [gone]\n"} if r["seed"] == 4 else r for r in study()]
+    packages = r"\usepackage[utf8]{inputenc}\usepackage{booktabs}\usepackage{graphicx}"
+    (tmp_path / "table.tex").write_bytes(render(build(design(), records))["table.tex"])
+    (tmp_path / "paper.tex").write_text(
+        rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\end{{document}}"
+    )
+    command = [engine, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    if "booktabs.sty' not found" in done.stdout or "I can't find the format file" in done.stdout:
+        pytest.skip("this LaTeX lacks booktabs")
+    assert done.returncode == 0, done.stdout[-1500:]
+    assert (tmp_path / "paper.pdf").stat().st_size > 10_000
+
+
+def test_footnotes_name_what_failed_and_what_was_tuned() -> None:
+    records = [r | {"status": "failed", "error": "out of memory"} if r["seed"] == 4 else r for r in study()]
+    made = build(design(), records)
+    made["tuned"] = {"dynamic": {"trials": 20, "chosen": {"optimizer.lr": 0.001}}}
+    text = render(made)["table.md"].decode()
+    assert "| dynamic (partial) [b] " in text
+    assert "[b] dynamic/seed4 failed: out of memory; tuned, 20 trials: optimizer.lr=0.001." in text
+    assert "[a] static_x10/seed4 failed: out of memory." in text
+
+
+def test_tuned_arms_are_told_with_their_trials() -> None:
+    search = {"spec": {}, "arms": {"b": {"trials": [{}, {}], "chosen": {"x": 1}}}}
+    assert tuned(search) == {"b": {"trials": 2, "chosen": {"x": 1}}}
+    assert tuned({}) == {}
 
 
 class Balanced(HTMLParser):
@@ -192,3 +228,19 @@ def test_the_verb_writes_prints_and_checks(kept: Path, capsys: pytest.CaptureFix
     assert "table.json: differs from its records" in capsys.readouterr().out
     assert table(["mine.yaml", "results=results"]) == 0
     assert "edited after the run" in capsys.readouterr().out
+
+
+def test_what_is_said_over_all_tasks_and_of_the_order() -> None:
+    made = build(design(), study())
+    value = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
+    made["aggregate"] = {
+        "columns": [TASK, "sst2/accuracy"],
+        "arms": [{"name": "static_x10", "n": 5, "iqm": value}, {"name": "dynamic", "n": 5, "iqm": value, "gain": value,
+                                                                "improvement": {**value, "ci_low": None}}],
+    }  # fmt: skip
+    order = {"column": TASK, "metric": "sst2_acc", "arms": ["static_x10", "dynamic"], "n": 5, "tau": 1.0}
+    made["paper"]["orders"] = [{**order, "ci_low": -0.2, "ci_high": 1.0}]
+    text = render(made)["table.md"].decode()
+    assert re.search(r"\| dynamic +\| +5 \| +50.0 \[40.0, 60.0\] \| +50.0 \[40.0, 60.0\] \| +0.50 \|", text)
+    assert re.search(r"\| sst2_acc +\| static_x10, dynamic \| 1.00 \[-0.20, 1.00\] \| +5 \|", text)
+    assert "Over all tasks" not in render(build(design(), study()))["table.md"].decode()

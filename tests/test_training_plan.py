@@ -11,9 +11,10 @@ from fake_store import examples_of, random_store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ceteris.config import compose
 from ceteris.errors import UserError
 from ceteris.masking.bernoulli import Bernoulli
-from ceteris.training.plan import StepPlan
+from ceteris.training.plan import StepPlan, compose_plan
 from ceteris.training.steps import PretrainingSteps
 
 
@@ -118,3 +119,11 @@ def test_microbatches_hold_every_reading_and_stay_within_their_size() -> None:
     assert [len(batch["length_B"]) for batch in cut] == [8, 8, 8]
     for name in ("sequences", "input_tokens", "predicted"):
         assert sum(batch["counts"][name] for batch in cut) == whole[0]["counts"][name]
+
+
+def test_a_batch_that_leaves_a_part_of_a_microbatch_is_refused() -> None:
+    examples: Any = Lengths([10] * 20)
+    for by, size, micro in (("sequences", 8, 4), ("sequences", 8, 32), ("sequences", 8, "null"), ("tokens", 8, 3)):
+        compose_plan(examples, compose([f"batch={by}", f"batch.size={size}", f"profile.microbatch={micro}"]))
+    with pytest.raises(UserError, match=r"batch\.size=8 does not divide into profile\.microbatch=3"):
+        compose_plan(examples, compose(["batch=sequences", "batch.size=8", "profile.microbatch=3"]))

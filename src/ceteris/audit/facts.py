@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from ceteris.config import flat
 from ceteris.study.audit import NAMES
 from ceteris.study.store import CONFIG, Found, Record
-from ceteris.study.sweep import SCRATCH, label
+from ceteris.study.sweep import SCRATCH, UNMATCHED, label
 from ceteris.tables.build import BUDGETS
 from ceteris.tables.curves import folder_of
 from ceteris.tables.design import Design
+from ceteris.verdict.controls import TOLERANCE, unmatched
 
-TOLERANCE = 0.01
 _PLACES = ("paths", "profile", "logger", "run_dir")
 _SHOWN = 4  # names of runs in a line
 
@@ -115,7 +115,7 @@ def _budgets(design: Design, done: Sequence[Record]) -> list[str]:
     key = BUDGETS.get(design.matched, design.matched)
     used = {arm: _mean(done, arm, key) for arm in design.arms}
     base = used.get(design.baseline)
-    lines = [f"matched: {design.matched}, within {TOLERANCE:.0%}"]
+    lines = [f"matched: {design.matched}" + ("" if design.matched == UNMATCHED else f", within {TOLERANCE:.0%}")]
     for arm, amount in used.items():
         if amount is not None:
             off = f", {100 * (amount / base - 1):+.2f} % of the baseline's" if base and arm != design.baseline else ""
@@ -134,10 +134,8 @@ def _mean(done: Sequence[Record], arm: str, key: str) -> float | None:
 def _off_budget(design: Design, done: Sequence[Record]) -> list[str]:
     key = BUDGETS.get(design.matched, design.matched)
     used = {label(r["arm"], r["seed"]): float(r["budget"][key]) for r in done if _matched(design, r, key)}
-    if not used or max(used.values()) <= min(used.values()) * (1 + TOLERANCE):
-        return []
-    low, high = min(used, key=used.__getitem__), max(used, key=used.__getitem__)
-    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {low} {used[low]:,.0f}, {high} {used[high]:,.0f}"]
+    why = None if design.matched == UNMATCHED else unmatched(used)
+    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
 
 
 def _matched(design: Design, record: Record, key: str) -> bool:

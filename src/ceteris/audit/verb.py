@@ -10,10 +10,10 @@ from typing import Any
 from ceteris.audit.facts import Facts, facts
 from ceteris.audit.follow import differing, numbers
 from ceteris.errors import UserError
-from ceteris.study.store import records
+from ceteris.study.store import first_roll, records
 from ceteris.study.sweep import load
 from ceteris.tables.design import Design
-from ceteris.tables.verb import REPORTS, Request, assemble, design_of, parse
+from ceteris.tables.verb import REPORTS, Request, assemble, design_of, enrolled, parse
 
 TABLE = "table.json"
 REPRODUCE = "--reproduce"
@@ -31,8 +31,10 @@ def audit(argv: list[str]) -> int:
 
         return reproduce([text for text in argv if text != REPRODUCE])
     request = parse(argv, "audit")
-    design = design_of(load(request.sweep), request.scale, request.study)
     roots = [request.runs, request.results / request.scale]
+    sweep = load(request.sweep)
+    roll = first_roll(roots, request.study or sweep.study, request.scale)
+    design = enrolled(design_of(sweep, request.scale, request.study, tuning=roll.tuning if roll else {}), roll)
     found = records(design.study, design.scale, roots)
     told = facts(design, found, roots)
     kept = [line for place in places(request, design) for line in _kept(place, design, request)]

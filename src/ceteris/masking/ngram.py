@@ -37,7 +37,7 @@ class NGram:
     max_predictions: int | None = None
     predict: float | None = None
     schedule: Schedule = field(default_factory=Dynamic)
-    semantics: ClassVar[int] = 1
+    semantics: ClassVar[int] = 2
     by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -58,16 +58,26 @@ class NGram:
         begin_F = chosen_F.copy()
         while len(order_U):
             visits = _Visits.of(order_U, row_U, _width(order_U, row_U, room_B))
-            start_P, stop_P = self._walk(visits, words, noise, text.ids_BL.shape[1], room_B)
+            before_F = np.append(0, np.cumsum(chosen_F))
+            start_P, stop_P = self._walk(visits, words, noise, text.ids_BL.shape[1], room_B, before_F)
             chosen_F[runs(start_P, stop_P - start_P)] = begin_F[start_P] = True
             order_U = order_U[visits.left_U]
             order_U = order_U[(size_U[order_U] <= room_B[row_U[order_U]]) & ~chosen_F[words.start_U[order_U]]]
         return Marks(number(*(_spread(flag_F, words, text) for flag_F in (chosen_F, begin_F))))
 
     def _walk(
-        self, visits: _Visits, words: Units, noise: Noise, width: int, room_B: NDArray[np.int64]
+        self,
+        visits: _Visits,
+        words: Units,
+        noise: Noise,
+        width: int,
+        room_B: NDArray[np.int64],
+        before_F: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and stops, as places, of the n-grams that the visits take; takes them off the room, in place."""
+        """Starts and stops, as places, of the n-grams that the visits take; takes them off the room, in place.
+
+        `before_F`: how many places before each one earlier rounds have taken.
+        """
         unit_KR, row_R = visits.unit_KR, visits.row_R
         n_KR = self._lengths(unit_KR, row_R, words, noise, width)
         start_KR, room_R = words.start_U[unit_KR], room_B[row_R]
@@ -80,6 +90,7 @@ class NGram:
             n_R = np.minimum(n_KR[visit], np.count_nonzero(stop_NR - start_R <= room_R, axis=0))
             stop_R = stop_NR[n_R - 1, across_R]
             meets_R = ((start_KR[:visit] < stop_R) & (stop_KR[:visit] > start_R)).any(axis=0)
+            meets_R |= before_F[stop_R] > before_F[start_R]
             taken_R = (n_R > 0) & ~meets_R & visits.valid_KR[visit]
             np.copyto(stop_KR[visit], stop_R, where=taken_R)  # 0 where skipped: it ends before any place
             room_R = room_R - (stop_R - start_R) * taken_R

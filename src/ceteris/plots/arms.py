@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ceteris.plots import axes
 from ceteris.plots.panel import NAMES, RIGHT, TOP, Table, factor, heading, said, scene, titled, whiskers
-from ceteris.plots.scene import Item, Label, Line, Mark, Scene, fitting
+from ceteris.plots.scene import LETTER, Item, Label, Line, Mark, Scene, fitting
 from ceteris.tables.words import number, paper_number
 
 _ROW = 34.0
@@ -30,9 +30,7 @@ def _panel(table: Table, column: str) -> Scene:
     bottom = TOP + _ROW * len(arms)
     references = _references(table, column)
     items = [*titled(heading(table, column)), *axes.across(scale, TOP - 8, bottom)]
-    for reference in references:
-        if scale.low <= reference.value <= scale.high:
-            items += _drawn(scale(reference.value), reference, bottom)
+    items += _references_drawn([one for one in references if scale.low <= one.value <= scale.high], scale, bottom)
     for at, arm in enumerate(arms):
         y = TOP + _ROW * (at + 0.5)
         name = f"{arm['name']} (n={arm['n']})"
@@ -63,11 +61,22 @@ def _scale(table: Table, column: str) -> axes.Scale:
     return axes.spread([end * factor(table, column) for end in ends], NAMES, RIGHT, room=0.2)
 
 
-def _drawn(x: float, reference: Reference, bottom: float) -> list[Item]:
-    if reference.at is not None:
-        return [Mark(x, TOP + _ROW * (reference.at + 0.5) - 9, "diamond", "paper", 7, filled=False)]
-    line = Line(((x, TOP - 8), (x, bottom)), "anchor", 1.4, (5, 3))
-    return [line, Label(min(x + 3, RIGHT - 60), TOP - 10, reference.name, 9, colour="anchor")]
+def _references_drawn(references: list[Reference], scale: axes.Scale, bottom: float) -> list[Item]:
+    """Published values as open diamonds, anchors as lines whose names stand clear of each other."""
+    items: list[Item] = [
+        Mark(scale(one.value), TOP + _ROW * (one.at + 0.5) - 9, "diamond", "paper", 7, filled=False)
+        for one in references
+        if one.at is not None
+    ]
+    limit = RIGHT
+    for one in sorted((one for one in references if one.at is None), key=lambda one: -one.value):
+        x, width = scale(one.value), LETTER * 9 * len(one.name) + 6
+        right = x + width <= limit
+        items.append(Line(((x, TOP - 8), (x, bottom)), "anchor", 1.4, (5, 3)))
+        side = "start" if right else "end"
+        items.append(Label(x + (3 if right else -3), TOP - 10, one.name, 9, side, "anchor"))
+        limit = x if right else x - width
+    return items
 
 
 def _arm(scale: axes.Scale, y: float, found: Any, unit: float) -> list[Item]:

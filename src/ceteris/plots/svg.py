@@ -25,10 +25,10 @@ def svg(scene: Scene, standalone: bool = True) -> str:
 def _item(item: Item) -> str:
     if isinstance(item, Line):
         dash = f' stroke-dasharray="{" ".join(map(_n, item.dash))}"' if item.dash else ""
-        paint = f'fill="none" {_stroke(item.colour)} stroke-width="{_n(item.width)}"{dash}'
+        paint = f'{_paint("none", item.colour)} stroke-width="{_n(item.width)}"{dash}'
         return f'<path d="{_path(item.points)}" {paint}/>'
     if isinstance(item, Area):
-        return f'<path d="{_path(item.points)}Z" {_fill(item.colour)} fill-opacity="{item.opacity:g}"/>'
+        return f'<path d="{_path(item.points)}Z" {_paint(item.colour)} fill-opacity="{item.opacity:g}"/>'
     return _mark(item) if isinstance(item, Mark) else _label(item)
 
 
@@ -37,19 +37,18 @@ def _label(label: Label) -> str:
     bold = ' font-weight="600"' if label.bold else ""
     turn = f' transform="rotate(-90 {_n(label.x)} {_n(label.y)})"' if label.turned else ""
     place = f'x="{_n(label.x)}" y="{_n(label.y)}" font-size="{_n(label.size)}"'
-    return f"<text {place} {_fill(label.colour)}{anchor}{bold}{turn}>{escape(label.text, quote=False)}</text>"
+    return f"<text {place} {_paint(label.colour)}{anchor}{bold}{turn}>{escape(label.text, quote=False)}</text>"
 
 
 def _mark(mark: Mark) -> str:
     half, (x, y) = mark.size / 2, (mark.x, mark.y)
-    inside = _fill(mark.colour) if mark.filled else 'fill="none"'
-    paint = f'{inside} {_stroke(mark.colour)} stroke-width="1.3"'
+    paint = f'{_paint(mark.colour if mark.filled else "none", mark.colour)} stroke-width="1.3"'
     if mark.shape == "circle":
         return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(half)}" {paint}/>'
     strokes = OPEN.get(mark.shape)
     if strokes is not None:
         lines = "".join(_path(tuple((x + half * a, y + half * b) for a, b in one)) for one in strokes)
-        return f'<path d="{lines}" fill="none" {_stroke(mark.colour)} stroke-width="1.8"/>'
+        return f'<path d="{lines}" {_paint("none", mark.colour)} stroke-width="1.8"/>'
     corners = tuple((x + half * a, y + half * b) for a, b in OUTLINES[mark.shape])
     return f'<path d="{_path(corners)}Z" {paint}/>'
 
@@ -72,12 +71,11 @@ def _path(points: Points) -> str:
     return "M" + "L".join(starmap(lambda x, y: f"{_n(x)} {_n(y)}", points))
 
 
-def _stroke(colour: str) -> str:
-    return f'class="k-{colour}" stroke="{COLOURS[colour]}"'
-
-
-def _fill(colour: str) -> str:
-    return f'class="f-{colour}" fill="{COLOURS[colour]}"'
+def _paint(fill: str, stroke: str | None = None) -> str:
+    """Both colours as attributes, and as the classes by which a page redefines them."""
+    names = [f"f-{fill}"] * (fill != "none") + [f"k-{stroke}"] * (stroke is not None)
+    line = f' stroke="{COLOURS[stroke]}"' if stroke is not None else ""
+    return f'class="{" ".join(names)}" fill="{COLOURS[fill]}"{line}'
 
 
 def _n(value: float) -> str:

@@ -28,7 +28,7 @@ def describe(entry: PublishedTable) -> str:
     """One table for a reader: claim, setting, numbers as printed, flags and where they were read."""
     blocks = [f"{entry.id}: {entry.paper}", f"Source: {entry.source}", _wrapped("Claim: ", entry.claim)]
     blocks += [_wrapped("Setting: ", entry.setting), "", _numbers(entry), ""]
-    blocks += [_wrapped(f"[{at}] ", flag) for at, flag in enumerate(_row_flags(entry), 1)]
+    blocks += [_wrapped(f"[{at}] ", flag) for at, flag in enumerate(row_flags(entry), 1)]
     blocks += [_wrapped("Flag: ", flag) for flag in entry.flags]
     blocks += [_wrapped("Note: ", entry.notes)] if entry.notes else []
     blocks += [_wrapped("Read in: ", place) for place in entry.verified]
@@ -36,10 +36,16 @@ def describe(entry: PublishedTable) -> str:
 
 
 def _numbers(entry: PublishedTable) -> str:
+    header, rows, left = numbers(entry)
+    return grid(header, rows, left)
+
+
+def numbers(entry: PublishedTable) -> tuple[list[str], list[list[str]], int]:
+    """(header, rows as printed with marks of their flags, how many columns hold words)."""
     settings = list(dict.fromkeys(key for row in entry.rows for key in row.config))
     header = ["arm", *settings, *(f"{m.name} {'↑' if m.higher_is_better else '↓'}" for m in entry.metrics)]
-    marks = {flag: at for at, flag in enumerate(_row_flags(entry), 1)}
-    return grid(header, [_line(entry, row, settings, marks) for row in entry.rows], left=1 + len(settings))
+    marks = {flag: at for at, flag in enumerate(row_flags(entry), 1)}
+    return header, [_line(entry, row, settings, marks) for row in entry.rows], 1 + len(settings)
 
 
 def _line(entry: PublishedTable, row: PublishedRow, settings: list[str], marks: dict[str, int]) -> list[str]:
@@ -49,7 +55,8 @@ def _line(entry: PublishedTable, row: PublishedRow, settings: list[str], marks: 
     return [name, *config, *("-" if value is None else f"{value}" for value in values)]
 
 
-def _row_flags(entry: PublishedTable) -> list[str]:
+def row_flags(entry: PublishedTable) -> list[str]:
+    """The flags of single rows, each once, in the order of their marks."""
     return list(dict.fromkeys(flag for row in entry.rows for flag in row.flags))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from ceteris.published.atlas import PublishedTable, ids, table
+from ceteris.published.verb import numbers, row_flags
 from ceteris.report.collect import Entry
 from ceteris.report.frame import Row, bullets, framed, link, listing, search
 from ceteris.study.sweep import Sweep
@@ -19,7 +20,7 @@ def pages(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[tup
     """(path, content) of the list and of each published table."""
     uses = {name: _uses(name, entries, sweeps) for name in ids()}
     tables = [table(name) for name in ids()]
-    papers = sorted({entry.authors_year for entry in tables})
+    papers = sorted({_paper(entry) for entry in tables})
     yield "published/index.html", framed("published/index.html", "Published tables", [
         "<h1>Published tables</h1>",
         f'<p class="lead">{len(tables)} tables of papers, with numbers as printed; flags name misprints, single '
@@ -44,7 +45,11 @@ def _uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> l
 def _row(entry: PublishedTable, uses: Sequence[str]) -> Row:
     text = " ".join([entry.id, entry.paper, entry.source, entry.claim, *entry.flags]).lower()
     cells = [link(f"{entry.id}.html", entry.id), escape(entry.source), escape(entry.claim), "<br>".join(uses)]
-    return Row(cells, {"text": text, "paper": entry.authors_year})
+    return Row(cells, {"text": text, "paper": _paper(entry)})
+
+
+def _paper(entry: PublishedTable) -> str:
+    return entry.authors_year.partition(" (")[0]
 
 
 def _body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
@@ -54,7 +59,8 @@ def _body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
     yield f'<p class="claim">{escape(entry.claim)}</p>'
     yield f"<p>Setting: {escape(entry.setting)}</p>"
     yield block(_numbers(entry))
-    yield bullets(f"[{at}] {flag}" for at, flag in enumerate(_flags(entry), 1)) if _flags(entry) else ""
+    flags = row_flags(entry)
+    yield bullets(f"[{at}] {flag}" for at, flag in enumerate(flags, 1)) if flags else ""
     yield "<h2>Flags and sources</h2>"
     yield bullets([f"Flag: {flag}" for flag in entry.flags] or ["No flag on the table as a whole."])
     yield f"<p>{escape(entry.notes)}</p>" if entry.notes else ""
@@ -64,17 +70,5 @@ def _body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
 
 
 def _numbers(entry: PublishedTable) -> Block:
-    settings = list(dict.fromkeys(key for row in entry.rows for key in row.config))
-    header = ["arm", *settings, *(f"{m.name} ({m.split}) {'↑' if m.higher_is_better else '↓'}" for m in entry.metrics)]
-    marks = {flag: at for at, flag in enumerate(_flags(entry), 1)}
-    lines = []
-    for row in entry.rows:
-        name = row.arm + (" (baseline)" if row.baseline else "") + "".join(f" [{marks[flag]}]" for flag in row.flags)
-        values = [row.values[metric.name] for metric in entry.metrics]
-        texts = [name, *(str(row.config.get(key, "")) for key in settings)]
-        lines.append([Cell(text) for text in (*texts, *("-" if value is None else f"{value}" for value in values))])
-    return Block(entry.id, header, lines, [], left=1 + len(settings))
-
-
-def _flags(entry: PublishedTable) -> list[str]:
-    return list(dict.fromkeys(flag for row in entry.rows for flag in row.flags))
+    header, rows, left = numbers(entry)
+    return Block(entry.id, header, [[Cell(text) for text in row] for row in rows], [], left)

@@ -16,7 +16,7 @@ from ceteris.study.store import Found, Roll, first_roll, records
 from ceteris.study.sweep import Sweep, load, names
 from ceteris.tables.build import Table
 from ceteris.tables.design import Design
-from ceteris.tables.verb import design_of
+from ceteris.tables.verb import design_of, enrolled
 
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")
 
@@ -62,7 +62,7 @@ class Entry:
         if self.sweep is None:
             return None
         audited = {key: value for key, value in self.table["audit"].items() if key != "varies"}
-        return design_of(self.sweep, self.scale, self.study, audited)
+        return enrolled(design_of(self.sweep, self.scale, self.study, audited), self.roll)
 
     @cached_property
     def facts(self) -> Facts | None:

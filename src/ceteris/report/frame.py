@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ceteris.tables.page import document
 
-ASSETS = ("site.css", "site.js", "theme.js")
+ASSETS = ("table.css", "site.css", "site.js", "theme.js")
 SECTIONS = {"index.html": "Claims", "published/index.html": "Published tables"}
 
 
@@ -36,7 +36,8 @@ def framed(path: str, title: str, body: Iterable[str]) -> bytes:
     )
     button = '<button id="theme" type="button" aria-label="light or dark">◐</button>'
     bar = f'<header class="bar"><nav><strong>Ceteris</strong>{links}{button}</nav></header>'
-    head = f'<script src="{up}assets/theme.js"></script><link rel="stylesheet" href="{up}assets/site.css">'
+    head = f'<script src="{up}assets/theme.js"></script>'
+    head += "".join(f'<link rel="stylesheet" href="{up}assets/{name}.css">' for name in ("table", "site"))
     head += f'<script defer src="{up}assets/site.js"></script><link rel="icon" href="data:,">'
     content = "\n".join(part for part in body if part)
     return document(title, f"{bar}\n<main>\n{content}\n</main>", head).encode()

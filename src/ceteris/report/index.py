@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 def index(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> bytes:
     """The page at index.html."""
-    lines = list(_lines(entries, sweeps))
+    lines = sorted(_lines(entries, sweeps), key=lambda line: not line.entries)  # those that were run come first
     papers = sorted({_paper(line) for line in lines})
     verdicts = ("reproduced", "contradicted", "equivalent", "undecided", "not run")
     scales = [*SCALES[1:], *sorted({entry.scale for entry in entries} - set(SCALES[1:]))]
@@ -73,7 +73,7 @@ def _paper(line: Line) -> str:
     if line.published is None:
         return OWN
     try:
-        return published_table(line.published).authors_year
+        return published_table(line.published).authors_year.partition(" (")[0]
     except UserError:
         return OWN
 

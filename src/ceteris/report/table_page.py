@@ -13,7 +13,7 @@ from ceteris.report.frame import bullets, framed, link
 from ceteris.study.board import duration
 from ceteris.study.sweep import SCRATCH
 from ceteris.tables.page import DRAWINGS, TITLES, claims, evidence, figure, notes, results
-from ceteris.tables.words import Cell
+from ceteris.tables.words import NONE, Cell
 from ceteris.verdict.ladder import ladders
 
 DOWNLOADS = ("table.md", "table.tex", "table.html", "table.json", "table.csv")
@@ -37,7 +37,7 @@ def _body(
     def linked(cell: Cell) -> str | None:
         if cell.paper is not None:
             return f"../../published/{cell.paper}.html"
-        return f"{cell.arm}.html" if cell.arm in pages else None
+        return f"{cell.arm}.html" if cell.arm in pages and cell.text != NONE else None
 
     yield f'<p class="crumbs">{link("../../index.html", "Claims")} / {_scales(entry, siblings)}</p>'
     yield f"<h1>{escape(title)}</h1>"

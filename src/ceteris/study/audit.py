@@ -7,7 +7,7 @@ from typing import Any
 
 from ceteris.config import flat, plain
 from ceteris.errors import UserError
-from ceteris.study.sweep import Sweep
+from ceteris.study.sweep import UNMATCHED, Sweep
 from ceteris.verdict.controls import unmatched
 
 NAMES = frozenset({"study", "arm", "seed", "sweep", "sweep_hash", "run_dir", "hydra"})  # of a run, not of its meaning
@@ -66,8 +66,8 @@ def _same(key: str, base: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
 
 
 def _declared(sweep: Sweep, key: str) -> bool:
-    """Whether `key` is varied: named itself, below what is named, or the empty place of what is named."""
-    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in sweep.varies)
+    """Whether `key` is varied or tuned: named itself, below what is named, or the empty place of what is named."""
+    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in sweep.declared)
 
 
 def _derived(key: str, base: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
@@ -112,6 +112,8 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) ->
 
     Raises UserError naming the arms and their amounts where two are more than 1 % apart.
     """
+    if sweep.matched == UNMATCHED:
+        return
     planned = {arm: float(budget[sweep.matched]) for arm, budget in budgets.items()}
     if why := unmatched(planned):
         amounts = why.replace("used", "plans")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,15 @@ Plan = Callable[[Any], dict[str, Any]]
 class Expanded:
     """`jobs`: what was asked for; `configs`: {arm: config of any seed}, with the anchor; `audit`: as in table.json.
 
-    `absent`: {arm: why this machine cannot run it}; such arms are in neither.
+    `everything`: all runs that make the study at this scale, and what was asked for beside them; `absent`: {arm: why
+    this machine cannot run it}; such arms are in neither.
     """
 
     request: Request
     jobs: list[Job]
     configs: Mapping[str, Any]
     audit: dict[str, Any]
+    everything: Sequence[Job]
     absent: Mapping[str, str]
 
     def config(self, job: Job) -> Any:
@@ -49,7 +51,7 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     where this machine lacks a component of the baseline or of all arms that were asked for.
     """
     sweep, scale = request.sweep, request.scale
-    own = (*request.overrides, f"paths.runs={quoted(request.runs)}")
+    own = own_overrides(request)
 
     def config(arm: str) -> Any:
         named = [f"study={request.named}", f"arm={arm}"]
@@ -62,7 +64,21 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
     absent = _absent(sweep, arms, {job.arm for job in listed})
     present = {arm: own for arm, own in arms.items() if arm not in absent}
-    return Expanded(request, [job for job in listed if job.arm in present], present, audited, absent)
+    every = [job for job in jobs(sweep, scale, own, study=request.study, anchor=anchored) if _settled(request, job)]
+    everything = {job.label: job for job in (*every, *listed) if job.arm in present}
+    asked = [job for job in listed if job.arm in present]
+    return Expanded(request, asked, present, audited, list(everything.values()), absent)
+
+
+def own_overrides(request: Request) -> tuple[str, ...]:
+    """The user's overrides of every arm, and where the runs go."""
+    return (*request.overrides, f"paths.runs={quoted(request.runs)}")
+
+
+def _settled(request: Request, job: Job) -> bool:
+    """Whether it is known what the run is: one of a tuned arm is, once the arm was searched."""
+    source = request.sweep.baseline if job.arm == SCRATCH else job.arm
+    return request.tuned is None or source in request.sweep.chosen
 
 
 def _absent(sweep: Sweep, arms: Mapping[str, Any], asked: set[str]) -> dict[str, str]:

@@ -10,6 +10,9 @@ from ceteris.study.board import Board, aligned, duration
 from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.pool import machine_slots
 from ceteris.study.request import Request, parse
+from ceteris.study.search import check
+from ceteris.study.sweep import SCRATCH
+from ceteris.verdict.metrics import is_task
 
 Measure = Callable[[Any], Mapping[str, float]]
 
@@ -44,18 +47,26 @@ def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure
         threads: of one run.
         planned, measure: the budget of a config, and its seconds on this machine; by default the real ones.
     """
+    if expanded.request.tuned is not None:
+        check(expanded, expanded.request.tuned)
     budgets = planned_budgets(expanded, planned)
     arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
     say(f"measuring {len(arms)} arms by a few steps each, {threads} threads a run")
-    return [_cost(expanded, arm, budgets[arm], threads, measure) for arm in progress(arms, "measuring", unit="arm")]
+    found = []
+    for arm in progress(arms, "measuring", unit="arm"):
+        found += _cost(expanded, arm, budgets[arm], threads, measure)
+    return found
 
 
-def _cost(expanded: Expanded, arm: str, budget: Mapping[str, float], threads: int, measure: Measure | None) -> Cost:
+def _cost(
+    expanded: Expanded, arm: str, budget: Mapping[str, float], threads: int, measure: Measure | None
+) -> list[Cost]:
+    """The cost of an arm's runs, after that of its trials where it is tuned."""
     config = expanded.config(next(job for job in expanded.jobs if job.arm == arm))
     if config.profile.threads is None:
         config.profile.threads = threads
     measured = (measure or _seconds)(config)
-    return Cost(
+    cost = Cost(
         arm=arm,
         runs=sum(job.arm == arm for job in expanded.jobs),
         steps=int(budget["steps"]),
@@ -65,6 +76,11 @@ def _cost(expanded: Expanded, arm: str, budget: Mapping[str, float], threads: in
         step_seconds=measured["seconds_per_step"],
         seconds=measured["pretrain_seconds"] + measured["finetune_seconds"],
     )
+    tune = expanded.request.tuned
+    if tune is None or arm == SCRATCH:
+        return [cost]
+    seconds = cost.seconds if is_task(tune.on) else measured["pretrain_seconds"]
+    return [cost._replace(arm=f"{arm} (trials)", runs=tune.trials * len(tune.seeds), seconds=seconds), cost]
 
 
 def _seconds(config: Any) -> Mapping[str, float]:

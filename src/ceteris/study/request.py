@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ceteris.config import SCALE, split_overrides
 from ceteris.errors import UserError
 from ceteris.study.sweep import Sweep, load, names
+from ceteris.study.tune import Tune
 from ceteris.verdict.sequential import FIRST, MOST
 
 UNTIL_DECIDED = "--until-decided"
@@ -19,8 +20,8 @@ class Request(NamedTuple):
     """`overrides`: the user's own, for every arm; `slots` None: as the machine has; `arms`, `seeds` None: all.
 
     `runs`: root of the runs' folders; `results`: where finished records are looked for; `keep`: whether new ones are
-    copied there; `study`: a name instead of the sweep's; `most`: seeds at most, where they are added until the claims
-    are decided; `until`: as in the roll.
+    copied there; `study`: a name instead of the sweep's; `tune`: whether a sweep that tunes its arms does so; `most`:
+    seeds at most, where they are added until the claims are decided; `until`: as in the roll.
     """
 
     sweep: Sweep
@@ -33,8 +34,14 @@ class Request(NamedTuple):
     results: Path = Path("analysis/results")
     keep: bool = False
     study: str | None = None
+    tune: bool = True
     most: int | None = None
     until: dict[str, Any] | None = None
+
+    @property
+    def tuned(self) -> Tune | None:
+        """The search of every arm, or None where there is none."""
+        return self.sweep.tune_at(self.scale) if self.tune else None
 
     @property
     def named(self) -> str:
@@ -50,8 +57,9 @@ class Request(NamedTuple):
 def parse(verb: str, argv: Sequence[str]) -> Request:
     """Read the arguments of a verb.
 
-    Own keys: scale=, slots=, arms=, seeds= (0,1,2 or range(0,5)), runs= (or run_dir=, paths.runs=), results=, study=;
-    for `run` the flag --until-decided with max_seeds=; every other key is an override of all arms.
+    Own keys: scale=, slots=, arms=, seeds= (0,1,2 or range(0,5)), runs= (or run_dir=, paths.runs=), results=, study=,
+    tune=false (the values of the sweep file instead of a search); for `run` the flag --until-decided with max_seeds=;
+    every other key is an override of all arms.
 
     Raises:
         UserError: without a sweep, for an unknown one (naming the known) and for values that cannot be read.
@@ -115,6 +123,12 @@ def _seeds(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, numbers)))
 
 
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("write tune=false or tune=true")
+    return text.lower() == "true"
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -131,5 +145,6 @@ _OWN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "runs": ("runs", _path),
     "results": ("results", _path),
     "study": ("study", str),
+    "tune": ("tune", _flag),
 }
 _REFUSED = ("family", "sweep", "sweep_hash")

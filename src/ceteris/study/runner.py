@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ceteris.console import say
 from ceteris.errors import UserError
@@ -15,7 +15,9 @@ from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.identity import Identity
 from ceteris.study.pool import Ended, Slot, Work, machine_slots, reason, run_all
 from ceteris.study.request import Request, parse
-from ceteris.study.sweep import SCRATCH, TRIAL, Job, jobs
+from ceteris.study.search import Tuning, adopted, check, search
+from ceteris.study.sweep import TRIAL, Job
+from ceteris.study.tune import Tune
 
 REFRESH = 40  # looks of the pool between looks at the curves
 
@@ -48,17 +50,51 @@ def run_sweep(
     Raises:
         UserError: where the audit, the budgets or the data forbid the sweep, before any training step.
     """
+    means = _Means(plan, train or _train, command or train_command)
     expanded = expand(request)
-    budgets = planned_budgets(expanded, plan)
-    steps = {arm: int(budget["steps"]) for arm, budget in budgets.items()}
-    state = _enrolled(expanded, steps)
+    if request.tuned is None:
+        return _report(_worked(expanded, _steps(expanded, means), means))
+    check(expanded, request.tuned)
+    tuning = _searched(expanded, request.tuned, means)
+    expanded = expand(request._replace(sweep=adopted(request.sweep, tuning)))
+    return _report(_worked(expanded, _steps(expanded, means), means, tuning))
+
+
+class _Means(NamedTuple):
+    """How `run_sweep` plans and trains."""
+
+    plan: Plan | None
+    train: Train
+    command: Command
+
+
+def _steps(expanded: Expanded, means: _Means) -> dict[str, int]:
+    """{arm: planned optimizer steps}, after the check of the budgets."""
+    return {arm: int(budget["steps"]) for arm, budget in planned_budgets(expanded, means.plan).items()}
+
+
+def _searched(expanded: Expanded, tune: Tune, means: _Means) -> Tuning:
+    """Tune every arm that was asked for."""
+    steps = _steps(expanded, means)
+
+    def do(opened: Expanded) -> dict[str, store.Record | None]:
+        state = _worked(opened, {name: steps[name.rpartition(".")[0]] for name in opened.configs}, means)
+        _report(state)
+        return {job.label: _found(state, job) for job in opened.jobs}
+
+    return search(expanded, tune, do)
+
+
+def _worked(expanded: Expanded, steps: dict[str, int], means: _Means, tuning: Tuning | None = None) -> _State:
+    """Do what is left of these runs, one that breaks does not end the others."""
+    state = _enrolled(expanded, steps, tuning or {})
     if state.pending:
         with live(state.board):
-            if request.scale == TRIAL:
-                _in_process(state, train or _train)
+            if expanded.request.scale == TRIAL:
+                _in_process(state, means.train)
             else:
-                _in_pool(state, command or train_command)
-    return _report(state)
+                _in_pool(state, means.command)
+    return state
 
 
 @dataclass
@@ -77,18 +113,18 @@ class _State:
         return self.expanded.request
 
 
-def _enrolled(expanded: Expanded, steps: dict[str, int]) -> _State:
+def _enrolled(expanded: Expanded, steps: dict[str, int], tuning: Tuning) -> _State:
     """Name every run, write the roll, and find what is done."""
     request = expanded.request
     title = f"{request.named} at scale={request.scale}"
     board = Board(title, expanded.jobs, request.sweep.columns[0], absent=expanded.absent)
-    everything = _whole_sweep(expanded)
-    state = _State(expanded, {job.label: expanded.identity(job) for job in everything}, board, steps)
+    state = _State(expanded, {job.label: expanded.identity(job) for job in expanded.everything}, board, steps)
     roll = store.Roll(
         sweep_hash=request.sweep.hash(request.scale),
         overrides=list(request.overrides),
         runs={label: identity.signature for label, identity in state.identities.items()},
         steps=steps,
+        tuning=tuning,
         absent=dict(expanded.absent),
         until=request.until,
     )
@@ -104,14 +140,6 @@ def _enrolled(expanded: Expanded, steps: dict[str, int]) -> _State:
             board.set(job.label, state="found", metric=metric_of(record.get("metrics", {}), request.sweep.columns))
             say(f"✓ {job.label} found ({state.identities[job.label].signature[:6]}), skipped")
     return state
-
-
-def _whole_sweep(expanded: Expanded) -> list[Job]:
-    """All arms and seeds of the scale, and what was asked for beside them."""
-    request = expanded.request
-    listed = jobs(request.sweep, request.scale, study=request.study, anchor=SCRATCH in expanded.configs)
-    every = [job for job in listed if job.arm in expanded.configs]
-    return list({job.label: job for job in (*every, *expanded.jobs)}.values())
 
 
 def _found(state: _State, job: Job) -> store.Record | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ceteris.study import store
 from ceteris.study.board import Board, Cell, metric_of
 from ceteris.study.request import Request, parse
+from ceteris.study.search import Tuning, trial_study
 from ceteris.study.sweep import SCRATCH, Job, jobs
 
 
@@ -27,16 +28,38 @@ def status(argv: list[str]) -> int:
 def survey(request: Request) -> Board:
     """The state of every run of a sweep: by the last command's roll where there is one, else by the newest folder."""
     roll = store.first_roll(request.roots, request.named, request.scale)
+    trials = store.first_roll(request.roots, trial_study(request.named), request.scale) if request.tuned else None
+    searched = _trials(request, trials, roll.tuning if roll else {}) if request.tuned else {}
     absent = roll.absent if roll else {}
-    listed = [job for job in _jobs(request, roll) if job.arm not in absent]
+    listed = [*searched, *(job for job in _jobs(request, roll) if job.arm not in absent)]
     board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
-    for job in board.jobs:
-        folders = list(_folders(request, job, roll))
-        cells = [_cell(request, folder, (roll.steps if roll else {}).get(job.arm)) for folder in folders]
-        board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), Cell())
-        board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
+    board.cells |= {job.label: cell for job, cell in searched.items()}
+    for job in listed:
+        _survey(request, board, job, trials if job in searched else roll)
     board.slots = max(1, board.count("running"))
     return board
+
+
+def _survey(request: Request, board: Board, job: Job, roll: store.Roll | None) -> None:
+    """Look into the folders of one run."""
+    folders = list(_folders(request, job, roll))
+    cells = [_cell(request, folder, (roll.steps if roll else {}).get(job.arm)) for folder in folders]
+    known = board.cells.get(job.label, Cell())
+    board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
+    board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
+
+
+def _trials(request: Request, roll: store.Roll | None, tuning: Tuning) -> dict[Job, Cell]:
+    """The trials of the search: those under way by their roll, else those that the study's roll has kept."""
+    study = trial_study(request.named)
+    kept = {
+        Job(study, f"{arm}.trial{entry['number']}", run["seed"], ()): Cell(run["status"], 1.0, run["value"])
+        for arm, found in tuning.get("arms", {}).items()
+        for entry in found["trials"]
+        for run in entry["runs"]
+    }
+    parts = [label.rpartition("/seed") for label in (roll.runs if roll else {})]
+    return kept | {job: Cell() for arm, _, seed in parts if (job := Job(study, arm, int(seed), ())) not in kept}
 
 
 def _jobs(request: Request, roll: store.Roll | None) -> list[Job]:

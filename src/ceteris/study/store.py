@@ -159,7 +159,8 @@ class Roll(NamedTuple):
     """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
 
     `absent`: {arm: why no machine has run it}. `until`: where seeds are added until the claims are decided, {first,
-    most: seeds at the first and the last look, seeds: those of the look that was last}.
+    most: seeds at the first and the last look, seeds: those of the look that was last}. `tuning`: the search that chose
+    values for the arms (`study.search.Tuning`), empty where none was made.
     """
 
     sweep_hash: str
@@ -168,6 +169,7 @@ class Roll(NamedTuple):
     steps: dict[str, int]
     absent: Mapping[str, str] = {}
     until: dict[str, Any] | None = None
+    tuning: Mapping[str, Any] = {}
 
     def holds(self, record: Record) -> bool:
         return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
@@ -195,7 +197,8 @@ def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
     ran = {label.rpartition("/seed")[0] for label in roll.runs}  # an arm that another machine could run
     roll = roll._replace(absent={arm: why for arm, why in roll.absent.items() if arm not in ran})
     if roll != old:
-        given = {key: value for key, value in roll._asdict().items() if value or key not in ("absent", "until")}
+        later = ("absent", "until", "tuning")
+        given = {key: value for key, value in roll._asdict().items() if value or key not in later}
         write_json(root / study / f"{scale}.json", given)
     return roll
 

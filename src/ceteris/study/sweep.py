@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ceteris.config import scale_settings, sweeps_dir
 from ceteris.errors import UserError
 from ceteris.hashing import digest
+from ceteris.study.space import dimension
+from ceteris.study.tune import KEYS as TUNE_KEYS
+from ceteris.study.tune import SEEDS as TUNE_SEEDS
+from ceteris.study.tune import Tune
 from ceteris.verdict.claims import parse as parse_claim
 from ceteris.verdict.metrics import incomparable
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale of two steps in this process: does it run; budgets so small cannot match
-MATCHED = ("tokens", "sequences", "steps", "flops")
+UNMATCHED = "none"  # where the budget itself is what the arms vary
+MATCHED = ("tokens", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
     "study", "family", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published", "scales",
-    "seeds",
+    "seeds", "tune",
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
@@ -58,7 +63,11 @@ class Refinement(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep file, validated. `content` is the file as plain data, `title` the first line of its header comment."""
+    """A sweep file, validated. `content` is the file as plain data, `title` the first line of its header comment.
+
+    `tunes`: the search of the arms at the scales that refine it, and under "" elsewhere. `chosen`: what a search found,
+    {arm: overrides}; empty as the file stands.
+    """
 
     path: Path
     title: str
@@ -75,6 +84,8 @@ class Sweep:
     scales: Mapping[str, Refinement]
     seeds: tuple[int, ...] | None
     content: Mapping[str, Any]
+    tunes: Mapping[str, Tune | None] = field(default_factory=dict)
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def hash(self, scale: str) -> str:
         """The name of what was fixed before the first run at a scale; refinements of other scales do not count."""
@@ -86,6 +97,20 @@ class Sweep:
         refined = self.scales.get(scale, Refinement()).seeds
         own = self.seeds if refined is None else refined
         return tuple(scale_settings(self.family, scale)["seeds"]) if own is None else own
+
+    def tune_at(self, scale: str) -> Tune | None:
+        """The search of every arm at a scale, or None. Raises UserError where it uses a seed of the table."""
+        tune = self.tunes.get(scale, self.tunes.get(""))
+        if tune is not None and (both := set(tune.seeds) & set(self.seeds_at(scale))):
+            raise UserError(f"{self.path}: 'tune' uses seed {min(both)} of the table", "give tune.seeds of its own")
+        return tune
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The keys in which arms may differ: what is varied, and what is tuned for each arm."""
+        spaces = [key for tune in self.tunes.values() if tune is not None for key in tune.space]
+        chosen = [text.partition("=")[0] for overrides in self.chosen.values() for text in overrides]
+        return (*self.varies, *(key.replace("/", ".") for key in dict.fromkeys([*spaces, *chosen])))
 
 
 def label(arm: str, seed: int) -> str:
@@ -122,7 +147,7 @@ def load(name: str) -> Sweep:
     path = find(name)
     text = path.read_text(encoding="utf-8")
     try:
-        content = yaml.safe_load(text)
+        content = _with_on(yaml.safe_load(text))
     except yaml.YAMLError as error:
         raise UserError(f"{path} is no YAML", str(error)) from error
     if not isinstance(content, dict):
@@ -130,6 +155,17 @@ def load(name: str) -> Sweep:
     sweep = _sweep(path, text.partition("\n")[0].lstrip("# ").strip(), content)
     _check(sweep)
     return sweep
+
+
+def _with_on(content: Any) -> Any:
+    """YAML 1.1 takes the key `on` for `true`, which no search has."""
+    if not isinstance(content, dict):
+        return content
+    blocks = [content, *(content["scales"].values() if isinstance(content.get("scales"), dict) else ())]
+    for block in blocks:
+        if isinstance(block, dict) and isinstance(block.get("tune"), dict):
+            block["tune"] = {"on" if key is True else key: value for key, value in block["tune"].items()}
+    return content
 
 
 def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
@@ -152,6 +188,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         scales=_scales(path, content.get("scales")),
         seeds=_seeds(path, "seeds", content.get("seeds")),
         content=content,
+        tunes=_tunes(path, content),
     )
 
 
@@ -161,12 +198,45 @@ def _scales(path: Path, value: Any) -> dict[str, Refinement]:
 
 def _refinement(path: Path, key: str, value: Any) -> Refinement:
     block = _mapping(path, key, value)
-    _known(path, f"{key}.", block, Refinement._fields)
+    _known(path, f"{key}.", block, (*Refinement._fields, "tune"))
     return Refinement(
         overrides=_overrides(path, f"{key}.overrides", block.get("overrides")),
         arms=_arms(path, f"{key}.arms", block.get("arms")),
         seeds=_seeds(path, f"{key}.seeds", block.get("seeds")),
     )
+
+
+def _tunes(path: Path, content: Mapping[str, Any]) -> dict[str, Tune | None]:
+    """The search of the file, and of each scale that refines it or (by `false`) leaves it out."""
+    base = content.get("tune")
+    blocks = {"": base} if base is not None else {}
+    blocks |= {name: block["tune"] for name, block in (content.get("scales") or {}).items() if "tune" in (block or {})}
+    found = {}
+    for scale, block in blocks.items():
+        key = f"scales.{scale}.tune" if scale else "tune"
+        common = base if isinstance(base, dict) else {}
+        found[scale] = None if block is False else _tune(path, key, {**common, **_mapping(path, key, block)})
+    return found
+
+
+def _tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
+    _known(path, f"{key}.", block, TUNE_KEYS)
+    if missing := [name for name in ("trials", "space", "on") if not block.get(name) and block.get(name) != 0]:
+        raise UserError(f"{path} lacks '{key}.{missing[0]}'", "a search gives trials, space and on")
+    if not isinstance(block["trials"], int) or isinstance(block["trials"], bool):
+        raise UserError(f"{path}: '{key}.trials' is no whole number", "give the trials of each arm")
+    texts = _mapping(path, f"{key}.space", block["space"])
+    try:
+        return Tune(
+            trials=block["trials"],
+            space={name: dimension(str(name), text) for name, text in texts.items()},
+            on=str(block["on"]),
+            seeds=_seeds(path, f"{key}.seeds", block.get("seeds")) or TUNE_SEEDS,
+            sampler=str(block.get("sampler", "grid")),
+            texts=texts,
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
 
 
 def _known(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -225,8 +295,13 @@ def _check(sweep: Sweep) -> None:
         raise UserError(f"{sweep.path}: baseline '{sweep.baseline}' is no arm", f"its arms: {', '.join(sweep.arms)}")
     if sweep.matched not in MATCHED:
         raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", f"use {', '.join(MATCHED)}")
+    if sweep.matched == UNMATCHED and not any(name.startswith("trainer.max_") for name in sweep.varies):
+        raise UserError(f"{sweep.path}: 'matched: none', but no budget is varied", "name a budget, such as tokens")
     for scale, refinement in sweep.scales.items():
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms)
+    for tune in sweep.tunes.values():
+        if tune is not None and tune.on not in sweep.columns:
+            raise UserError(f"{sweep.path}: 'tune.on' names the column '{tune.on}'", _its_columns(sweep))
     carrying = tuple(column for column in sweep.columns if incomparable(column, sweep.varies) is None)
     try:
         for claim in sweep.claims:
@@ -258,9 +333,11 @@ def _check_published(sweep: Sweep) -> None:
         for metric in metrics.values():
             value(paper.id, str(row), str(metric))
     if unknown := [column for column in metrics if column not in sweep.columns]:
-        raise UserError(
-            f"'published.metrics' names the column '{unknown[0]}'", f"its columns: {', '.join(sweep.columns)}"
-        )
+        raise UserError(f"'published.metrics' names the column '{unknown[0]}'", _its_columns(sweep))
+
+
+def _its_columns(sweep: Sweep) -> str:
+    return f"its columns: {', '.join(sweep.columns)}"
 
 
 def jobs(
@@ -299,7 +376,7 @@ def jobs(
 
 
 def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] = ()) -> tuple[str, ...]:
-    """What composes an arm: the sweep's base, the scale's recipe, its refinement here, the arm, the user's own."""
+    """What composes an arm: the sweep's base, the scale's recipe, its refinement, the arm, its search, the user's."""
     source = sweep.baseline if arm == SCRATCH else arm
     refined = sweep.scales.get(scale, Refinement())
     return merged(
@@ -308,6 +385,7 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
         refined.overrides,
         sweep.arms[source],
         refined.arms.get(source, ()),
+        sweep.chosen.get(source, ()),
         overrides,
         ["trainer.max_steps=0"] if arm == SCRATCH else [],
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],

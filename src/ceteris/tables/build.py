@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from ceteris.errors import UserError
 from ceteris.published.atlas import PublishedTable
-from ceteris.study.sweep import SCRATCH, TRIAL
+from ceteris.study.sweep import SCRATCH, TRIAL, UNMATCHED
 from ceteris.tables.design import Design
 from ceteris.tables.evidence import Evidence, Record, gather
 from ceteris.tables.facts import aggregate, beside, orders, remarks
+from ceteris.tables.footnotes import noise_scales, tuned
 from ceteris.verdict.claims import Claim
 from ceteris.verdict.controls import insensitive, on_plateau, unmatched
 from ceteris.verdict.metrics import COMMON, in_points, incomparable, is_pairs, is_task, lower_is_better
@@ -20,7 +21,9 @@ from ceteris.verdict.sequential import Looks
 from ceteris.verdict.statistics import ALPHA, Paired, mean_sd, paired, rounded, summarize
 
 SCHEMA = 1
-BUDGETS = {"tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops"}
+BUDGETS = {
+    "tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops", UNMATCHED: "input_tokens",
+}  # fmt: skip
 SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
 ANCHORS = {"bag_of_words": "bag of words", "majority": "majority class", "unigram": "unigram"}
 
@@ -71,8 +74,15 @@ def build(design: Design, records: Sequence[Record]) -> Table:
         "looks": _looks(design),
         "paper": _paper(design, evidence, paper, columns),
         "audit": {"varies": list(design.varies), **design.audit},
+        **({"tuning": dict(design.tuning)} if design.tuning else {}),
         "budget": _budget(design, evidence),
-        "notes": [*_remarks(design, evidence, columns, reasons), *remarks(claims, about), *evidence.notes],
+        "notes": [
+            *_remarks(design, evidence, columns, reasons),
+            *remarks(claims, about),
+            *tuned(design),
+            *noise_scales(design, evidence),
+            *evidence.notes,
+        ],
         "sources": [] if paper is None else [paper.source],
     }
 
@@ -91,7 +101,7 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
         for seed, run in evidence.done(arm).items()
         if key in run.get("budget", {})
     }
-    if design.scale != TRIAL and (why := unmatched(used)):
+    if design.scale != TRIAL and design.matched != UNMATCHED and (why := unmatched(used)):
         raise UserError(
             f"budgets differ by more than 1 % in {design.matched}: {why}", "no fair table can be made of them"
         )

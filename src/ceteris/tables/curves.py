@@ -37,27 +37,35 @@ def folder_of(record: Record, roots: Sequence[Path]) -> Path | None:
 def read(folder: Path) -> dict[str, Curve]:
     """{metric: curve} of a run: losses and accuracies. A line that cannot be read is left out."""
     try:
-        lines = [_line(text) for text in (folder / FILE).read_text(encoding="utf-8").splitlines()]
+        lines = _lines((folder / FILE).read_text(encoding="utf-8").splitlines())
     except OSError:
         return {}
     steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
-    found: dict[str, Curve] = {}
-    for line in lines:
-        tokens = _tokens(line.get("step", 0), steps)
-        for name, value in line.items():
-            if name.endswith(_SHOWN) and isinstance(value, float) and math.isfinite(value):
-                curve = found.setdefault(name, Curve([], []))
-                curve.tokens.append(tokens)
-                curve.values.append(value)
+    shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
+    found = {name: _curve(name, lines, steps) for name in shown}
     return {name: curve for name, curve in found.items() if len(curve.tokens) > 1}
 
 
-def _line(text: str) -> dict[str, Any]:
+def _curve(name: str, lines: Sequence[dict[str, Any]], steps: Mapping[int, float]) -> Curve:
+    points = [(line.get("step", 0), line[name]) for line in lines if name in line]
+    kept = [(step, value) for step, value in points if isinstance(value, float) and math.isfinite(value)]
+    return Curve([steps.get(step) or _tokens(step, steps) for step, _ in kept], [value for _, value in kept])
+
+
+def _lines(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """All lines at once; one by one where one of them is broken."""
     try:
-        line = json.loads(text)
+        found = json.loads(f"[{','.join(texts)}]")
     except ValueError:
-        return {}
-    return line if isinstance(line, dict) else {}
+        found = [_line(text) for text in texts]
+    return [line for line in found if isinstance(line, dict)]
+
+
+def _line(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def _tokens(step: int, steps: Mapping[int, float]) -> float:

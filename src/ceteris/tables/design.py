@@ -20,7 +20,8 @@ class Design:
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics, and
     only where both are the same task and metric. `audit`: {controlled, differences} as the control audit found them.
-    `absent`: {arm: why it was not run}.
+    `absent`: {arm: why it was not run}. `tuning`: the search that chose values for the arms (`study.search.Tuning`), or
+    empty.
     """
 
     study: str
@@ -38,6 +39,7 @@ class Design:
     audit: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     looks: Looks | None = None
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def carrying(self) -> tuple[str, ...]:

@@ -56,14 +56,16 @@ def sheet(table: Table) -> str:
     writer.writeheader()
     for kind, rows in (("arm", table["arms"]), ("anchor", table["anchors"])):
         for row in rows:
-            for column, cell in row["metrics"].items():
+            for column in (name for name in table["columns"] if name in row["metrics"]):
+                cell = row["metrics"][column]
                 values = cell.get("values", [])
                 numbers = {key: cell[key] for key in ("mean", "sd", "ci_low", "ci_high") if cell.get(key) is not None}
                 found = {"n": len(values) or "", "values": " ".join(map(str, values)), **numbers}
                 writer.writerow({"kind": kind, "arm": row["name"], "column": column, **found})
     for arm in table["arms"]:
-        for metric, found in arm["published"].items():
-            writer.writerow({"kind": "published", "arm": arm["name"], "column": metric, "mean": found["value"]})
+        for metric in (name for name in table["paper"].get("metrics", ()) if name in arm["published"]):
+            value = arm["published"][metric]["value"]
+            writer.writerow({"kind": "published", "arm": arm["name"], "column": metric, "mean": value})
     return buffer.getvalue()
 
 

@@ -35,8 +35,8 @@ def page(table: Table) -> str:
 
 @cache
 def style() -> str:
-    """The style sheet of all pages."""
-    return (files("ceteris.report") / "assets" / "site.css").read_text(encoding="utf-8")
+    """The style sheet of tables and their drawings."""
+    return (files("ceteris.report") / "assets" / "table.css").read_text(encoding="utf-8")
 
 
 def document(title: str, body: str, head: str) -> str:
@@ -117,7 +117,9 @@ def block(part: Block, linked: Linked | None = None) -> str:
 
 
 def _side(at: int, part: Block) -> str:
-    return ' class="words"' if at < part.left else ""
+    if at < part.left:
+        return ' class="words"'
+    return ' class="words last"' if at >= len(part.header) - part.last else ""
 
 
 def _cell(cell: Cell, side: str, linked: Linked | None) -> str:

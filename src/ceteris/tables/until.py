@@ -10,7 +10,7 @@ from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.request import Request
 from ceteris.study.store import first_roll
-from ceteris.tables.verb import assemble, design_of
+from ceteris.tables.verb import made_of
 from ceteris.verdict.sequential import FIRST, Looks
 
 
@@ -29,12 +29,11 @@ def run_until_decided(request: Request, most: int, run: Callable[[Request], int]
     if not request.sweep.claims:
         raise UserError(f"{request.sweep.path} has no claims", "without one there is nothing to decide")
     looks = _planned(request, most)
-    design = design_of(request.sweep, request.scale, request.study)
-    for seeds in _growing(design.seeds, looks):
+    for seeds in _growing(request.sweep.seeds_at(request.scale), looks):
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds)}
         if status := run(request._replace(seeds=seeds, until=until)):
             return status
-        waiting = open_claims(assemble(design, request.roots)["claims"])
+        waiting = open_claims(made_of(request.sweep, request.scale, request.study, request.roots)["claims"])
         say(f"look after {len(seeds)} of at most {looks.most} seeds: {'; '.join(waiting) or 'nothing is open'}")
         if not waiting:
             break

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ceteris.config import SCALE, compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.audit import audit
+from ceteris.study.search import adopted
 from ceteris.study.store import Roll, first_roll, records
 from ceteris.study.sweep import Sweep, jobs, load
 from ceteris.tables.build import Table, build
@@ -48,7 +50,7 @@ def table(argv: list[str]) -> int:
     """
     request = parse(argv)
     roots = [request.results / request.scale] if request.check else [request.runs, request.results / request.scale]
-    made = assemble(design_of(load(request.sweep), request.scale, request.study), roots)
+    made = made_of(load(request.sweep), request.scale, request.study, roots)
     study = made["study"]
     if request.check:
         return check(request.out or request.results / request.scale / study, render(made))
@@ -82,35 +84,41 @@ def parse(argv: Sequence[str], verb: str = "table") -> Request:
     )
 
 
+def made_of(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path]) -> Table:
+    """The table of a sweep at a scale, with what was chosen for tuned arms, from what is kept below these roots."""
+    roll = first_roll(roots, study or sweep.study, scale)
+    return assemble(design_of(sweep, scale, study, tuning=roll.tuning if roll else {}), roots)
+
+
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
     found = records(design.study, design.scale, roots)
-    made = build(enrolled(design, first_roll(roots, design.study, design.scale)), found.records)
+    design = enrolled(design, first_roll(roots, design.study, design.scale))
+    made = build(design, found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
-    made["tuned"] = tuned(found.records)
+    made["tuned"] = tuned(design.tuning)
     made["curves"] = summary(found.records, tuple(design.arms), roots)
     return made
 
 
 def enrolled(design: Design, roll: Roll | None) -> Design:
-    """The design with the arms that no machine could run, and with the looks that were taken where seeds were added
-    until its claims were decided.
+    """The design with the arms that no machine could run, with the search of tuned arms, and with the looks that were
+    taken where seeds were added until its claims were decided.
     """
     if roll is None:
         return design
-    design = replace(design, absent=roll.absent)
+    design = replace(design, absent=roll.absent, tuning=roll.tuning)
     if roll.until is None:
         return design
     looks = Looks(int(roll.until["first"]), int(roll.until["most"]))
     return replace(design, looks=looks, seeds=tuple(roll.until["seeds"]))
 
 
-def tuned(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """{arm: {"trials", "chosen"}} of the arms whose records say that they were searched (`tuning`)."""
+def tuned(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """{arm: {"trials", "chosen"}} of the arms that were searched."""
     return {
-        record["arm"]: {"trials": record["tuning"]["trials"], "chosen": record["tuning"].get("chosen", {})}
-        for record in found
-        if record.get("tuning")
+        arm: {"trials": len(found["trials"]), "chosen": dict(found["chosen"])}
+        for arm, found in tuning.get("arms", {}).items()
     }
 
 
@@ -128,15 +136,24 @@ def _kept(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def design_of(sweep: Sweep, scale: str, study: str | None = None, audited: Mapping[str, Any] | None = None) -> Design:
+def design_of(
+    sweep: Sweep,
+    scale: str,
+    study: str | None = None,
+    audited: Mapping[str, Any] | None = None,
+    tuning: Mapping[str, Any] = MappingProxyType({}),
+) -> Design:
     """What a sweep file asks of a table at a scale.
 
-    `audited`: what the control audit found; None: its arms are audited once more as they compose now. Raises UserError
-    for an unknown scale and for arms that differ in more than the sweep says.
+    `audited`: what the control audit found; None: its arms, tuned ones with what the search chose (`tuning`), are
+    audited once more as they compose now. Raises UserError for an unknown scale and for arms that differ in more than
+    the sweep says.
     """
     seeds = sweep.seeds_at(scale)
     if audited is None:
-        audited = audit(sweep, {job.arm: compose(job.overrides) for job in jobs(sweep, scale, seeds=seeds[:1])})
+        searched = adopted(sweep, tuning)
+        configs = {job.arm: compose(job.overrides) for job in jobs(searched, scale, seeds=seeds[:1])}
+        audited = audit(searched, configs)
     return Design(
         study=study or sweep.study,
         scale=scale,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ceteris.study.sweep import SCRATCH
+from ceteris.study.sweep import SCRATCH, UNMATCHED
 from ceteris.tables.build import BUDGETS, Table
 
 NONE = "-"
@@ -28,6 +28,7 @@ class Block(NamedTuple):
     lines: list[list[Cell]]
     below: list[str]
     left: int = 1  # columns of words, set flush left
+    last: int = 0  # columns of words at the end, which a page may wrap
 
 
 def number(table: Table, column: str, value: float | None, extra: int = 0, sign: bool = False) -> str:
@@ -71,7 +72,8 @@ def p_value(p: float | None) -> str:
 
 def blocks(table: Table) -> list[Block]:
     """The table's parts in reading order: ours beside the paper's, differences to the baseline, the paper's own."""
-    return [block for block in (ours(table), differences(table), papers(table)) if block.lines]
+    parts = (ours(table), differences(table), overall(table), papers(table), orders(table))
+    return [block for block in parts if block.lines]
 
 
 def footnotes(table: Table) -> dict[str, tuple[str, str]]:
@@ -171,6 +173,46 @@ def _difference(table: Table, found: Mapping[str, Any] | None, column: str) -> s
     return f"{text} p={p_value(found['p'])} n={found['n']}" if found["p"] is not None else f"{text} n={found['n']}"
 
 
+def overall(table: Table) -> Block:
+    """Each arm over all tasks that decide."""
+    found = table.get("aggregate") or {"columns": [], "arms": []}
+    lines = [
+        [Cell(row["name"], arm=row["name"]), Cell(str(row["n"]), arm=row["name"])]
+        + [_estimate(row.get(name), 100.0 if name != "improvement" else 1.0) for name in ("iqm", "gain", "improvement")]
+        for row in found["arms"]
+    ]
+    header = ["arm", "n", "interquartile mean ↑", f"gain over {table['baseline']}", "probability of improvement"]
+    below = [f"Over {', '.join(found['columns'])}; [95 % interval by a bootstrap over seeds, stratified by task]."]
+    return Block("Over all tasks", header, lines, below)
+
+
+def _estimate(found: Mapping[str, Any] | None, unit: float) -> Cell:
+    if found is None:
+        return Cell(NONE)
+    value, low, high = (None if x is None else x * unit for x in (found["value"], found["ci_low"], found["ci_high"]))
+    decimals = 1 if unit == 100.0 else 2
+    ends = "" if low is None else f" [{low:.{decimals}f}, {high:.{decimals}f}]"
+    return Cell(f"{value:.{decimals}f}{ends}")
+
+
+def orders(table: Table) -> Block:
+    """How far our order of the arms is the paper's."""
+    found = table["paper"].get("orders", [])
+    lines = [
+        [
+            Cell(row["column"]),
+            Cell(row["metric"], paper=table["paper"]["table"]),
+            Cell(", ".join(row["arms"])),
+            _estimate({**row, "value": row["tau"]}, 1.0),
+            Cell(str(row["n"])),
+        ]
+        for row in found
+    ]
+    below = ["Kendall's tau: 1 is the paper's order, -1 its reverse; [95 % interval over seeds]."]
+    header = ["column", "the paper's metric", "arms", "tau", "n"]
+    return Block("Order of the arms beside the paper's", header, lines, below, left=3)
+
+
 def papers(table: Table) -> Block:
     """The paper's columns that have no counterpart of ours: its own metrics, under its own names."""
     paper = table["paper"]
@@ -209,7 +251,7 @@ def contrasts(table: Table, claim: Mapping[str, Any]) -> Block:
         for line, found in zip(lines, claim["contrasts"], strict=True):
             value = number(table, found["column"], found.get("published"), sign=True)
             line.insert(4, Cell(value, paper=None if value == NONE else table["paper"]["table"]))
-    return Block(claim["text"], header, lines, [], left=2)
+    return Block(claim["text"], header, lines, [], left=2, last=1)
 
 
 def _contrast(table: Table, found: Mapping[str, Any]) -> list[Cell]:
@@ -234,15 +276,22 @@ def spent(table: Table) -> str:
     """One line on budgets: what is matched and what was really used."""
     budget = table["budget"]
     key = BUDGETS[budget["matched"]]
-    used = [f"{arm} {values[key]:,.0f}" for arm, values in budget["arms"].items() if key in values]
-    return f"Matched {budget['matched']} (within 1 %), used: {'; '.join(used)}."
+    spent = {arm["name"]: budget["arms"].get(arm["name"], {}) for arm in table["arms"]}
+    used = [f"{arm} {values[key]:,.0f}" for arm, values in spent.items() if key in values]
+    said = (
+        "Budgets differ as the arms do"
+        if budget["matched"] == UNMATCHED
+        else f"Matched {budget['matched']} (within 1 %)"
+    )
+    return f"{said}, used: {'; '.join(used)}."
 
 
 def differing(table: Table) -> Sequence[str]:
     """One line an arm: in which keys of the config it differs from the baseline."""
     lines = []
-    for arm, keys in table["audit"]["differences"].items():
-        changes = [f"{key} = {own} (baseline: {base})" for key, (base, own) in keys.items()]
+    differences = table["audit"]["differences"]
+    for arm in (row["name"] for row in table["arms"] if row["name"] in differences):
+        changes = [f"{key} = {own} (baseline: {base})" for key, (base, own) in sorted(differences[arm].items())]
         if arm != table["baseline"]:
             lines.append(f"{arm} differs in " + ("; ".join(changes) if changes else "nothing"))
     return lines

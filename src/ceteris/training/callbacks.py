@@ -10,13 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytorch_lightning as pl
 from tqdm import tqdm
 
 from ceteris.console import watched
 from ceteris.errors import UserError
+
+if TYPE_CHECKING:
+    from ceteris.search.trial import Reporter
 
 LAST = "last.ckpt"
 WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
@@ -97,16 +100,33 @@ class Curves(pl.Callback):
 
 
 class Evaluations(pl.Callback):
-    """Runs `evaluate` at `points` evenly spaced steps, the last at the end."""
+    """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned."""
 
-    def __init__(self, evaluate: Callable[[Any], dict[str, float]], points: int, total: int, curves: Curves) -> None:
-        self.evaluate, self.curves = evaluate, curves
+    def __init__(
+        self,
+        evaluate: Callable[[Any], dict[str, float]],
+        points: int,
+        total: int,
+        curves: Curves,
+        reporter: Reporter | None = None,
+    ) -> None:
+        self.evaluate, self.curves, self.reporter = evaluate, curves, reporter
         self.at = {math.ceil(total * point / points) for point in range(1, points)} - {total}
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step in self.at:
             values = self.evaluate(module)
             self.curves.write(trainer, trainer.global_step, {f"validation/{k}": v for k, v in values.items()})
+            if self.reporter is not None:
+                self._prune(self.reporter, trainer, int(module.tokens_seen), values)
+
+    def _prune(self, reporter: Reporter, trainer: pl.Trainer, tokens: int, values: dict[str, float]) -> None:
+        """Rank 0 reports and decides; all ranks stop together. Raises TrialPruned."""
+        stop = trainer.is_global_zero and reporter.report(trainer.global_step, values, tokens)
+        if trainer.strategy.broadcast(stop):
+            from optuna import TrialPruned
+
+            raise TrialPruned(f"pruned at step {trainer.global_step}")
 
 
 class LastCheckpoint(pl.Callback):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytorch_lightning as pl
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from ceteris.finetuning.method import Method
 from ceteris.hashing import digest
-from ceteris.models.encoder import Encoder
+from ceteris.models.encoder import Batch, Encoder
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
 from ceteris.optim.schedule import Schedule
@@ -63,9 +64,8 @@ class Learner(pl.LightningModule):
         losses = {name: self._zero() for name in divisors}
         for index, batch in enumerate(step):
             torch.manual_seed(int(digest([self.seed, number, index], 15), 16))
-            sums, self.carried = self.objective(self.encoder, batch, self.carried)
-            terms = {name: sums[name] / divisor for name, divisor in divisors.items()}
-            self.manual_backward(self._weighted(terms))
+            terms, self.carried = self.terms(batch, divisors)
+            self.manual_backward(self.loss(terms))
             for name, term in terms.items():
                 losses[name] += term.detach()
         self._update(optimizer, number, counts)
@@ -85,7 +85,13 @@ class Learner(pl.LightningModule):
         optimizer.zero_grad(set_to_none=True)
         self.last["lr"] = rate
 
-    def _weighted(self, terms: dict[str, Tensor]) -> Tensor:
+    def terms(self, batch: Batch, divisors: Mapping[str, float]) -> tuple[dict[str, Tensor], Any]:
+        """({head: its share of the loss of a step with these divisors}, the model's state after it)."""
+        sums, carried = self.objective(self.encoder, batch, self.carried)
+        return {name: sums[name] / divisor for name, divisor in divisors.items()}, carried
+
+    def loss(self, terms: dict[str, Tensor]) -> Tensor:
+        """The heads' losses, weighted and added."""
         weighted = [self.objective.weights[name] * term for name, term in terms.items()]
         return torch.stack(weighted).sum() if len(weighted) > 1 else weighted[0]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
-from ceteris.config import conf_dir, expand, explained
+from ceteris.config import conf_dir, expand, explained, split_overrides
 from ceteris.errors import UserError
 
 _FLAGS_WITH_VALUE = (
@@ -31,7 +32,9 @@ def train(argv: list[str]) -> int:
 
     failures: list[UserError] = []
 
-    def job(cfg: Any) -> float | None:
+    def job(cfg: Any) -> float | dict[str, float] | None:
+        if cfg.trial is not None:
+            return _trial(cfg)  # its errors are the search's to tell
         try:
             return _job(cfg)
         except UserError as error:
@@ -41,6 +44,7 @@ def train(argv: list[str]) -> int:
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
     flags, overrides = _split(argv)
+    overrides = [*_searched(overrides), *overrides]
     multirun = "-m" in flags or "--multirun" in flags
     own_scale = (
         multirun and "hydra/sweeper=arms" in overrides
@@ -62,6 +66,30 @@ def _job(cfg: Any) -> float | None:
     print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
     losses = [f"{test}loss" for test in COMMON]
     return next((value for name, value in record.get("metrics", {}).items() if name in losses), None)
+
+
+def _trial(cfg: Any) -> dict[str, float]:
+    """What a search may optimise: the run's metrics and its budget (`flops`, `input_tokens`, ...)."""
+    import json
+
+    from ceteris.training.run import RECORD, run
+
+    record = json.loads((run(cfg) / RECORD).read_text(encoding="utf-8"))
+    if record["status"] != "done":
+        raise UserError(f"the run {record['status']}: {record.get('error', '')}")
+    return {**record["budget"], **record["metrics"]}
+
+
+def _searched(overrides: list[str]) -> list[str]:
+    """The space of `search=NAME` as overrides: they come after the scale's recipe and before the user's own."""
+    import yaml
+
+    name = split_overrides(overrides).get("search")
+    for folder in (conf_dir(), Path.cwd() / "conf"):
+        if name and (path := folder / "search" / f"{name}.yaml").is_file():
+            sweeper = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("hydra", {}).get("sweeper", {})
+            return [f"{key}={value}" for key, value in sweeper.get("params", {}).items()]
+    return []
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:

@@ -116,8 +116,24 @@ class StepPlan:
 
 
 def compose_plan(examples: Examples, cfg: Any) -> StepPlan:
-    """The plan of `cfg.batch` over the training examples. Raises UserError for an unknown `batch.by`."""
+    """The plan of `cfg.batch` over the training examples.
+
+    Raises UserError for an unknown `batch.by`, and for sequences that do not divide into `profile.microbatch`.
+    """
     if cfg.batch.by not in ("sequences", "tokens"):
         raise UserError(f"batch.by={cfg.batch.by} is unknown", "use sequences or tokens")
+    _require_whole_microbatches(cfg)
     tokens = cfg.batch.size * cfg.input.length if cfg.batch.by == "tokens" else None
     return StepPlan(examples, cfg.seed, cfg.batch.size, tokens)
+
+
+def _require_whole_microbatches(cfg: Any) -> None:
+    """A step of so many tokens has no fixed number of sequences; it is cut as it comes."""
+    size, micro = cfg.batch.size, cfg.profile.microbatch
+    if micro is None or cfg.batch.by != "sequences":
+        return
+    if micro < 1 or (micro < size and size % micro):
+        raise UserError(
+            f"batch.size={size} does not divide into profile.microbatch={micro}",
+            f"give a divisor of {size}, or profile.microbatch=null",
+        )

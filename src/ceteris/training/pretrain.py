@@ -20,6 +20,7 @@ from ceteris.models.encoder import Encoder
 from ceteris.models.weights import initialise
 from ceteris.objectives.objective import Objective
 from ceteris.realised import realised
+from ceteris.search.trial import reporter
 from ceteris.tokens.prepare import Data
 from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
@@ -28,6 +29,7 @@ from ceteris.training.execution import Profile, matrix_peak
 from ceteris.training.finetune import check_finetuning
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
+from ceteris.training.noise_scale import NoiseScale
 from ceteris.training.plan import StepPlan
 from ceteris.training.probe import TrainedProbe
 from ceteris.training.steps import PretrainingSteps, loader
@@ -131,8 +133,10 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
         part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
         return part
     meter = Meter()
+    curves = Curves(stage.folder / "metrics.jsonl", stage.cfg.trainer.log_every, meter)
+    noise = _noise(stage, curves)
     if stage.steps:
-        _fit(stage, meter, logger)
+        _fit(stage, meter, curves, noise, logger)
     metrics = stage.evaluation.measure(stage.encoder, stage.head)
     for probe in stage.probes:
         metrics |= probe.measure(stage.encoder, stage.pair_head)
@@ -141,22 +145,35 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
     )
     checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
     part = _record(stage, meter, metrics)
+    part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     write_json(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
 
 
-def _fit(stage: Stage, meter: Meter, logger: Any) -> None:
+def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
+    """What measures the gradient noise scale, where it is asked for."""
+    every = stage.cfg.trainer.noise_every
+    if every is None:
+        return None
+    return NoiseScale(stage.plan, int(every), stage.steps, stage.profile.microbatch, curves.write)
+
+
+def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, logger: Any) -> None:
     cfg, last = stage.cfg, stage.folder / LAST
     learner = learner_of(stage)
     done = int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
     keep_lines(stage.folder / "metrics.jsonl", done)
-    curves = Curves(stage.folder / "metrics.jsonl", cfg.trainer.log_every, meter)
     callbacks = [
+        *([] if noise is None else [noise]),
         meter,
         curves,
         Evaluations(
-            lambda m: stage.evaluation.measure(m.encoder, stage.head), cfg.evaluation.points, stage.steps, curves
+            lambda m: stage.evaluation.measure(m.encoder, stage.head),
+            cfg.evaluation.points,
+            stage.steps,
+            curves,
+            reporter(cfg.trial),
         ),
         LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),

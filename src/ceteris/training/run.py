@@ -49,6 +49,8 @@ def finished(identity: Identity) -> bool:
 
 
 def _run(cfg: Any, identity: Identity) -> None:
+    from optuna import TrialPruned
+
     from ceteris.training.budget import data_of
     from ceteris.training.callbacks import Diverged
     from ceteris.training.execution import resolve
@@ -64,6 +66,10 @@ def _run(cfg: Any, identity: Identity) -> None:
     except Diverged as error:
         say(f"✗ {cfg.arm}/seed{cfg.seed} diverged: {error}")
         record |= {"status": "diverged", "error": str(error)}
+    except TrialPruned as error:
+        say(f"✂ {cfg.arm}/seed{cfg.seed} {error}")
+        _close(logger, {"status": "pruned"})
+        raise
     _close(logger, record)
     from ceteris.study.store import seal
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FIRST = 3  # seeds before the first look: below them a t-test sees next to nothing
 MOST = 12  # seeds at the last look, unless told otherwise
+_USED = 0.97  # of the error rate; the rest is for the grid and the interpolation, which are right to 1 %
 _BINS = 150  # of |U| below the boundary
 _RATES = (1e-6, 0.2, 17)  # error rates whose levels are computed, from, to, how many; others are interpolated
 
@@ -54,7 +55,7 @@ class Looks:
             return 0.0
         rates, levels = _table(self.first, self.most)
         own = levels[:, min(n, self.most) - self.first]
-        return float(np.exp(np.interp(math.log(alpha), np.log([*rates, 1.0]), np.log([*own, 1.0]))))
+        return float(np.exp(np.interp(math.log(_USED * alpha), np.log([*rates, 1.0]), np.log([*own, 1.0]))))
 
     def p(self, p: float, n: int) -> float:
         """The smallest error rate of all looks together at which a test at n seeds with this p decides."""
@@ -65,8 +66,9 @@ class Looks:
         rates, levels = _table(self.first, self.most)
         own = levels[:, min(n, self.most) - self.first]
         if p <= own[0]:
-            return float(p / own[0] * rates[0])
-        return float(np.exp(np.interp(math.log(p), np.log([*own, 1.0]), np.log([*rates, 1.0]))))
+            return float(p / own[0] * rates[0] / _USED)
+        rate = float(np.exp(np.interp(math.log(p), np.log([*own, 1.0]), np.log([*rates, 1.0]))))
+        return min(1.0, rate / _USED)
 
 
 @cache

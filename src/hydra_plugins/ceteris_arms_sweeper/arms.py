@@ -64,13 +64,14 @@ class ArmsSweeper(Sweeper):
         from ceteris.errors import UserError
         from ceteris.study.expand import expand
         from ceteris.study.request import parse
+        from ceteris.study.search import with_recorded
 
         given = split_overrides(arguments)
         if given.get("sweep") in (None, "null"):
             raise UserError("hydra/sweeper=arms has no sweep", "add sweep=NAME, such as sweep=roberta_table1")
         name = given.pop("sweep")
         request = parse("train", [name, *(f"{key}={value}" for key, value in given.items())])
-        return expand(request, self._compose)
+        return expand(with_recorded(request), self._compose)
 
     def _compose(self, overrides: list[str]) -> Any:
         """The config of an arm as the launcher is going to compose it."""

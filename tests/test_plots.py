@@ -1,0 +1,188 @@
+"""Drawings: scales and ticks, shapes as SVG and PNG, and what the panels of a table show."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import xml.etree.ElementTree as ET
+import zlib
+from typing import Any
+
+import pytest
+from fake_records import LOSS, TASK, design, study
+
+from ceteris.plots import arms, axes, curves, effects, pareto, scaling
+from ceteris.plots.png import png
+from ceteris.plots.scene import COLOURS, DASHES, SERIES, SHAPES, Area, Label, Line, Mark, Scene, beside, series
+from ceteris.plots.svg import svg
+from ceteris.tables.build import build
+from ceteris.tables.curves import Curve, at, averaged, thinned
+from ceteris.verdict.ladder import ladders
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, Any]:
+    return build(design(), study())
+
+
+def texts(scene: Scene) -> list[str]:
+    return [item.text for item in scene.items if isinstance(item, Label)]
+
+
+def marks(scene: Scene, colour: str) -> list[Mark]:
+    return [item for item in scene.items if isinstance(item, Mark) and item.colour == colour]
+
+
+def test_ticks_are_round_inside_and_told_apart() -> None:
+    for low, high in ((0.0, 1.0), (4.4, 7.7), (-3.1, 0.2), (18.2e12, 18.3e12), (0.4012, 0.4019)):
+        ticks = axes.Scale(low, high, 0.0, 100.0).ticks()
+        assert 2 <= len(ticks) <= 7
+        assert all(low - 1e-9 <= tick <= high * (1 + 1e-9) + 1e-9 for tick in ticks)
+        assert len(set(axes.plain(ticks))) == len(ticks)
+    assert axes.Scale(1.0, 1e6, 0.0, 60.0, log=True).ticks() == [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
+
+
+def test_a_scale_maps_its_ends_to_its_pixels() -> None:
+    scale = axes.Scale(10.0, 1000.0, 40.0, 140.0, log=True)
+    assert (scale(10.0), scale(100.0), scale(1000.0)) == pytest.approx((40.0, 90.0, 140.0))
+    opened = axes.spread([5.0, 5.0], 0.0, 10.0)
+    assert opened.low < 5.0 < opened.high
+
+
+def test_numbers_are_short() -> None:
+    assert [axes.short(x) for x in (0.0, 0.5, 1500.0, 2.5e6, 18.25e12)] == ["0", "0.5", "1.5k", "2.5M", "18.2T"]
+    assert axes.plain([0.0, 0.25, 0.5]) == ["0.00", "0.25", "0.50"]
+
+
+def test_series_differ_without_their_colours() -> None:
+    assert len({series(number)[1:] for number in range(8)}) == 8
+    assert len(set(SERIES)) == len(SERIES) == len(SHAPES) == len(DASHES)
+    for colour in COLOURS.values():
+        assert colour == "none" or re.fullmatch("#[0-9A-Fa-f]{6}", colour)
+
+
+def test_svg_is_xml_with_every_shape() -> None:
+    items = [Mark(20 * n, 20, shape, "s1") for n, shape in enumerate(SHAPES, 1)]
+    scene = Scene(200, 50, (*items, Line(((0, 0), (9, 9)), "ink", 1, (2, 2)), Label(1, 2, "<a & b>", turned=True)), "t")
+    for alone in (True, False):
+        root = ET.fromstring(svg(scene, alone))
+        assert len(list(root)) >= len(items) + 2
+    assert "&lt;a &amp; b&gt;" in svg(scene)
+
+
+def pixels(data: bytes) -> tuple[int, int, bytes]:
+    """(width, height, palette indices with filter bytes) of a PNG."""
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", data[16:24])
+    parts, place = b"", 8
+    while place < len(data):
+        (length,) = struct.unpack(">I", data[place : place + 4])
+        if data[place + 4 : place + 8] == b"IDAT":
+            parts += data[place + 8 : place + 8 + length]
+        place += 12 + length
+    return width, height, zlib.decompress(parts)
+
+
+def test_png_draws_the_same_scene() -> None:
+    area = Area(((10, 10), (90, 10), (90, 40)), "s0", 1.0)
+    items = (*(Mark(12 * n, 45, shape, "s1") for n, shape in enumerate(SHAPES, 1)), area, Label(5, 20, "a $b$"))
+    drawn = png(Scene(100, 50, items))
+    assert pixels(drawn)[:2] == (200, 100)
+    assert len(set(pixels(drawn)[2])) > 4
+    assert drawn == png(Scene(100, 50, items))
+    assert drawn != png(Scene(100, 50, items[:-1]))
+
+
+def test_scenes_flow_into_rows() -> None:
+    one = Scene(300, 100, (Mark(1, 1),))
+    whole = beside([one, one, one], most=700)
+    assert (whole.width, whole.height) == (600, 200)
+    assert [(item.x, item.y) for item in whole.items if isinstance(item, Mark)] == [(1, 1), (301, 1), (1, 101)]
+
+
+def test_arms_show_means_seeds_intervals_and_anchors(table: dict[str, Any]) -> None:
+    loss, task = arms.panels(table)
+    assert len([m for m in marks(loss, "s0") if m.shape == "square"]) == 3
+    assert len(marks(loss, "soft")) == 15
+    assert any("unigram 6.500" in text for text in texts(loss))
+    assert any("bag of words 58.0" in text for text in texts(task))
+    means = {arm["name"]: arm["metrics"][LOSS]["mean"] for arm in table["arms"]}
+    places = [mark.x for mark in marks(loss, "s0")]
+    assert (places[1] < places[0] < places[2]) == (means["dynamic"] < means["static_x10"] < means["static"])
+
+
+def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
+    shown = build(design(published={"table": "roberta_table1", "rows": {"dynamic": "dynamic masking"},
+                                    "metrics": {TASK: "sst2_acc"}}), study())  # fmt: skip
+    cell = next(arm for arm in shown["arms"] if arm["name"] == "dynamic")
+    cell["published"]["sst2_acc"]["value"] = 60.4
+    (mark,) = marks(arms.panels(shown)[1], "paper")
+    assert not mark.filled
+
+
+def test_effects_show_every_contrast_once_and_the_published_effect(table: dict[str, Any]) -> None:
+    loss, task = effects.panels(table)
+    assert sum("dynamic - static_x10" in text for text in texts(loss)) == 1
+    assert [mark.shape for mark in marks(loss, "s0")] == ["circle"]
+    contrast = {**table["claims"][0]["contrasts"][1], "published": 0.004}
+    changed = {**table, "claims": [{**table["claims"][0], "contrasts": [contrast]}]}
+    (panel,) = effects.panels(changed)
+    assert len(marks(panel, "paper")) == 1
+    assert marks(task, "paper") == []
+
+
+def test_curves_show_bands_and_lines_inside_the_panel() -> None:
+    curve = {
+        "tokens": [0, 10, 20],
+        "mean": [9.0, 5.0, 4.0],
+        "ci_low": [8.0, 4.8, 3.9],
+        "ci_high": [10.0, 5.2, 4.1],
+        "n": 5,
+    }
+    (panel,) = curves.panels({"arms": [{"name": "a"}, {"name": "b"}], "curves": {"train/mlm_loss": {"a": curve}}})
+    assert sum(isinstance(item, Area) for item in panel.items) == 1
+    assert "a (n=5)" in texts(panel)
+    for item in panel.items:
+        if isinstance(item, Area | Line):
+            assert all(0 <= x <= panel.width and 0 <= y <= panel.height for x, y in item.points)
+
+
+def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
+    points = {
+        "a": (1.0, {"mean": 0.5}),
+        "b": (2.0, {"mean": 0.4}),
+        "c": (3.0, {"mean": 0.7}),
+        "d": (3.0, {"mean": 0.6}),
+    }
+    assert pareto.frontier(points, higher=True) == ["a", "c"]
+    assert pareto.frontier(points, higher=False) == ["a", "b"]
+
+
+def test_arms_of_one_cost_stand_beside_each_other(table: dict[str, Any]) -> None:
+    loss = pareto.panels(table)[0]
+    above = [item for item in loss.items if isinstance(item, Mark) and item.size == 9]
+    assert len({round(mark.x) for mark in above}) == 3
+
+
+def test_the_ladder_says_whether_the_verdict_is_stable(table: dict[str, Any]) -> None:
+    spent = {arm: {**budget, "flops": 1e13} for arm, budget in table["budget"]["arms"].items()}
+    large = {**table, "scale": "cpu", "budget": {**table["budget"], "arms": spent}}
+    found = scaling.panels(ladders([table, large]))
+    assert len(found) == 2
+    assert any("stable over the scales" in text for text in texts(found[0]))
+    assert {"smoke, n=5", "cpu, n=5"} <= set(texts(found[0]))
+    assert scaling.panels(ladders([table])) == []
+
+
+def test_curves_of_runs_are_brought_to_one_grid() -> None:
+    left, right = Curve([0.0, 10.0, 20.0], [4.0, 2.0, 1.0]), Curve([0.0, 20.0], [6.0, 2.0])
+    assert at(right, 10.0) == 4.0
+    found = averaged([left, right])
+    assert found["mean"] == [5.0, 3.0, 1.5]
+    assert found["tokens"] == [0, 10, 20]
+    assert found["n"] == 2
+    long = Curve([float(n) for n in range(100)], [math.sin(n) for n in range(100)])
+    short = thinned(long, 10)
+    assert len(short.values) == 10
+    assert math.fsum(short.values) / 10 == pytest.approx(math.fsum(long.values) / 100)

@@ -1,0 +1,161 @@
+"""Searches: nothing is lost or run twice, whatever dies; failed, pruned, refused."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+from search_worker import Launcher, settings
+
+from ceteris.errors import UserError
+from ceteris.search.ledger import ATTEMPT, KIND, OVERRIDES, REASON, RETRY_OF
+from ceteris.search.run import open_study, search
+from ceteris.search.storage import open_storage, without_password
+from ceteris.study.space import dimension
+
+WORKER = Path(__file__).with_name("search_worker.py")
+
+
+def worker(url: str, trials: int, log: Path, seconds: float) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(WORKER), url, str(trials), str(log), str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+
+def trials_of(url: str) -> list[optuna.trial.FrozenTrial]:
+    return optuna.load_study(study_name="s", storage=open_storage(url)).trials
+
+
+def starts_of(log: Path) -> Counter[str]:
+    """How often each set of parameters was finished by a job."""
+    return Counter(text[4:] for text in log.read_text().splitlines() if text.startswith("end "))
+
+
+def check_whole(url: str, trials: int) -> None:
+    """So many different trials complete, every dead one followed by one successor with its parameters, none RUNNING."""
+    found = trials_of(url)
+    complete = [trial for trial in found if trial.state == TrialState.COMPLETE]
+    assert len(complete) == trials
+    assert len({tuple(trial.user_attrs[OVERRIDES]) for trial in complete}) == trials
+    assert all(trial.state.is_finished() for trial in found)
+    died = {trial.number: trial for trial in found if trial.user_attrs.get(KIND) == "died"}
+    followed = [trial.user_attrs[RETRY_OF] for trial in found if RETRY_OF in trial.user_attrs]
+    assert sorted(followed) == sorted(died), "each is followed once"
+    for trial in found:
+        if RETRY_OF in trial.user_attrs:
+            assert trial.params == died[trial.user_attrs[RETRY_OF]].params
+
+
+def kill_often(url: str, folder: Path, kills: int, trials: int) -> None:
+    """kill -9 at random moments after the first trial began, then let one worker end the study."""
+    log, moments = folder / "log", random.Random(0)
+    for _ in range(kills):
+        process = worker(url, trials, log, 0.05)
+        before = len(log.read_text().splitlines()) if log.is_file() else 0
+        while process.poll() is None and (len(log.read_text().splitlines()) if log.is_file() else 0) <= before:
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0, 0.5))
+        process.kill()
+        process.wait()
+    assert worker(url, trials, log, 0.0).wait(120) == 0
+    check_whole(url, trials)
+
+
+def test_a_killed_worker_loses_no_trial(tmp_path: Path) -> None:
+    kill_often(f"journal:{tmp_path}/j", tmp_path, 1, 8)
+
+
+@pytest.mark.slow
+def test_twenty_kills_lose_no_trial_and_double_none(tmp_path: Path) -> None:
+    kill_often(f"journal:{tmp_path}/j", tmp_path, 20, 150)
+
+
+@pytest.mark.slow
+def test_four_workers_share_a_journal(tmp_path: Path) -> None:
+    share(f"journal:{tmp_path}/j", tmp_path)
+
+
+def share(url: str, folder: Path) -> None:
+    """Four workers: each set of parameters is run once, none is left."""
+    workers = [worker(url, 40, folder / "log", 0.05) for _ in range(4)]
+    assert [process.wait(200) for process in workers] == [0] * 4
+    check_whole(url, 40)
+    assert set(starts_of(folder / "log").values()) == {1}
+
+
+class Fails:
+    """Fails for x > 0.5, with a pruned trial below 0.2."""
+
+    def launch(self, batch: list[list[str]], initial_job_idx: int) -> list[Any]:
+        x = float(batch[0][0].partition("=")[2])
+        error = ValueError("no good") if x > 0.5 else optuna.TrialPruned("at step 3") if x < 0.2 else None
+        return [SimpleNamespace(_return_value=error, return_value=x)]
+
+
+def test_failed_trials_keep_their_reason_and_their_parameters(tmp_path: Path) -> None:
+    url = f"journal:{tmp_path}/j"
+    with pytest.raises(UserError, match="trials of s failed"):
+        search(settings(url, 8, tmp_path, retries=2), Fails())
+    found = trials_of(url)
+    failed = [trial for trial in found if trial.state == TrialState.FAIL]
+    assert failed
+    assert {trial.user_attrs[REASON] for trial in failed} == {"ValueError: no good"}
+    assert set(Counter(trial.params["x"] for trial in failed).values()) == {3}, "the first and two more"
+    assert {trial.user_attrs.get(ATTEMPT, 0) for trial in failed} == {0, 1, 2}
+    pruned = [trial for trial in found if trial.state == TrialState.PRUNED]
+    assert pruned
+    assert all(trial.params["x"] < 0.2 for trial in pruned)
+    assert len({trial.params["x"] for trial in found}) == 8, "retries do not count"
+
+
+def test_a_study_goes_on_to_more_trials_and_refuses_another_space(tmp_path: Path) -> None:
+    url, log = f"journal:{tmp_path}/j", tmp_path / "log"
+    assert search(settings(url, 3, tmp_path), Launcher(log, 0)).complete == 3
+    assert search(settings(url, 5, tmp_path), Launcher(log, 0)).complete == 5
+    assert len(trials_of(url)) == 5
+    with pytest.raises(UserError, match="another search space"):
+        open_study(settings(url, 6, tmp_path, signature="b"))
+    with pytest.raises(UserError, match="has trials"):
+        open_study(settings(url, 6, tmp_path, resume=False))
+    assert open_study(settings(url, 6, tmp_path, signature="b", resume="force")).trials == 6
+
+
+def test_a_finite_space_is_run_once_and_then_over(tmp_path: Path) -> None:
+    space = {"x": dimension("x", "choice(0.1, 0.2, 0.3, 0.4)")}
+    url = f"journal:{tmp_path}/j"
+    counts = search(settings(url, 50, tmp_path, space=space), Launcher(tmp_path / "log", 0))
+    assert counts.complete == 4
+    assert set(starts_of(tmp_path / "log").values()) == {1}
+
+
+def test_draws_follow_from_the_seed_alone(tmp_path: Path) -> None:
+    drawn = []
+    for name in ("one", "two"):
+        url = f"sqlite:///{tmp_path}/{name}.db" if name == "two" else f"journal:{tmp_path}/{name}"
+        search(settings(url, 2, tmp_path), Launcher(tmp_path / "log", 0))
+        search(settings(url, 4, tmp_path), Launcher(tmp_path / "log", 0))
+        drawn.append([trial.params["x"] for trial in trials_of(url)])
+    assert drawn[0] == drawn[1], "the same through a restart and in another storage"
+
+
+def test_no_url_keeps_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    assert without_password("postgresql://me:s%40cret@host:5/db") == "postgresql://me@host:5/db"
+    assert os.environ["PGPASSWORD"] == "s@cret"
+    monkeypatch.delenv("PGPASSWORD")
+    assert without_password("postgresql://me@host/db") == "postgresql://me@host/db"
+
+
+def test_an_unknown_storage_is_refused() -> None:
+    with pytest.raises(UserError, match="no storage of a search"):
+        open_storage("mysql://me@host/db")
