@@ -25,22 +25,31 @@ class EncoderDecoder:
     semantics: ClassVar[int] = 1
 
     def pack(self, views: Views, vocabulary: Any) -> Arrays:
-        """ids_BL [B, L], length_B: read · decoder_ids_BT [B, T]: the labels shifted right · label_BT: what is written,
-        -100 at padding · target_length_B · position_BT, where targets keep their places in the text: column of each.
-        All int64; L and T are those of the longest row. counts: ints.
+        """The arrays of `joined` · where targets keep their places in the text: position_BT, the column of each; they
+        are then read behind the tokens that stand before them there · counts: ints.
         """
         written = written_of(views)
-        arrays: Arrays = {
-            "ids_BL": views.inputs.ids_BL,
-            "length_B": views.inputs.length_B,
-            "decoder_ids_BT": shifted(views.text, written, vocabulary.pad),
-            "label_BT": labels(written),
-            "target_length_B": written.length_B,
-            "counts": counts(views, written),
-        }
+        arrays = self.joined(views.inputs, written, vocabulary.pad)
         if written.place_BL is not None:
+            before_BT = np.take_along_axis(views.text.ids_BL, np.maximum(written.place_BL - 1, 0), axis=1)
+            arrays["decoder_ids_BT"] = np.where(written.place_BL > 0, before_BT, vocabulary.pad)
             arrays["position_BT"] = written.place_BL
-        return arrays
+        return {**arrays, "counts": counts(views, written)}
+
+    def joined(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
+        """ids_BL [B, L], length_B: read · decoder_ids_BT [B, T]: the labels shifted right · label_BT: what is written,
+        -100 at padding · slot_P, target_P: flat places of the labels that are no padding, and these · target_length_B.
+        All int64; L and T are those of the longest row.
+        """
+        label_BT = labels(written)
+        return {
+            "ids_BL": read.ids_BL,
+            "length_B": read.length_B,
+            "decoder_ids_BT": shifted(written, pad),
+            "label_BT": label_BT,
+            **slots(label_BT),
+            "target_length_B": written.length_B,
+        }
 
     def raw_length(self, budget: int, corruption: Corruption) -> int:
         """Tokens of text whose view read fills `budget`."""
@@ -85,13 +94,16 @@ def labels(written: Sequences) -> NDArray[np.int64]:
     return np.where(np.arange(width) < written.length_B[:, None], written.ids_BL, IGNORED)
 
 
-def shifted(text: Text, written: Sequences, start: int) -> NDArray[np.int64]:
-    """[B, T]: the token before each: `start` and the row, or the text's own where tokens keep their places."""
+def slots(label_BT: NDArray[np.int64]) -> Arrays:
+    """slot_P: flat places of the labels that are predicted, ascending · target_P: what they are."""
+    slot_P = np.flatnonzero(label_BT != IGNORED)
+    return {"slot_P": slot_P, "target_P": label_BT.reshape(-1)[slot_P]}
+
+
+def shifted(written: Sequences, start: int) -> NDArray[np.int64]:
+    """[B, T]: the token before each, `start` before the first."""
     out_BT = np.empty_like(written.ids_BL)
     out_BT[:, 0], out_BT[:, 1:] = start, written.ids_BL[:, :-1]
-    if written.place_BL is not None:
-        before_BT = np.take_along_axis(text.ids_BL, np.maximum(written.place_BL - 1, 0), axis=1)
-        out_BT = np.where(written.place_BL > 0, before_BT, start)
     return out_BT
 
 

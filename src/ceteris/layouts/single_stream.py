@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,14 @@ from numpy.typing import NDArray
 from ceteris.encodings.sequences import Ints
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import runs
-from ceteris.layouts.encoder_decoder import IGNORED, EncoderDecoder, counts, written_of
+from ceteris.layouts.encoder_decoder import (
+    IGNORED,
+    EncoderDecoder,
+    counts,
+    slots,
+    text_to_text_rates,
+    written_of,
+)
 from ceteris.text import Arrays, Sequences, Text, Views
 
 if TYPE_CHECKING:
@@ -23,25 +32,32 @@ class SingleStream(EncoderDecoder):
     """A language model, or a prefix LM that reads the inputs in both directions; only targets are predicted."""
 
     def pack(self, views: Views, vocabulary: Any) -> Arrays:
+        """The arrays of `joined`, and counts: ints."""
+        written = written_of(views)
+        arrays = self.joined(views.inputs, written, vocabulary.pad)
+        tokens = int(arrays["length_B"].sum())
+        padding = arrays["ids_BL"].size - tokens
+        return {**arrays, "counts": counts(views, written) | {"input_tokens": tokens, "padding": padding}}
+
+    def joined(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
         """ids_BL [B, L], length_B: start (the pad token), inputs, targets without their last token · label_BL: the
-        token that follows each, -100 where that is none of the targets · prefix_length_B: start and inputs, which may
-        see each other; 0 where nothing is read. All int64; L is that of the longest row. counts: ints.
+        token that follows each, -100 where that is none of the targets · slot_P, target_P: flat places of the others,
+        and these · prefix_length_B: start and inputs, which may see each other; 0 where nothing is read. All int64; L
+        is that of the longest row.
         """
-        read, written = views.inputs, written_of(views)
-        stream_BL, target_P = joined(read, written, vocabulary.pad)
+        stream_BL, target_P = stream(read, written, pad)
         label_BL = np.full_like(stream_BL, IGNORED)
         label_BL.reshape(-1)[target_P] = stream_BL.reshape(-1)[target_P]
         ids_BL = np.empty_like(stream_BL)
-        ids_BL[:, 0], ids_BL[:, 1:] = vocabulary.pad, stream_BL[:, :-1]
+        ids_BL[:, 0], ids_BL[:, 1:] = pad, stream_BL[:, :-1]
         length_B = read.length_B + written.length_B
-        ids_BL[np.arange(stream_BL.shape[1]) >= length_B[:, None]] = vocabulary.pad
-        tokens = int(length_B.sum())
+        ids_BL[np.arange(stream_BL.shape[1]) >= length_B[:, None]] = pad
         return {
             "ids_BL": ids_BL,
             "length_B": length_B,
             "label_BL": label_BL,
+            **slots(label_BL),
             "prefix_length_B": np.where(read.length_B > 0, read.length_B + 1, 0),
-            "counts": counts(views, written) | {"input_tokens": tokens, "padding": ids_BL.size - tokens},
         }
 
     def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
@@ -54,6 +70,11 @@ class SingleStream(EncoderDecoder):
         read, written = corruption.lengths(raw)
         return written / (read + written)
 
+    def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """See `text_to_text_rates`; the stream holds what is written, too."""
+        read = counts.get("input_tokens", 0) - counts.get("target_tokens", 0)
+        return text_to_text_rates(Counter({**counts, "input_tokens": read}))
+
     def check(self, corruption: Corruption) -> None:
         """Raise UserError for a corruption that a single stream cannot be trained on."""
         if corruption.targets is None:
@@ -62,7 +83,7 @@ class SingleStream(EncoderDecoder):
             raise UserError("objective/targets=fragment needs a decoder of its own", "take an encoder-decoder")
 
 
-def joined(read: Sequences | Text, written: Sequences, pad: int) -> tuple[Ints, Ints]:
+def stream(read: Sequences | Text, written: Sequences, pad: int) -> tuple[Ints, Ints]:
     """(the rows of both, one behind the other, padded; flat places of what is written)."""
     width = int((read.length_B + written.length_B).max(initial=1))
     first_B = np.arange(len(read.length_B)) * width

@@ -104,7 +104,10 @@ class Bert:
         projection = self.table_width * self.hidden if self.table_width != self.hidden else 0
         return projection + self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.intermediate)
 
-    def forward_flops(self, tokens: int, length: float) -> float:
-        """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out."""
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out.
+
+        An encoder writes nothing, and rows count as full ones.
+        """
         seen = length if self.attention == "full" else (length + 1) / 2
         return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)

@@ -1,4 +1,4 @@
-"""A trained encoder on disk: the layout of `transformers`, weights as safetensors."""
+"""A trained model on disk: the layout of `transformers`, weights as safetensors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import AlbertConfig, ElectraConfig
+from transformers import AlbertConfig, ElectraConfig, T5Config
 
 from ceteris.errors import UserError
 from ceteris.models.encoder import Encoder
+from ceteris.models.text_to_text import TextToText
 
+Model = Encoder | TextToText
 WEIGHTS = "model.safetensors"
+EMBEDDINGS = "embed_tokens.weight"  # of a T5 stack: the table that both share, under its second name
 
 
 class _Layout(NamedTuple):
@@ -86,8 +89,32 @@ _LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.*)")
 _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as in `transformers`
 
 
-def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
-    """Write `config.json` and `model.safetensors` such that `AutoModelForMaskedLM.from_pretrained` loads them, or
+def save(model: Model, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
+    """Write `config.json` and `model.safetensors` as `encoder_files` and `text_to_text_files` say."""
+    config, tensors = (
+        encoder_files(model, head, pair) if isinstance(model, Encoder) else text_to_text_files(model, head)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    config.save_pretrained(folder)
+    kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
+    save_file(kept, folder / WEIGHTS, {"format": "pt"})
+
+
+def text_to_text_files(model: TextToText, head: nn.Module | None) -> tuple[Any, dict[str, Tensor]]:
+    """(config, {name: weight}) such that `T5ForConditionalGeneration.from_pretrained` loads them; weights that encoder
+    and decoder share are written for both. Of a single stack, or with a separate head, `transformers` has no model: the
+    names are those of the decoder and of `lm_head`.
+    """
+    config = T5Config(**model.spec.config(model.vocabulary))
+    tensors = {name: t for name, t in model.backbone.state_dict().items() if not name.endswith(EMBEDDINGS)}
+    if head is not None:
+        tensors |= {f"lm_head.{name}": t for name, t in head.state_dict().items()}
+    config.architectures = None if model.spec.single else ["T5ForConditionalGeneration"]
+    return config, tensors
+
+
+def encoder_files(encoder: Encoder, head: nn.Module | None, pair: nn.Module | None) -> tuple[Any, dict[str, Tensor]]:
+    """(config, {name: weight}) such that `AutoModelForMaskedLM.from_pretrained` loads them, or
     `AutoModelForCausalLM.from_pretrained` where attention is left-only.
 
     With a 2-way `pair` head `BertForPreTraining` or `AlbertForPreTraining` loads all of it; where `transformers` has
@@ -96,7 +123,6 @@ def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module
     share are written once for ALBERT, else once a layer. Of pre-LN with narrow embeddings `transformers` has no
     model: the names are those of pre-LN with a projection.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     layout = _layout(encoder.spec)
     tensors = {layout.prefix + _name(encoder, ours): t for ours, t in encoder.backbone.state_dict().items()}
     pair_tensors = _named(pair, layout.pair)
@@ -105,9 +131,7 @@ def save(encoder: Encoder, head: nn.Module | None, folder: Path, pair: nn.Module
     whole = len(pair_tensors.get(f"{layout.pair['classifier']}.bias", ())) == 2
     single = layout.causal if encoder.left else layout.masked
     config.architectures = [(layout.pretraining if whole else None) or single]
-    config.save_pretrained(folder)
-    kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
-    save_file(kept, folder / WEIGHTS, {"format": "pt"})
+    return config, tensors
 
 
 def _layout(spec: Any) -> _Layout:
@@ -152,8 +176,8 @@ def _named(head: nn.Module | None, names: dict[str, str]) -> dict[str, Tensor]:
     return found
 
 
-def load(encoder: Encoder, folder: Path) -> None:
-    """Fill the encoder with the weights that `save` wrote.
+def load(model: Model, folder: Path) -> None:
+    """Fill the model with the weights that `save` wrote; those of heads are left.
 
     Raises UserError for a missing or broken file and for weights of another shape or sharing.
     """
@@ -161,11 +185,12 @@ def load(encoder: Encoder, folder: Path) -> None:
     if not path.is_file():
         raise UserError(f"no checkpoint at {path}", "name a folder with model.safetensors, or train it first")
     try:
-        tensors = _ours(encoder, load_file(path))
-        encoder.backbone.load_state_dict(tensors)
+        file = load_file(path)
+        tensors = _ours(model, file) if isinstance(model, Encoder) else _own(model, file)
+        model.backbone.load_state_dict(tensors)
     except (SafetensorError, RuntimeError) as error:
         raise _unfit(path, str(error)) from error
-    loaded = encoder.backbone.state_dict()
+    loaded = model.backbone.state_dict()
     if odd := [name for name, tensor in tensors.items() if not torch.equal(tensor, loaded[name].to(tensor))]:
         raise _unfit(path, f"{odd[0]} differs from a layer that shares it")
 
@@ -178,6 +203,12 @@ def _ours(encoder: Encoder, file: dict[str, Tensor]) -> dict[str, Tensor]:
     rest = theirs.keys() - set(names.values())
     known = {ours: theirs[name] for ours, name in names.items() if name in theirs}
     return known | {name: theirs[name] for name in rest if not name.startswith(_POOLER)}
+
+
+def _own(model: TextToText, file: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a file without those of the head, the table under all of its names."""
+    shared = {name: file["shared.weight"] for name in model.backbone.state_dict() if name.endswith(EMBEDDINGS)}
+    return shared | {name: tensor for name, tensor in file.items() if not name.startswith("lm_head.")}
 
 
 def _unfit(path: Path, why: str) -> UserError:

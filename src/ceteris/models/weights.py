@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -14,15 +15,17 @@ def named_generator(seed: int, name: str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
 
 
-def initialise(module: nn.Module, seed: int, std: float) -> None:
+def initialise(module: nn.Module, seed: int, std: float | Callable[[str], float]) -> None:
     """BERT's initial weights: N(0, std) for matrices and embeddings, 1 for LayerNorm scales, 0 for biases and padding.
 
+    `std` may depend on the parameter's name.
     Arms whose parameters agree in name and shape start from the same bits, whatever else differs.
     """
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if parameter.ndim > 1:
-                parameter.normal_(0.0, std, generator=named_generator(seed, name))
+                own = std(name) if callable(std) else std
+                parameter.normal_(0.0, own, generator=named_generator(seed, name))
             else:
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
         for part in module.modules():

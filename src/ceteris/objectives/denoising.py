@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from ceteris.models.text_to_text import TextToText
+    from ceteris.objectives.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -13,3 +17,15 @@ class Denoising:
     inputs: Any
     targets: Any
     semantics: ClassVar[int] = 1
+    writes: ClassVar[bool] = True  # needs a model that does
+
+    def build(self, model: TextToText) -> Objective:
+        """The objective with its head, not yet initialised."""
+        from ceteris.heads.language_model import LanguageModelHead
+        from ceteris.objectives.objective import Objective
+
+        return Objective({"denoising": LanguageModelHead(model)})
+
+    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
+        """Floating-point operations of one forward pass of the head over `predicted` positions."""
+        return predicted * 2.0 * embedding * vocabulary

@@ -7,6 +7,7 @@ from typing import Any
 
 from ceteris.annotators.annotator import annotator_of
 from ceteris.components import build
+from ceteris.errors import UserError
 from ceteris.examples import compose_examples
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
@@ -27,9 +28,15 @@ def data_of(cfg: Any) -> Data:
 def plan_of(cfg: Any, data: Data) -> tuple[StepPlan, int]:
     """(which examples each step reads, the number of steps that the budget buys).
 
-    Raises UserError where the text gives no example or an input exceeds the model's positions.
+    Raises UserError where the text gives no example, where an input exceeds the model's positions, and where the
+    objective writes but the model only reads.
     """
-    build(cfg.model).check_length(cfg.input.length, "input.length")
+    model = build(cfg.model)
+    model.check_length(cfg.input.length, "input.length")
+    if getattr(build(cfg.objective), "writes", False) and not hasattr(model, "layout"):
+        raise UserError(
+            "the objective writes text, but the model is an encoder", "take model=t5_tiny, or objective=mlm"
+        )
     plan = compose_plan(compose_examples(cfg, data), cfg)
     limits = cfg.trainer
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
@@ -50,12 +57,14 @@ def planned(cfg: Any) -> dict[str, Any]:
         "sequences": sequences,
         "steps": steps,
         "epochs": sequences / plan.examples.readings / plan.examples.size(0),
-        "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * share, cfg.input.length),
+        "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * share, cfg.input.length, sequences),
     }
 
 
-def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float) -> float:
-    """Floating-point operations of training on `tokens` in rows of `length` with `predicted` positions."""
+def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float, rows: float = 0.0) -> float:
+    """Floating-point operations of training on `tokens` in `rows` rows of at most `length`, with `predicted`
+    positions.
+    """
     model, objective = build(cfg.model), build(cfg.objective)
     head = objective.head_flops(predicted, model.hidden, model.table_width, vocabulary)
-    return (1.0 + BACKWARD) * float(model.forward_flops(tokens, length) + head)
+    return (1.0 + BACKWARD) * float(model.forward_flops(tokens, length, predicted, rows) + head)

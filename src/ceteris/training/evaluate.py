@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,11 +14,14 @@ from ceteris.examples import Examples
 from ceteris.models.encoder import Batch, Encoder, Outputs
 from ceteris.training.steps import as_batch
 
+if TYPE_CHECKING:
+    from ceteris.tokens.vocabulary import Vocabulary
+
 ROWS = 64  # a forward pass
 
 
 class Evaluation:
-    """The examples that every arm is measured on, packed once; `name`: of the head that is asked, mlm or clm."""
+    """The examples that every arm is measured on, packed once; `name`: of the head that is asked, such as mlm."""
 
     def __init__(self, examples: Examples, most: int, name: str = "mlm") -> None:
         self.name = name
@@ -38,11 +41,18 @@ class Evaluation:
                 right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
         return self._metrics(loss / len(self.targets), right / len(self.targets))
 
-    def unigram(self, train_ids: Any, vocabulary_size: int) -> dict[str, float]:
-        """The same metrics for the model that knows word frequencies alone: add-one counts of the training tokens."""
-        counts_V = np.ones(vocabulary_size, np.float64)
+    def unigram(self, train_ids: Any, vocabulary: Vocabulary) -> dict[str, float]:
+        """The same metrics for the model that knows word frequencies alone: add-one counts of the training tokens.
+
+        Where targets hold special tokens that the text has none of, such as sentinels, it knows their share there too.
+        """
+        counts_V = np.ones(vocabulary.size, np.float64)
         for at in range(0, len(train_ids), 1 << 22):
-            counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary_size)
+            counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary.size)
+        own_V = np.bincount(self.targets, minlength=vocabulary.size)
+        new = [token for token in vocabulary.specials if own_V[token] and counts_V[token] == 1.0]
+        if new:
+            counts_V[new] += own_V[new] * (counts_V.sum() / max(1, own_V.sum() - own_V[new].sum()))
         loss = float(-np.log(counts_V / counts_V.sum())[self.targets].mean())
         return self._metrics(loss, float((self.targets == counts_V.argmax()).mean()))
 

@@ -210,20 +210,24 @@ def learner_of(stage: Stage) -> Pretraining:
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
     counts, size = meter.counts, stage.data.vocabulary.size
     tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
-    flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length)
+    flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length, counts["sequences"])
     rate = meter.tokens_per_second()
     peak = matrix_peak(stage.profile) if tokens else 0.0
     train_ids = stage.data.stores["train"].ids
     return {
         "metrics": metrics,
         "baselines": {
-            **{name: {"unigram": value} for name, value in stage.evaluation.unigram(train_ids, size).items()},
+            **{
+                name: {"unigram": value}
+                for name, value in stage.evaluation.unigram(train_ids, stage.data.vocabulary).items()
+            },
             **{name: {"majority": value} for probe in stage.probes for name, value in probe.majority().items()},
         },
         "budget": {
             "raw_tokens": counts["raw_tokens"],
             "input_tokens": tokens,
             "predicted_tokens": predicted,
+            **({"target_tokens": counts["target_tokens"]} if "target_tokens" in counts else {}),
             "padding_tokens": counts["padding"],
             "flops": flops,
             "train_seconds": meter.train_seconds,
@@ -238,7 +242,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
         },
         "realised": {
             **realised(stage.plan.examples, stage.data.vocabulary),
-            "padding_share": counts["padding"] / max(1, counts["padding"] + tokens),
+            "padding_share": stage.plan.examples.layout.rates(counts)["padding_share"],
             "epochs": counts["sequences"] / stage.plan.examples.readings / stage.plan.examples.size(0),
             "parameters": stage.encoder.parameter_count(),
         },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
-COMMON = ("mlm_", "clm_")  # columns of the common evaluation objective, as against the scores of tasks
+COMMON = ("mlm_", "clm_", "denoising_")  # columns of the common evaluation objective, as against the scores of tasks
 
 _LOWER = ("loss", "perplexity", "ppl", "error", "seconds")
 _FAMILIES = ("input", "masking", "objective", "corpus", "tokenizer", "evaluation")  # what the common masks stand on
