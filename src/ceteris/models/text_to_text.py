@@ -75,11 +75,12 @@ def _real(batch: Batch) -> Tensor | None:
     if batch["full"]:
         return None
     column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)
-    return (column_L < batch["length_B"][:, None]).long()
+    real_BL: Tensor = (column_L < batch["length_B"][:, None]).long()
+    return real_BL
 
 
-def _pair(config: T5Config) -> T5Model:
-    model = T5Model(config)
+def _pair(config: T5Config) -> Any:
+    model: Any = T5Model(config)
     model.set_input_embeddings(model.shared)
     return model
 
@@ -91,7 +92,7 @@ class _Stream(nn.Module):
 
     def __init__(self, config: T5Config, prefix: bool) -> None:
         super().__init__()
-        stack = T5Stack(config)
+        stack: Any = T5Stack(config)
         self.prefix, self.shared, self.decoder = prefix, stack.embed_tokens, stack
         stack.block[0].layer[0].SelfAttention.is_decoder = not prefix
 
@@ -112,7 +113,7 @@ class _Stream(nn.Module):
         return (before_LL | within_BL[:, None, :] & within_BL[:, :, None])[:, None]
 
 
-def _share(backbone: T5Model) -> None:
+def _share(backbone: Any) -> None:
     """Give the decoder the encoder's weights of self-attention, feed-forward networks and norms."""
     encoder: Any = backbone.encoder
     decoder: Any = backbone.decoder
