@@ -13,8 +13,8 @@ from ceteris.config import compose
 from ceteris.errors import UserError
 from ceteris.models.t5 import ARCHITECTURES, SINGLE
 from ceteris.training.budget import data_of, planned, train_flops
-from ceteris.training.pretrain import open_stage
 from ceteris.training.execution import resolve
+from ceteris.training.pretrain import open_stage
 from ceteris.training.run import run
 
 T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]

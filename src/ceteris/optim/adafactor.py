@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
+    from ceteris.optim.groups import Rates
+
 
 @dataclass(frozen=True)
 class Adafactor:
@@ -31,12 +33,15 @@ class Adafactor:
             if getattr(self, name) <= 0:
                 raise UserError(f"optimizer.{name}={getattr(self, name)} is not positive", "give a number above 0")
 
-    def build(self, named: Iterable[tuple[str, nn.Parameter]]) -> Optimizer:
+    def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
         """That of `transformers`, over the parameter groups."""
         from transformers import Adafactor as Factored
 
         from ceteris.optim.groups import parameter_groups
 
         settings: dict[str, Any] = {"clip_threshold": self.clip_threshold, "decay_rate": -self.decay_rate}
-        groups = parameter_groups(named, self.weight_decay)
-        return Factored(groups, lr=self.lr, scale_parameter=True, relative_step=False, warmup_init=False, **settings)
+        groups = parameter_groups(named, self.weight_decay, rates)
+        made: Optimizer = Factored(  # type: ignore[no-untyped-call]
+            groups, lr=self.lr, scale_parameter=True, relative_step=False, warmup_init=False, **settings
+        )
+        return made
