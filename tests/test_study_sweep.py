@@ -175,3 +175,12 @@ def test_quoted_values_come_back_unchanged(value: str) -> None:
 
     parsed = OverridesParser.create().parse_override(f"paths.runs={quoted(value)}")
     assert parsed.value() == value
+
+
+def test_a_replicate_draws_everything_anew_under_the_same_seed(arguments: list[str]) -> None:
+    first, second, third = (compose([*arguments, *more]) for more in ([], ["replicate=0"], ["replicate=1"]))
+    assert root_seed(first) == root_seed(second) == first.seed
+    assert root_seed(third) not in {first.seed, third.seed}
+    assert identify(first).signature == identify(second).signature != identify(third).signature
+    shown = [compose_examples(cfg, data_of(cfg)).batch(0, np.arange(4))["ids_BL"] for cfg in (first, third)]
+    assert (shown[0] != shown[1]).any()
