@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
-from ceteris.config import compose, sweeps_dir
+from ceteris.config import compose, root_seed, sweeps_dir
 from ceteris.errors import UserError
+from ceteris.examples import compose_examples
 from ceteris.study.audit import audit
+from ceteris.study.identity import identify
 from ceteris.study.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
+from ceteris.training.budget import data_of
 
 PLAIN: dict[str, Any] = {
     "study": "small",
