@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ceteris.components import build
 from ceteris.config import root_seed
-from ceteris.corruption import Corruption, Disorder, Masking
+from ceteris.corruption import Corruption
 from ceteris.encodings.replace import Replace
 from ceteris.encodings.unchanged import Unchanged
 from ceteris.errors import UserError
@@ -25,6 +25,7 @@ from ceteris.masking.none import NoNoise
 from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
+from ceteris.protocols import Disorder, Masking
 from ceteris.text import Arrays, Views
 
 if TYPE_CHECKING:
