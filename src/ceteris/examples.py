@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.components import build
-from ceteris.corruption import Corruption, Disorder, Masking
+from ceteris.config import root_seed
+from ceteris.corruption import Corruption
 from ceteris.encodings.replace import Replace
 from ceteris.encodings.unchanged import Unchanged
 from ceteris.errors import UserError
@@ -24,6 +25,7 @@ from ceteris.masking.none import NoNoise
 from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
+from ceteris.protocols import Disorder, Masking
 from ceteris.text import Arrays, Views
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
     check_frame(corruption.targets is not None, getattr(form, "framed", True))
     attention = getattr(build(cfg.model), "attention", None) if "model" in cfg else None
     check_noise(objective, corruption.masking, attention)
-    return _examples(data, split, form, corruption, int(cfg.seed), layout_of(cfg, corruption, objective))
+    return _examples(data, split, form, corruption, root_seed(cfg), layout_of(cfg, corruption, objective))
 
 
 def corruption_of(masking: Any, objective: Any, disorder: Disorder | None = None) -> Corruption:

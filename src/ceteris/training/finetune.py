@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ceteris.components import build
+from ceteris.config import root_seed
 from ceteris.errors import UserError
 from ceteris.files import write_text
 from ceteris.finetuning import saved
@@ -109,7 +110,7 @@ def _run(
     pooler: Pooler | None,
     folder: Path,
 ) -> dict[str, float]:
-    own = int(digest([cfg.seed, task.name, seed], 15), 16)  # of the head, the order and dropout
+    own = int(digest([root_seed(cfg), task.name, seed], 15), 16)  # of the head, the order and dropout
     learner, steps = finetuner(cfg, encoder, encoded["train"], task, own, pooler)
     trainer(profile, steps.total, [Bar(f"{task.name} seed {seed}", steps.total)]).fit(
         learner, loader(steps, 0, profile.workers)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ceteris.components import build
+from ceteris.config import root_seed
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.examples import evaluation_examples, probe_examples
@@ -71,9 +72,9 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     plan, steps = plan_of(cfg, data)
     for component in (cfg.optimizer, cfg.lr_schedule):
         build(component)
-    encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
+    encoder = build(cfg.model).build(data.vocabulary, root_seed(cfg))
     objective = build(cfg.objective).build(encoder)
-    initialise(objective, cfg.seed, encoder.spec.initializer_range)
+    initialise(objective, root_seed(cfg), encoder.spec.initializer_range)
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
@@ -200,7 +201,7 @@ def learner_of(stage: Stage) -> Pretraining:
         total_steps=stage.steps,
         total_tokens=int(cfg.trainer.max_tokens or 0),
         clip=cfg.trainer.clip,
-        seed=cfg.seed,
+        seed=root_seed(cfg),
     )
     if stage.profile.compile:
         learner.encoder.backbone.compile()
