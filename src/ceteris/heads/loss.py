@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ceteris.errors import UserError
+
+RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a task gives away without a neural model: the most frequent class, and a linear model on a bag of words."""
+"""What a task gives away without a neural model, and the linear model on a bag of words."""
 
 from __future__ import annotations
 
@@ -11,39 +11,34 @@ import numpy as np
 
 from ceteris.console import say
 from ceteris.files import write_json
-from ceteris.tasks.metrics import score
-from ceteris.tasks.task import Example, Task
+from ceteris.tasks.example import Example
+from ceteris.tasks.task import Task
 
 SEMANTICS = 1
 
 
 def baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
-    """`{metric: {"majority": value, "bag_of_words": value}}` on validation, the same for the same texts and labels.
+    """`{metric: {baseline: value}}` on validation, the same for the same texts and labels.
 
     Trained on the very examples that a model is fine-tuned on. Kept under `cache/baselines/<task fingerprint>.json`.
     """
     path = cache / "baselines" / f"{task.fingerprint(cache)}.json"
-    key = {"semantics": SEMANTICS, "metrics": list(task.metrics)}
+    key = {"semantics": SEMANTICS, "metrics": list(task.form.metrics)}
     if path.is_file():
         kept: dict[str, Any] = json.loads(path.read_text())
         if kept["key"] == key:
             return dict(kept["values"])
-    say(f"task {task.name}: fitting the bag-of-words baseline")
+    say(f"task {task.name}: fitting its baselines")
     values = _measure(task, cache)
     write_json(path, {"key": key, "values": values})
     return values
 
 
 def _measure(task: Task, cache: Path) -> dict[str, dict[str, float]]:
-    examples = task.examples(cache)
+    examples, form = task.examples(cache), task.form
     train, validation = examples["train"], examples["validation"]
-    labels, targets = (np.array([row.label for row in rows]) for rows in (train, validation))
-    found = {
-        "majority": np.full(len(targets), np.bincount(labels).argmax()),
-        "bag_of_words": bag_of_words(train, validation),
-    }
-    scores = {name: score(task.metrics, guess, targets, len(task.classes)) for name, guess in found.items()}
-    return {metric: {name: scores[name][metric] for name in scores} for metric in task.metrics}
+    scores = {name: form.score(found, validation) for name, found in form.baselines(train, validation).items()}
+    return {metric: {name: scores[name][metric] for name in scores} for metric in form.metrics}
 
 
 def bag_of_words(train: Sequence[Example], validation: Sequence[Example]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ceteris.errors import UserError
-from ceteris.tasks.task import CachedTask, Example, Examples, limited
+from ceteris.forms.classification import Classification
+from ceteris.tasks.example import Example, Examples, limited
+from ceteris.tasks.task import CachedTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,11 +47,10 @@ class Table(CachedTask):
         max_train: int | None = None,
         max_validation: int | None = None,
     ) -> None:
-        super().__init__(name, classes, metrics, max_train, max_validation)
+        super().__init__(name, Classification(tuple(classes), tuple(metrics)), max_train, max_validation)
         self.columns = dict(columns)
         self.hub, self.config, self.revision, self.path = hub, config, revision, path
         self.splits = dict(splits or {"train": "train", "validation": "validation"})
-        self.key = f"tasks.{name}"
         self._check_settings()
 
     def _check_settings(self) -> None:
@@ -64,7 +65,7 @@ class Table(CachedTask):
 
     def source(self) -> Any:
         """See `CachedTask.source`; for a set of the hub its name and revision."""
-        settings = [self.columns, list(self.classes), self.splits, self.max_train, self.max_validation]
+        settings = [self.columns, list(self.form.classes), self.splits, self.max_train, self.max_validation]
         if self.path is None:
             return [settings, self.hub, self.config, self.revision]
         return [settings, [_identity(file) for split in self.splits.values() for file in self._files(split)]]
@@ -100,7 +101,7 @@ class Table(CachedTask):
             if label not in numbers:
                 raise UserError(
                     f"{self.key}.classes: row {row} of {split} has the label {label!r}",
-                    f"name all classes, now {', '.join(self.classes)}",
+                    f"name all classes, now {', '.join(self.form.classes)}",
                 )
             self._check_text(texts[row], "text", row, split)
             if "pair" in self.columns:
@@ -118,10 +119,10 @@ class Table(CachedTask):
 
     def _numbers(self, table: pa.Table) -> dict[Any, int]:
         """Class number by the label found in the table: a name, or a number in the order of the table's own names."""
-        own = _class_names(table, self.columns["label"]) or self.classes
-        if set(own) != set(self.classes):
-            raise UserError(f"{self.key}.classes: {list(self.classes)}", f"the data has {', '.join(own)}")
-        names = {name: number for number, name in enumerate(self.classes)}
+        own = _class_names(table, self.columns["label"]) or self.form.classes
+        if set(own) != set(self.form.classes):
+            raise UserError(f"{self.key}.classes: {list(self.form.classes)}", f"the data has {', '.join(own)}")
+        names = {name: number for number, name in enumerate(self.form.classes)}
         return {**names, **{number: names[name] for number, name in enumerate(own)}}
 
     def _files(self, split: str) -> list[Path]:
