@@ -11,7 +11,7 @@ import numpy as np
 
 from ceteris.console import say
 from ceteris.files import write_json
-from ceteris.tasks.example import Example
+from ceteris.tasks.example import Example, Tagged
 from ceteris.tasks.task import Task
 
 SEMANTICS = 1
@@ -80,3 +80,26 @@ def _overlap(row: Example) -> float:
     """Jaccard's index of the words of a pair."""
     first, second = (set(text.lower().split()) for text in (row.text, row.pair or ""))
     return len(first & second) / max(1, len(first | second))
+
+
+def tags_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[list[int]]:
+    """Tags for `validation` by a linear model on each word, its ends, its shape and the words beside it."""
+    from sklearn.feature_extraction import FeatureHasher
+    from sklearn.linear_model import SGDClassifier
+
+    hasher = FeatureHasher(2**18, input_type="string")
+    seen, unseen = (hasher.transform(f for row in rows for f in _around(row.words)) for rows in (train, validation))
+    model = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=10, tol=None, random_state=0)
+    model.fit(seen, np.array([tag for row in train for tag in row.tags]))
+    tags = iter(model.predict(unseen).tolist())
+    return [[next(tags) for _ in row.words] for row in validation]
+
+
+def _around(words: Sequence[str]) -> Iterator[list[str]]:
+    """For each word what the linear model reads."""
+    padded = ["<", "<", *(word.lower() for word in words), ">", ">"]
+    for at, word in enumerate(words):
+        beside = [f"{place}={padded[at + 2 + place]}" for place in (-2, -1, 0, 1, 2)]
+        ends = [f"{word[:3].lower()}-", f"-{word[-3:].lower()}"]
+        shape = "".join("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c for c in word[:12])
+        yield [*beside, *ends, f"shape={shape}"]
