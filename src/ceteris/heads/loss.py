@@ -38,3 +38,8 @@ class Loss:
             return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
         loss_B = cross_entropy(logits_BC, label_B, reduction="none")
         return ((1 - (-loss_B).exp()) ** self.focal * loss_B).sum()
+
+
+def squared_error(value_B1: Tensor, label_B: Tensor) -> Tensor:
+    """The sum over rows of the squared differences."""
+    return (value_B1.squeeze(-1) - label_B).square().sum()

@@ -78,6 +78,11 @@ def encode(
     return _framed(sides, kept, np.array([row.label for row in examples]), vocabulary, head)
 
 
+def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
+    """Rows of one or two texts that are cut already, as ids."""
+    return _framed(sides, [_lengths(side) for side in sides], label_N, vocabulary, PAPER)
+
+
 def head_part(truncation: str) -> int:
     """How many parts of `PAPER` are a long text's beginning. Raises UserError for an unknown name."""
     if truncation not in HEADS:

@@ -88,3 +88,39 @@ def read_examples(path: Path, kind: Any = Example) -> list[Any]:
 
     table: pa.Table = pq.ParquetFile(path).read()  # read_table imports pandas
     return [kind(*row) for row in zip(*(table.column(name).to_pylist() for name in kind._fields), strict=True)]
+
+
+class Tagged(NamedTuple):
+    """A sentence as words, each with the number of its tag."""
+
+    words: list[str]
+    tags: list[int]
+
+    @property
+    def identity(self) -> str:
+        """What makes it another example."""
+        return "\0".join([*self.words, *map(str, self.tags)])
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What a model reads, normalised."""
+        return (normalised(" ".join(self.words)),)
+
+
+class Question(NamedTuple):
+    """A question about a context; every answer starts at a character of the context. None: it has no answer there."""
+
+    question: str
+    context: str
+    answers: list[str]
+    starts: list[int]
+
+    @property
+    def identity(self) -> str:
+        """What makes it another example."""
+        return "\0".join([self.question, self.context, *self.answers, *map(str, self.starts)])
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What a model reads, normalised."""
+        return normalised(self.question), normalised(self.context)

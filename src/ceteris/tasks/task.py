@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +32,9 @@ class Task(Protocol):
 
     def fingerprint(self, cache: Path) -> str:
         """The hash of all texts and labels, 16 hex digits."""
+
+    def rules(self, examples: Sequence[Any]) -> Mapping[str, Any]:
+        """{name: predictions} of the task's own baselines that learn nothing, such as regular expressions."""
 
 
 class CachedTask(ABC):
@@ -71,6 +75,10 @@ class CachedTask(ABC):
     def fingerprint(self, cache: Path) -> str:
         """See `Task.fingerprint`."""
         return str(self.summary(cache)["fingerprint"])
+
+    def rules(self, examples: Sequence[Any]) -> Mapping[str, Any]:
+        """See `Task.rules`."""
+        return {}
 
     def summary(self, cache: Path) -> dict[str, Any]:
         """`fingerprint`, `examples` and `labels` (counts by set), `leaked` (evaluation examples that are in train)."""
