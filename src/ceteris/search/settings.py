@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ceteris.errors import UserError
 from ceteris.hashing import digest
-from ceteris.search.storage import JOURNAL, POSTGRES, without_password
+from ceteris.search.storage import JOURNAL, without_password
 from ceteris.study.space import Dimension, dimension
 
 if TYPE_CHECKING:
@@ -168,9 +168,8 @@ def hide_password(config: Any, settings: dict[str, Any]) -> None:
     from omegaconf import open_dict
 
     storage = settings.get("storage")
-    if not isinstance(storage, str) or not storage.startswith(POSTGRES):
+    if not isinstance(storage, str) or (clean := without_password(storage)) == storage:
         return
-    clean = without_password(storage)
     settings["storage"] = clean
     with open_dict(config):
         config.hydra.sweeper.storage = clean
