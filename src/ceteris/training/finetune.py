@@ -25,7 +25,8 @@ from ceteris.tasks.baselines import baselines
 from ceteris.tasks.encode import Encoded, encode, head_part, order
 from ceteris.tasks.metrics import score
 from ceteris.tokens.prepare import Data
-from ceteris.training.callbacks import Bar
+from ceteris.tracking.service import Tracked
+from ceteris.training.callbacks import Bar, TaskCurve
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
@@ -39,7 +40,9 @@ POOLERS = ("fresh", "pretrained")
 ROWS = 128  # a forward pass of the evaluation
 
 
-def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path) -> dict[str, Any]:
+def finetune(
+    cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path, tracked: Tracked | None = None
+) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
 
     Finished fine-tunings are not repeated.
@@ -55,7 +58,7 @@ def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: P
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
         encoded = _encoded(cfg, data, task, cache) if missing else {}
         for seed in missing:
-            done[name, seed] = _run(cfg, encoder, encoded, task, seed, profile, pooler, folder)
+            done[name, seed] = _run(cfg, encoder, encoded, task, seed, profile, pooler, folder, tracked)
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
@@ -109,12 +112,12 @@ def _run(
     profile: Profile,
     pooler: Pooler | None,
     folder: Path,
+    tracked: Tracked | None = None,
 ) -> dict[str, float]:
     own = int(digest([root_seed(cfg), task.name, seed], 15), 16)  # of the head, the order and dropout
     learner, steps = finetuner(cfg, encoder, encoded["train"], task, own, pooler)
-    trainer(profile, steps.total, [Bar(f"{task.name} seed {seed}", steps.total)]).fit(
-        learner, loader(steps, 0, profile.workers)
-    )
+    beside = [Bar(f"{task.name} seed {seed}", steps.total), TaskCurve(f"{task.name}/seed{seed}", steps.total)]
+    trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
     if cfg.finetune.keep:
         head: Any = learner.objective.heads["task"]
         saved.save(folder / KEPT / f"{task.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, task.classes)
@@ -124,6 +127,8 @@ def _run(
             suffix = "" if split == "validation" else f"_{split}"
             values = _score(learner, rows, task)
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
+    if tracked is not None:
+        tracked.log({f"{task.name}/seed{seed}/{name}": value for name, value in metrics.items()}, steps.total)
     return metrics
 
 
