@@ -65,6 +65,9 @@ def project(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         live = [{"_step": at} for at in range(len(histories[variables["runName"]]))]
         return {"project": {"run": {"parquetHistory": {"parquetUrls": [], "liveData": live}}}}
 
+    def keys(variables: Mapping[str, Any]) -> dict[str, Any]:
+        return {"project": {"run": {"historyKeys": _keys(histories[variables.get("run") or variables["name"]])}}}
+
     viewer = {"id": "u", "entity": "e", "username": "e", "email": "e@x", "flags": "{}", "teams": {"edges": []}}
     return {
         "Viewer": {"viewer": viewer},
@@ -72,18 +75,23 @@ def project(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "Runs": listed,
         "HistoryPage": history,
         "RunParquetHistory": parquet,
+        "RunHistoryKeys": keys,
         "GetDefaultEntity": {"viewer": {"id": "u", "entity": "e"}},
     }
 
 
 def _node(run: Mapping[str, Any]) -> dict[str, Any]:
     config = {key: {"value": value, "desc": None} for key, value in run["config"].items()}
-    keys = {name: {"typeCounts": [], "monotonic": False} for row in run["history"] for name in row}
     return {
         "id": run["id"], "name": run["id"], "projectId": "1", "tags": [], "displayName": run["id"], "sweepName": None,
         "state": "finished", "config": json.dumps(config), "group": run["group"], "jobType": run["job_type"],
         "commit": None, "readOnly": False, "createdAt": "2026-01-01T00:00:00Z", "heartbeatAt": "2026-01-01T00:00:00Z",
         "description": "", "notes": "", "systemMetrics": "{}", "summaryMetrics": json.dumps(run["summary"]),
         "historyLineCount": len(run["history"]), "user": {"name": "e", "username": "e"},
-        "historyKeys": {"sets": [], "keys": keys, "lastStep": len(run["history"]) - 1},
+        "historyKeys": _keys(run["history"]),
     }  # fmt: skip
+
+
+def _keys(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    counts = {name: {"typeCounts": [], "monotonic": False} for row in history for name in row}
+    return {"sets": [], "keys": counts, "lastStep": len(history) - 1}

@@ -29,7 +29,7 @@ def runs(text_folder: Path, cache: Path, task_folder: Path, tmp_path_factory: py
         given = [
             "scale=test", "corpus=text", f"corpus.path={text_folder}", "tokenizer.vocab_size=150",
             f"paths.cache={cache}", f"paths.runs={root / 'runs'}", "profile.threads=1", "profile.precision=32-true",
-            "study=s", "trainer.max_steps=6", "trainer.log_every=1", "profile.checkpoint_steps=2",
+            "study=s", "logger=wandb", "trainer.max_steps=6", "trainer.log_every=1", "profile.checkpoint_steps=2",
         ]  # fmt: skip
         run(compose([*given, "arm=a", "task=sst2", f"tasks.sst2.path={task_folder}"]))
         interrupted = compose([*given, "arm=b", "seed=3"])

@@ -161,7 +161,9 @@ def test_arms_of_one_pretraining_each_have_its_curves(arguments: list[str]) -> N
     ids = record(first)["wandb_id"], record(second)["wandb_id"]
     assert ids[0] != ids[1]
     (own,), (adopted,) = segments(first, ids[0]), segments(second, ids[1])
-    shown = [[(row["trainer/global_step"], row.get("train/mlm_loss")) for row in history(one)] for one in (own, adopted)]
+    shown = [
+        [(row["trainer/global_step"], row.get("train/mlm_loss")) for row in history(one)] for one in (own, adopted)
+    ]
     assert shown[0] == shown[1]
 
 

@@ -121,7 +121,9 @@ class Online:
             found = api.runs(path, filters={"group": group(study, scale)}, per_page=100, lazy=False)
             stages = [self._stage(run) for run in found if run.job_type in _STAGES]
         except Exception as error:  # the client raises many kinds, of its own and of its transport
-            raise UserError(f"W&B cannot be asked ({' '.join(str(error).split())[:200]})", "check key and network") from error
+            raise UserError(
+                f"W&B cannot be asked ({' '.join(str(error).split())[:200]})", "check key and network"
+            ) from error
         return joined(stages, first_roll(self.roots, study, scale))
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from ceteris.errors import UserError
 from ceteris.tracking.service import About, Destination, Tracked, reachable
@@ -13,6 +14,8 @@ from ceteris.tracking.service import About, Destination, Tracked, reachable
 @dataclass(frozen=True)
 class Nothing:
     """No logger."""
+
+    tells: ClassVar[bool] = False
 
     def open(self, about: About) -> Tracked | None:
         """There is none."""
@@ -23,6 +26,7 @@ class Nothing:
 class Wandb:
     """Weights & Biases; offline where no key is set or no server is reached. It never stops a run."""
 
+    tells: ClassVar[bool] = True
     project: str = "ceteris"
     entity: str | None = None
     mode: str = "auto"
