@@ -42,6 +42,7 @@ class Settings:
     resume: bool | str
     conditional: Callable[[Any, Any], None] | None
     told: bool  # whether runs are told of their trial, under the key `trial`
+    logger: Mapping[str, Any] | None = None  # the config's, to which the search is told as a whole
 
     @property
     def seed(self) -> int:
@@ -85,7 +86,9 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
     if not space and given["custom_search_space"] is None:
         raise UserError("the search has no space", "give hydra.sweeper.params or key=interval(a, b)")
     if "GridSampler" in str(given["sampler"]["_target_"]) and (wide := _endless(space)):
-        raise UserError(f"the grid has no end in {wide}", f"give choice(...) or range(...) for {wide}, or another sampler")
+        raise UserError(
+            f"the grid has no end in {wide}", f"give choice(...) or range(...) for {wide}, or another sampler"
+        )
     base = _base(context, config, fixed)
     kind = [{key: repr(part) for key, part in space.items()}, given["custom_search_space"], directions, on, seeds]
     signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_MEANT}])
@@ -98,7 +101,7 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_conditional(given["custom_search_space"], fixed),
-        told="trial" in base or given["pruner"] is not None,
+        told="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
     )  # fmt: skip
 
 
