@@ -60,8 +60,7 @@ def peer(vocabulary: Vocabulary, steps: int) -> float:
     settings = {key: value for key, value in MINI.config(vocabulary).items() if key != "attn_implementation"}
     batch = examples_of(vocabulary, steps).batch(0, range(BATCH * (steps + WARM)))
     rows: list[Any] = [
-        {"input_ids": read, "labels": written}
-        for read, written in zip(batch["ids_BL"], batch["label_BT"], strict=True)
+        {"input_ids": read, "labels": written} for read, written in zip(batch["ids_BL"], batch["label_BT"], strict=True)
     ]
     return trained(T5ForConditionalGeneration(T5Config(**settings)), rows, default_data_collator, True, steps)
 
