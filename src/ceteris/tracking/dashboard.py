@@ -14,7 +14,7 @@ from ceteris.files import write_json
 from ceteris.study.search import trial_study
 from ceteris.study.sweep import Sweep, load
 from ceteris.tracking.service import STEP
-from ceteris.tracking.stages import STUDY, group
+from ceteris.tracking.stages import FINETUNE, PRETRAIN, STUDY, group
 from ceteris.verdict.metrics import is_task, lower_is_better
 
 SAVE = "--save"
@@ -150,13 +150,11 @@ def report(board: Board) -> Any:
             wr.UnorderedList(items=list(sweep.claims)),
             wr.H2("Arms"),
             wr.UnorderedList(items=arms),
-            wr.P(
-                f"Baseline {sweep.baseline}; budgets matched by {sweep.matched}; only {', '.join(sweep.varies)} varies."
-            ),
+            wr.P(f"Baseline {sweep.baseline}; matched by {sweep.matched}; varies {', '.join(sweep.varies)}."),
             wr.H2("Learning curves"),
-            wr.PanelGrid(runsets=[_runset(board, "pretrain")], panels=_curves(board)),
+            wr.PanelGrid(runsets=[_runset(board, PRETRAIN)], panels=_curves(board)),
             wr.H2("Columns of the table"),
-            wr.PanelGrid(runsets=[_runset(board, None)], panels=_bars(board)),
+            wr.PanelGrid(runsets=[_runset(board, PRETRAIN, FINETUNE)], panels=_bars(board)),
             wr.H2("Comparison"),
             wr.PanelGrid(
                 runsets=[_runset(board, STUDY)], panels=[wr.MediaBrowser(media_keys=["comparison", "claims"])]
@@ -165,16 +163,14 @@ def report(board: Board) -> Any:
     )
 
 
-def _runset(board: Board, job_type: str | None) -> Any:
-    """The sweep's runs by arm, of one job type or of all."""
+def _runset(board: Board, *job_types: str) -> Any:
+    """The sweep's runs of these job types, by arm."""
     import wandb_workspaces.reports.v2 as wr
     import wandb_workspaces.workspaces as ws
 
-    filters = [ws.Metric("Group") == board.group]
-    if job_type is not None:
-        filters.append(ws.Metric("JobType") == job_type)
+    filters = [ws.Metric("Group") == board.group, ws.Metric("JobType").isin(list(job_types))]
     known = {"entity": board.entity, "project": board.project} if board.entity else {}
-    by = [] if job_type == STUDY else ["config.arm"]
+    by = [] if STUDY in job_types else ["config.arm"]
     return wr.Runset(name=board.title, filters=filters, groupby=by, **known)
 
 
