@@ -63,8 +63,8 @@ calibrate: setup ## false verdicts and coverage in simulated sweeps of known tru
 
 wandb-sync: setup ## upload what W&B does not have yet; safe to repeat
 	@folders=$$(find $(RUNS) -type d -path '*/wandb/*run-*' -name '*run-*-*' -prune); \
-	test -n "$$folders" || { echo "no W&B runs below $(RUNS)" >&2; exit 0; }; \
-	test -z "$$folders" || $(BIN)/wandb sync --yes -n 8 --include-online $(ARGS) $$folders
+	if test -n "$$folders"; then $(BIN)/wandb sync --yes -n 8 --include-online $(ARGS) $$folders; \
+	else echo "no W&B runs below $(RUNS)" >&2; fi
 
 wandb-dashboard: setup ## save a workspace and a report of SWEEP to W&B (at SCALE)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt wandb-workspaces
