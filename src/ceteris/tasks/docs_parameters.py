@@ -30,8 +30,8 @@ class Marked(NamedTuple):
 class DocsParameters(FunctionTask):
     """Tagging: words that are the name of a parameter, and words that stand in an annotation of the signature.
 
-    Read are paragraphs in which there is at least one of them, of functions with annotations, and no code. A word that is both is a
-    parameter. For the settings see `FunctionTask`.
+    Read are paragraphs in which there is at least one of them and no code, of functions with annotations. A word that
+    is both is a parameter. For the settings see `FunctionTask`.
     """
 
     semantics = 1
