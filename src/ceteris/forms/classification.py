@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 class RowForm(Form):
     """One row for each example, and scores that a classifier gives to what stands for the row."""
 
-    width: int  # numbers that the classifier gives
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that the classifier gives."""
 
     def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Encoded:
         """See `Form.encode` and `tasks.encode.encode`."""
@@ -70,7 +74,7 @@ class Classification(RowForm):
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         """One score a class."""
         return len(self.classes)
 
