@@ -7,10 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from ceteris.components import build
 from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.forms.choice import form_of
+from ceteris.models.greedy import greedy
 from ceteris.models.t5 import ARCHITECTURES
 from ceteris.tasks.written import Ragged
 from ceteris.training.budget import data_of

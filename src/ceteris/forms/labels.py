@@ -45,6 +45,7 @@ class LabelForm(TextForm):
 
     def check_words(self, tokenizer: Any, settings: Any) -> None:
         """See `Form.check_words`: every word fits, and the tokenizer tells it apart from the others."""
+        super().check_words(tokenizer, settings)
         ids = tokens(self.words, tokenizer)
         longest, room, name = int(lengths(ids).max()) + 1, settings["target_length"], self.fields.name
         if longest > room:

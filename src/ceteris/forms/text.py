@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from ceteris.errors import UserError
 from ceteris.forms.form import Form, Pooler
-from ceteris.tasks.encode import head_part
+from ceteris.tasks.encode import head_part, tokens
 from ceteris.tasks.verbalise import Fields, Parts
-from ceteris.tasks.written import Ragged, Written, sources, targets
+from ceteris.tasks.written import Ragged, Written, no_room, sources, targets
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,6 +47,14 @@ class TextForm(Form):
     @abstractmethod
     def read(self, texts: Sequence[str], tokenizer: Any) -> Any:
         """A prediction for each text that was written."""
+
+    def check_words(self, tokenizer: Any, settings: Any) -> None:
+        """See `Form.check_words`: there is room for what announces a text, and for what is written."""
+        announced = self.fields.parts("")[0][0]
+        if settings["length"] < len(tokens([announced], tokenizer)[0]) + 2:
+            raise no_room(settings["length"])
+        if settings["target_length"] < 2:
+            raise UserError(f"finetune.target_length={settings['target_length']}", "give at least 2, the end included")
 
     def encode(self, examples: Sequence[Any], tokenizer: Any, vocabulary: Any, settings: Any) -> Written:
         """See `Form.encode`."""

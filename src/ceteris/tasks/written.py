@@ -70,6 +70,11 @@ class Written:
         return {**arrays, "most": np.array(self.most), "counts": {**counts, "padding": padding}}
 
 
+def no_room(length: int) -> UserError:
+    """What is wrong with rows of so many tokens."""
+    return UserError(f"finetune.length={length} leaves no room for text behind its prefix", "raise it")
+
+
 def sources(
     examples: Sequence[Parts], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, head: int
 ) -> list[Array]:
@@ -83,9 +88,7 @@ def sources(
     texts = [tokens([text for _, text in side], tokenizer) for side in sides]
     room_N = length - 1 - np.sum([lengths(rows) for rows in heads], axis=0)
     if room_N.min() < len(sides):
-        raise UserError(
-            f"fine-tuning length {length} leaves no room for text behind its prefix", "raise finetune.length"
-        )
+        raise no_room(length)
     kept = truncated(*(lengths(rows) for rows in texts), room=room_N)
     cut = [_cut(rows, kept_N, head) for rows, kept_N in zip(texts, kept, strict=True)]
     end = [np.array([vocabulary.sep])]

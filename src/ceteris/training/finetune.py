@@ -144,8 +144,6 @@ def _check_writing(cfg: Any) -> None:
             )
     if not build(cfg.finetuning).writes:
         raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
-    if cfg.finetune.target_length < 2:
-        raise UserError(f"finetune.target_length={cfg.finetune.target_length}", "give at least 2 tokens, end included")
 
 
 def _run(
