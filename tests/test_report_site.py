@@ -143,6 +143,19 @@ def test_failed_runs_and_strange_names_are_shown(tmp_path: Path, monkeypatch: py
     assert "failed: &lt;b&gt;&amp;" in (tmp_path / "reports/site/roberta_table1/smoke/dynamic.html").read_text()
 
 
+def test_runs_without_a_table_are_said_with_the_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path)
+    for study in ("other", "other.tune"):
+        (tmp_path / "runs" / study).mkdir()
+        (tmp_path / "runs" / study / "cpu.json").write_text("{}")
+    assert main(["report", "paths.cache=cache", "examples=0"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "has no table" in line]
+    assert said == ["other at scale=cpu was run but has no table: ceteris table other scale=cpu"]
+
+
 def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no table was made yet"):

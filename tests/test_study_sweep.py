@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
-from ceteris.config import compose, sweeps_dir
+from ceteris.config import compose, root_seed, sweeps_dir
 from ceteris.errors import UserError
+from ceteris.examples import compose_examples
 from ceteris.study.audit import audit
+from ceteris.study.identity import identify
 from ceteris.study.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
+from ceteris.training.budget import data_of
 
 PLAIN: dict[str, Any] = {
     "study": "small",
@@ -175,3 +179,12 @@ def test_quoted_values_come_back_unchanged(value: str) -> None:
 
     parsed = OverridesParser.create().parse_override(f"paths.runs={quoted(value)}")
     assert parsed.value() == value
+
+
+def test_a_replicate_draws_everything_anew_under_the_same_seed(arguments: list[str]) -> None:
+    first, second, third = (compose([*arguments, *more]) for more in ([], ["replicate=0"], ["replicate=1"]))
+    assert root_seed(first) == root_seed(second) == first.seed
+    assert root_seed(third) not in {first.seed, third.seed}
+    assert identify(first).signature == identify(second).signature != identify(third).signature
+    shown = [compose_examples(cfg, data_of(cfg)).batch(0, np.arange(4))["ids_BL"] for cfg in (first, third)]
+    assert (shown[0] != shown[1]).any()

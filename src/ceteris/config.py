@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ceteris.errors import UserError
+from ceteris.hashing import digest
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -46,6 +47,12 @@ def compose(overrides: Sequence[str]) -> DictConfig:
     GlobalHydra.instance().clear()
     with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return hydra_compose("train", overrides=full)
+
+
+def root_seed(cfg: Mapping[str, Any]) -> int:
+    """What every draw of a run follows from: its seed, or another that seed and `replicate` name together."""
+    replicate, seed = int(cfg.get("replicate", 0)), int(cfg["seed"])
+    return seed if replicate == 0 else int(digest(["replicate", replicate, seed], 12), 16)
 
 
 def expand(overrides: Sequence[str]) -> list[str]:

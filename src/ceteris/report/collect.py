@@ -92,6 +92,14 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     return sorted(found.values(), key=lambda entry: entry.order)
 
 
+def untabled(entries: Sequence[Entry], runs: Path, results: Path) -> list[tuple[str, str]]:
+    """(study, scale) of sweeps that were run but of which no table was made; trials of searches are none."""
+    roots = [runs, *(folder for folder in sorted(results.glob("*")) if folder.is_dir())]
+    scales = {(path.parent.name, path.stem) for root in roots for path in root.glob("*/*.json") if path.stem in SCALES}
+    tabled = {(entry.study, entry.scale) for entry in entries}
+    return sorted(pair for pair in scales - tabled if not pair[0].endswith(".tune"))
+
+
 def known() -> dict[str, Sweep]:
     """{name: sweep} of all sweep files that can be read."""
     sweeps = {}

@@ -17,6 +17,7 @@ from ceteris.verdict.ladder import stability
 
 COLUMNS = {"study": "table", "claim": "claim", "verdict": "verdict", "effect": "effect", "paper": "paper"}
 OWN = "no paper"
+DECIDED = {"reproduced", "contradicted", "equivalent"}
 
 
 class Line(NamedTuple):
@@ -30,7 +31,7 @@ class Line(NamedTuple):
 
 def index(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> bytes:
     """The page at index.html."""
-    lines = sorted(_lines(entries, sweeps), key=lambda line: not line.entries)  # those that were run come first
+    lines = sorted(_lines(entries, sweeps), key=_openness)
     papers = sorted({_paper(line) for line in lines})
     verdicts = ("reproduced", "contradicted", "equivalent", "undecided", "not run")
     scales = [*SCALES[1:], *sorted({entry.scale for entry in entries} - set(SCALES[1:]))]
@@ -62,6 +63,12 @@ def _lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[Li
         published = published or next((p for entry in own if (p := entry.table["paper"].get("table"))), None)
         for text in dict.fromkeys(texts) or [""]:
             yield Line(study, text, published, [(entry, _claim(entry, text)) for entry in own])
+
+
+def _openness(line: Line) -> int:
+    """0 for a claim that some scale has decided, 1 for one that is undecided, 2 for one that was not run."""
+    verdicts = {claim["verdict"] for _, claim in line.entries}
+    return 0 if verdicts & DECIDED else 1 if "undecided" in verdicts else 2
 
 
 def _claim(entry: Entry, text: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from ceteris.config import split_overrides
 from ceteris.console import progress, say
 from ceteris.errors import UserError
 from ceteris.report import arm_page, atlas, table_page
-from ceteris.report.collect import Entry, collect, known
+from ceteris.report.collect import Entry, collect, known, untabled
 from ceteris.report.frame import assets
 from ceteris.report.index import index
 from ceteris.report.samples import Samples, cache_folder
@@ -33,7 +33,10 @@ def report(argv: list[str]) -> int:
     examples = given.get("examples", str(EXAMPLES))
     if not examples.isdecimal():
         raise UserError(f"examples={examples}", "give a whole number, 0 for none")
-    entries = collect(**{key: Path(given.get(key, place)) for key, place in PLACES.items()})
+    places = {key: Path(given.get(key, place)) for key, place in PLACES.items()}
+    entries = collect(**places)
+    for study, scale in untabled(entries, places["runs"], places["results"]):
+        say(f"{study} at scale={scale} was run but has no table: ceteris table {study} scale={scale}")
     if not entries:
         raise UserError("no table was made yet", "ceteris table SWEEP scale=...")
     site = Path(given.get("out", SITE))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ceteris.components import kind
-from ceteris.config import plain
+from ceteris.config import plain, root_seed
 from ceteris.hashing import digest
 
 SEMANTICS = 1  # raised when the meaning of a run changes as a whole
@@ -61,7 +61,12 @@ def identify(cfg: Any) -> Identity:
 
     meaning = {part: _group(values, part) for part in _PRETRAINING}
     pretrain = digest(
-        {"semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS], "seed": values["seed"], "data": data, **meaning}
+        {
+            "semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS],
+            "seed": root_seed(values),
+            "data": data,
+            **meaning,
+        }
     )
     whole = {"pretrain": pretrain, "tasks": tasks}
     if tasks:

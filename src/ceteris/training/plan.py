@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ceteris.config import root_seed
 from ceteris.errors import UserError
 from ceteris.examples import Examples
 
@@ -124,7 +125,7 @@ def compose_plan(examples: Examples, cfg: Any) -> StepPlan:
         raise UserError(f"batch.by={cfg.batch.by} is unknown", "use sequences or tokens")
     _require_whole_microbatches(cfg)
     tokens = cfg.batch.size * cfg.input.length if cfg.batch.by == "tokens" else None
-    return StepPlan(examples, cfg.seed, cfg.batch.size, tokens)
+    return StepPlan(examples, root_seed(cfg), cfg.batch.size, tokens)
 
 
 def _require_whole_microbatches(cfg: Any) -> None:
