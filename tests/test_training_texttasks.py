@@ -14,7 +14,9 @@ import torch
 from ceteris.components import build
 from ceteris.config import compose
 from ceteris.errors import UserError
+from ceteris.finetuning import saved
 from ceteris.forms.choice import form_of
+from ceteris.models import checkpoint
 from ceteris.models.greedy import greedy
 from ceteris.models.t5 import ARCHITECTURES
 from ceteris.tasks.written import Ragged
@@ -61,7 +63,7 @@ def test_a_model_learns_to_write_labels(t5: list[str]) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], architecture: str, tmp_path: Path) -> None:
-    cfg = compose([*t5, f"model.architecture={architecture}"])
+    cfg = compose([*t5, f"model.architecture={architecture}", "model.head=separate"])
     data, model_spec = data_of(cfg), build(cfg.model)
     task = build(cfg.tasks.sst2)
     form = form_of(task, model_spec)
@@ -73,10 +75,10 @@ def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], archi
         found = greedy(model, head, task_batch(rows, np.arange(5)), 6)
         for row, ids in enumerate(found):
             assert 0 < len(ids) <= 6
-            guessed = targets_of(ids, rows, row)
+            guessed = targets_of([*ids, data.vocabulary.sep], rows, row)
             batch = task_batch(guessed, np.array([0]))
             best = head.logits(model(batch), batch).argmax(-1).tolist()
-            assert best[: len(ids)] == ids
+            assert best[: min(len(ids) + 1, 6)] == [*ids, data.vocabulary.sep][:6]
 
 
 def targets_of(ids: list[int], rows: Any, row: int) -> Any:
@@ -93,7 +95,7 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
         (["finetune.target_length=1"], "at least 2"),
         (["finetune.length=8"], "no room for text behind its prefix"),
         (["finetune.pooling=mean"], "but the model writes"),
-        (["finetuning=lora"], "changes encoders"),
+        (["finetuning=adapters"], "changes encoders"),
         (["finetuning=frozen"], "changes encoders"),
     ],
 )
@@ -101,3 +103,43 @@ def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], change
     cfg = compose([*t5, *changes])
     with pytest.raises(UserError, match=match):
         open_stage(cfg, data_of(cfg), resolve(cfg.profile), Path(cfg.paths.runs))
+
+
+def test_a_text_task_from_a_folder(arguments: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "copying"
+    folder.mkdir()
+    for split, count in (("train", 12), ("validation", 6)):
+        lines = [json.dumps({"source": f"the old house {n}", "target": f"house {n}"}) for n in range(count)]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    own = ["task=text_table", f"tasks.text_table.path={folder}", "finetune.target_length=8", "finetune.keep=true"]
+    own += ["finetune.length=64", "tasks.text_table.metrics=[rougeL,bleu,f1,exact_match]"]
+    cfg = compose([*arguments, *T5, *own, "model.head=separate"])
+    made = run(cfg)
+    found = record(made)
+    assert set(found["task_runs"][0]["metrics"]) == {"rougeL", "bleu", "f1", "exact_match"}
+    assert found["baselines"]["text_table/exact_match"]["bag_of_words"] == 1.0
+    model = build(cfg.model).build(data_of(cfg).vocabulary, cfg.seed)
+    checkpoint.load(model, made / "model")
+    tuned = saved.load(made / "tuned" / "text_table-0.safetensors", model)
+    task = build(cfg.tasks.text_table)
+    examples = task.examples(Path(cfg.paths.cache))["validation"]
+    data = data_of(cfg)
+    rows = tuned.form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    with torch.inference_mode():
+        outputs = tuned.form.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
+    again = tuned.form.score(tuned.form.predictions(outputs, rows, examples), examples)
+    assert again == pytest.approx(found["task_runs"][0]["metrics"])
+
+
+def test_an_encoder_is_refused_what_is_to_be_written(arguments: list[str]) -> None:
+    cfg = compose([*arguments, "task=multi30k"])
+    with pytest.raises(UserError, match="multi30k is to be written, but the model is an encoder"):
+        form_of(build(cfg.tasks.multi30k), build(cfg.model))
+
+
+def test_empty_targets_are_refused(tmp_path: Path, arguments: list[str]) -> None:
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": " "}\n')
+    cfg = compose([*arguments, *T5, "task=text_table", f"tasks.text_table.path={tmp_path}"])
+    with pytest.raises(UserError, match="row 1 of train has no text in column 'target'"):
+        build(cfg.tasks.text_table).examples(Path(cfg.paths.cache))
