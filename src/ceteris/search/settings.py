@@ -85,7 +85,9 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
     if not space and given["custom_search_space"] is None:
         raise UserError("the search has no space", "give hydra.sweeper.params or key=interval(a, b)")
     if "GridSampler" in str(given["sampler"]["_target_"]) and (wide := _endless(space)):
-        raise UserError(f"the grid has no end in {wide}", f"give choice(...) or range(...) for {wide}, or another sampler")
+        raise UserError(
+            f"the grid has no end in {wide}", f"give choice(...) or range(...) for {wide}, or another sampler"
+        )
     base = _base(context, config, fixed)
     kind = [{key: repr(part) for key, part in space.items()}, given["custom_search_space"], directions, on, seeds]
     signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_MEANT}])

@@ -51,7 +51,9 @@ def open_storage(url: str) -> BaseStorage:
         url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", without_password(url))
         return _database(url, {"pool_pre_ping": True})
     scheme = url.partition("://")[0]  # the rest may hold a password
-    raise UserError(f"storage={scheme}://... is no storage of a search", "use journal:FILE, sqlite:///FILE or postgresql://...")
+    raise UserError(
+        f"storage={scheme}://... is no storage of a search", "use journal:FILE, sqlite:///FILE or postgresql://..."
+    )
 
 
 def _journal(path: Path) -> BaseStorage:
