@@ -19,6 +19,7 @@ from ceteris.search.settings import Settings
 from ceteris.search.storage import RENEWED, Place, open_storage, this_worker
 from ceteris.search.trial import PRUNER
 from ceteris.study.sweep import quoted
+from ceteris.tracking.study import track_search
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -253,6 +254,8 @@ def _ended(settings: Settings, ledger: Ledger) -> Counts:
     counts = ledger.counts()
     text = yaml.safe_dump(results(settings, ledger.study, counts), sort_keys=False, allow_unicode=True)
     write_text(settings.folder / RESULTS, text)
+    if settings.logger is not None:
+        track_search(settings.logger, settings.study, settings.signature, settings.folder, ledger.study)
     say(f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed")
     for line in best_lines(ledger.study, settings.on):
         say(line)

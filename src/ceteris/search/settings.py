@@ -42,6 +42,7 @@ class Settings:
     resume: bool | str
     conditional: Callable[[Any, Any], None] | None
     told: bool  # whether runs are told of their trial, under the key `trial`
+    logger: Mapping[str, Any] | None = None  # the config's, to which the search is told as a whole
 
     @property
     def seed(self) -> int:
@@ -101,7 +102,7 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_conditional(given["custom_search_space"], fixed),
-        told="trial" in base or given["pruner"] is not None,
+        told="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
     )  # fmt: skip
 
 
