@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ceteris.search.board import watch
 
-TRIALS = 16
+TRIALS = 10
 UNPRUNED = {"all": 10_000, "pruned": 4}  # first trials that are never pruned
-BUDGET = ["trainer.max_tokens=60000", "trainer.max_epochs=null", "trainer.train_tokens=50000"]
+BUDGET = ["trainer.max_tokens=30000", "trainer.max_epochs=null", "trainer.train_tokens=50000"]
 FIXED = ["scale=smoke", "seed=100", "task=none", "logger=none", "profile.threads=1", "evaluation.examples=128"]
 
 
