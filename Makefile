@@ -8,15 +8,19 @@ RUNS   ?= runs
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SEARCHES := $(filter-out none,$(sort $(basename $(notdir $(wildcard conf/search/*.yaml)))))
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench calibrate tables wandb-sync wandb-dashboard clean $(TABLES)
+.PHONY: help setup demo test test-slow test-postgres lint format bench calibrate tables wandb-sync wandb-dashboard clean \
+	$(TABLES) $(SEARCHES)
 
 help: ## what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  one target per published table, SCALE=test|smoke|cpu|gpu|paper (now $(SCALE)):"
 	@for table in $(TABLES); do printf "  %-18s %s\n" $$table "$$(head -n 1 sweeps/$$table.yaml | sed 's/^# *//')"; done
+	@echo "  and one per search:"
+	@for search in $(SEARCHES); do printf "  %-18s %s\n" $$search "$$(sed -n '2s/^# *//p' conf/search/$$search.yaml)"; done
 
 setup: $(STAMP) ## .venv with pinned dependencies
 
@@ -36,6 +40,9 @@ $(TABLES): setup
 	@$(BIN)/ceteris table $@ scale=$(SCALE) out=analysis/results/$(SCALE)/$@ >/dev/null 2>&1
 	@$(BIN)/ceteris table $@ scale=$(SCALE)
 
+$(SEARCHES): setup
+	@$(BIN)/ceteris run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
+
 tables: setup ## every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
@@ -45,6 +52,11 @@ test: setup ## the fast tests
 
 test-slow: setup ## the tests that take longer
 	@$(BIN)/python -m pytest -m slow
+
+# skipped where PostgreSQL or its driver is not there: apt install postgresql
+test-postgres: setup ## searches in a PostgreSQL server of the tests' own
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres]'
+	@$(BIN)/python -m pytest -m postgres
 
 lint: setup ## ruff and mypy --strict
 	@$(BIN)/ruff check src tests analysis

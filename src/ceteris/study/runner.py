@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ceteris.console import say
 from ceteris.errors import UserError
+from ceteris.search import verb as searches
 from ceteris.study import store
 from ceteris.study.board import Board, duration, live, metric_of, note
 from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
@@ -27,6 +28,8 @@ Command = Callable[[Job], Sequence[str]]
 
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
+    if (asked := searches.parse("run", argv)) is not None:
+        return searches.run(asked)
     request = parse("run", argv)
     from ceteris.tables.until import run_until_decided  # these two build tables of the records that this module makes
     from ceteris.tracking.study import track_sweep
