@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 import slurm_server
-from omegaconf import OmegaConf
 
 from ceteris.components import build
 from ceteris.config import compose_launcher
@@ -21,7 +19,7 @@ from ceteris.study import pool, store
 from ceteris.study.launchers import slurm
 from ceteris.study.launchers.launcher import Demand, Events
 from ceteris.study.launchers.local import Local
-from ceteris.study.pool import Ended, Work
+from ceteris.study.pool import Work
 from ceteris.study.request import parse
 from ceteris.study.runner import run_sweep
 
@@ -53,7 +51,7 @@ def test_an_unknown_launcher_or_setting_is_one_line(override: str, said: str) ->
 def test_gpus_go_to_a_slot_as_many_as_a_run_has_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "gpus", lambda: ["0", "1", "2", "3", "4"])
     assert [slot.device for slot in pool.machine_slots(9, ranks=2)] == ["0,1", "2,3"]
-    with pytest.raises(UserError, match="profile.ranks=8, but there are 5 GPUs"):
+    with pytest.raises(UserError, match=r"profile.ranks=8, but there are 5 GPUs"):
         pool.machine_slots(9, ranks=8)
 
 

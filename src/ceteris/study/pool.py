@@ -78,7 +78,7 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
     if wanted is not None and wanted < 1:
         raise UserError(f"slots={wanted} is below 1", "give a number of runs side by side, or auto")
     cores, devices = sorted(os.sched_getaffinity(0)), _grouped(gpus(), ranks)
-    count = max(1, min(wanted or len(devices) or len(cores) // ranks, runs))
+    count = max(1, min(wanted or len(devices) or max(1, len(cores) // ranks), runs))
     return [
         Slot(_share(cores, at, count), devices[at % len(devices)] if devices else None)
         for at in range(count)
@@ -133,7 +133,7 @@ def run_all(
     waiting, free = deque(queue), deque(range(len(slots)))
     running: dict[int, _Running] = {}
     over: list[Ended] = []
-    with _terminable():
+    with terminable():
         try:
             while waiting or running:
                 while waiting and free:
@@ -152,7 +152,7 @@ def run_all(
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """Let SIGTERM end the block as Ctrl-C does, where signals can be handled (the main thread)."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:

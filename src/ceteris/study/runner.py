@@ -196,7 +196,8 @@ def _in_pool(state: _State, means: _Means) -> None:
     pool = means.launcher.open(demand)
     state.board.slots = pool.size
     by_label = {job.label: job for job in state.pending}
-    work = [_work(state, job, means.command(job), pool.threads) for job in state.pending]
+    threads = None if pool.threads is None else max(1, pool.threads // ranks)
+    work = [_work(state, job, means.command(job), threads) for job in state.pending]
     looked = time.monotonic()
 
     def started(begun: Work, where: str) -> None:
