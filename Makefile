@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench calibrate tables wandb-sync clean $(TABLES)
+.PHONY: help setup demo test test-slow test-slurm lint format bench calibrate tables wandb-sync clean $(TABLES)
 
 help: ## what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test: setup ## the fast tests
 
 test-slow: setup ## the tests that take longer
 	@$(BIN)/python -m pytest -m slow
+
+test-slurm: setup ## a sweep on a Slurm cluster of this machine (apt install slurm-wlm munge; as root)
+	@$(BIN)/python -m pytest -m slurm -rs
 
 lint: setup ## ruff and mypy --strict
 	@$(BIN)/ruff check src tests analysis

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -53,6 +55,29 @@ def test_gpus_go_to_a_slot_as_many_as_a_run_has_processes(monkeypatch: pytest.Mo
     assert [slot.device for slot in pool.machine_slots(9, ranks=2)] == ["0,1", "2,3"]
     with pytest.raises(UserError, match=r"profile.ranks=8, but there are 5 GPUs"):
         pool.machine_slots(9, ranks=8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_hydras_launchers_take_the_arms_of_a_sweep_and_hand_errors_back(
+    arguments: list[str], tmp_path: Path, launcher: str
+) -> None:
+    pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
+
+    def train(*own: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ceteris", "train", "-m", f"hydra/launcher={launcher}", *arguments, *own]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ), timeout=300)
+
+    sweep = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=static_x10,dynamic", "task=none"]
+    done = train(*sweep, "logger=none")
+    assert done.returncode == 0, done.stderr
+    found = store.records("roberta_table1", "test", [tmp_path / "runs"])
+    assert [made["arm"] for made in found.records] == ["dynamic", "static_x10"]
+    bad = train("masking.rate=0.15,7", "task=none", "logger=none")
+    assert bad.returncode == 2
+    assert "ceteris: " in bad.stderr
+    assert "Traceback" not in bad.stderr
+    assert len(store.records("single", "test", [tmp_path / "runs"]).records) == 1, "the other job was run"
 
 
 class FakeJob:

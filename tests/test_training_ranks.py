@@ -78,6 +78,7 @@ def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Mad
     assert {key: both["budget"][key] for key in counts} == {key: alone["budget"][key] for key in counts}
 
 
+@pytest.mark.slow
 def test_two_processes_resume_to_the_same_bits(
     trained: Callable[..., Made], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -105,8 +106,8 @@ def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Mad
         trained("none", "profile.ranks=0")
     with pytest.raises(UserError, match=r"trainer.noise_every with profile.ranks=2"):
         trained("noise", "profile.ranks=2", "trainer.noise_every=2")
-    command = [sys.executable, "-m", "ceteris", "train", "-m", *arguments, *OWN, "profile.ranks=2", "seed=0,1"]
+    command = [sys.executable, "-m", "ceteris", "train", "-m", *arguments, *OWN, "profile.ranks=2"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
     assert done.returncode == 2
-    assert done.stderr.count("ceteris: profile.ranks=2 inside a Hydra multirun") == 2
+    assert done.stderr.count("ceteris: profile.ranks=2 inside a Hydra multirun") == 1
     assert "Traceback" not in done.stderr

@@ -32,7 +32,6 @@ from ceteris.study.pool import terminable
 from ceteris.training.execution import Profile
 
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
-ENDING = 20.0  # seconds that a helper has to end by itself
 
 
 class Group(NamedTuple):
@@ -112,7 +111,10 @@ def _in_multirun() -> bool:
 
 @contextmanager
 def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
-    """Start the other processes of a run, whose resolved config is in its folder; none outlives the block."""
+    """Start the other processes of a run, whose resolved config is in its folder.
+
+    None outlives the block: when the first process has trained, nothing is left for the others.
+    """
     if profile.ranks == 1:
         yield Group()
         return
@@ -130,20 +132,12 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
     try:
         with terminable():
             yield Group(0, profile.ranks, port)
-            _wait(started)
     finally:
         for process in started:
             process.kill()
             process.wait()
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
-
-
-def _wait(started: list[subprocess.Popen[bytes]]) -> None:
-    """What was trained is whole; a helper that cannot end is killed."""
-    for process in started:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(ENDING)
 
 
 def obey_the_first() -> None:
