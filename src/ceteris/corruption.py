@@ -13,7 +13,7 @@ from ceteris.encodings.pairs import check_pair
 from ceteris.errors import UserError
 from ceteris.masking.prediction import marked, readings
 from ceteris.noise import Noise
-from ceteris.protocols import Disorder, Masking
+from ceteris.protocols import Disorder, Masking, Sight
 from ceteris.text import Marks, Text, Views
 
 DEVIATIONS: Final = 4.0  # above the mean, to which the sentinels must reach where the spans of a row vary
@@ -23,12 +23,15 @@ NAMES: Final = {"prefix_d_d": "prefix_lm", "all_p_f": "all_permute", "all_n_f": 
 
 @dataclass(frozen=True)
 class Corruption:
-    """Masking, then the two views, then `disorder` in what is read; `targets` None predicts in place."""
+    """Masking, then the two views, then `disorder` in what is read, and `sight` of it; `targets` None predicts in
+    place.
+    """
 
     masking: Masking
     inputs: Any  # Encoding
     targets: Any = None  # Encoding | None
     disorder: Disorder | None = None
+    sight: Sight | None = None
 
     @property
     def readings(self) -> int:
@@ -54,7 +57,9 @@ class Corruption:
         read = self.inputs(*reordered(text, marks), noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
         views = Views(text, marks, text if read is None else read, written)
-        return views if self.disorder is None else self.disorder(views, noise)
+        for step in (self.disorder, self.sight):
+            views = views if step is None else step(views, noise)
+        return views
 
     def lengths(self, raw: int) -> tuple[float, float]:
         """(tokens read, tokens written) of a window of `raw` tokens; expected ones where the noise varies."""

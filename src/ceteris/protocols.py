@@ -63,3 +63,11 @@ class Disorder(Protocol):
     def __call__(self, views: Views, noise: Noise) -> Views: ...
 
     def rate(self, masked: float) -> float: ...  # expected share of the tokens that is out of order
+
+
+class Sight(Protocol):
+    """What is read, with `rank_BL`: a place sees those of a rank not above its own."""
+
+    semantics: ClassVar[int]
+
+    def __call__(self, views: Views, noise: Noise) -> Views: ...
