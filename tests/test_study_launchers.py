@@ -68,7 +68,7 @@ def test_hydras_launchers_take_the_arms_of_a_sweep_and_hand_errors_back(
         command = [sys.executable, "-m", "ceteris", "train", "-m", f"hydra/launcher={launcher}", *arguments, *own]
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ), timeout=300)
 
-    sweep = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=static_x10,dynamic", "task=none"]
+    sweep = ["hydra/sweeper=arms", "sweep=roberta_table1", "seed=0", "arm=static_x10,dynamic", "task=none"]
     done = train(*sweep, "logger=none")
     assert done.returncode == 0, done.stderr
     found = store.records("roberta_table1", "test", [tmp_path / "runs"])
@@ -179,7 +179,7 @@ class Preemption(threading.Thread):
         self.resumed = False
 
     def run(self) -> None:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while time.monotonic() < end and not self.resumed:
             time.sleep(0.1)
             states = slurm.queue_states() or {}
@@ -202,7 +202,7 @@ class Preemption(threading.Thread):
 def request_of(arguments: list[str], tmp_path: Path, name: str, *more: str) -> Any:
     given = [text for text in arguments if not text.startswith("paths.runs=")]
     own = [f"runs={tmp_path / name}", "task=none", "seeds=0", "arms=static_x10,dynamic", "logger=none"]
-    own += ["trainer.max_steps=60", "profile.checkpoint_steps=5", "evaluation.points=1"]
+    own += ["trainer.max_steps=300", "profile.checkpoint_steps=5", "evaluation.points=1"]
     return parse("run", ["roberta_table1", *given, *own, *more])._replace(results=tmp_path / "results")
 
 
