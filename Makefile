@@ -12,8 +12,8 @@ SEARCHES := $(filter-out none,$(sort $(basename $(notdir $(wildcard conf/search/
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres lint format bench calibrate tables wandb-sync wandb-dashboard clean \
-	$(TABLES) $(SEARCHES)
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench calibrate tables wandb-sync \
+	wandb-dashboard clean $(TABLES) $(SEARCHES)
 
 help: ## what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ test-slow: setup ## the tests that take longer
 test-postgres: setup ## searches in a PostgreSQL server of the tests' own
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres]'
 	@$(BIN)/python -m pytest -m postgres
+
+test-slurm: setup ## a sweep on a Slurm cluster of this machine (apt install slurm-wlm munge; as root)
+	@$(BIN)/python -m pytest -m slurm -rs
 
 lint: setup ## ruff and mypy --strict
 	@$(BIN)/ruff check src tests analysis

@@ -27,10 +27,14 @@ _FLAGS_WITH_VALUE = (
 
 
 def train(argv: list[str]) -> int:
-    """Run Hydra on `argv`. One bad job of a multirun is named and the others go on; the status is then 2."""
+    """Run Hydra on `argv`. One bad job of a multirun is named and the others go on; the status is then 2.
+
+    A launcher with processes of its own runs all jobs as well; then the first error is raised.
+    """
     import hydra
 
     failures: list[UserError] = []
+    here = os.getpid()
 
     def job(cfg: Any) -> float | dict[str, float] | None:
         if cfg.trial is not None:
@@ -38,6 +42,8 @@ def train(argv: list[str]) -> int:
         try:
             return _job(cfg)
         except UserError as error:
+            if os.getpid() != here:  # a launcher's process: it hands the error back, which ends the multirun
+                raise
             failures.append(error)
             print(f"ceteris: {error}", file=sys.stderr)
             return None
