@@ -12,7 +12,8 @@ from ceteris.errors import UserError
 
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/")]
-CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
+LAUNCHERS = [name for name in FILES if name.startswith("launcher/")]
+CHOICES = [name for name in FILES if name not in ("train", "run", *RECIPES, *LAUNCHERS)]
 REQUIRED = {
     "corpus/text": ["corpus.path=somewhere"],
     "tokenizer/pretrained": ["tokenizer.name=somewhere"],

@@ -112,10 +112,16 @@ def test_a_literal_password_is_in_no_config_dump_and_no_process_title(tmp_path: 
         assert "open-sesame" not in done.stdout + done.stderr
 
 
-def test_slots_of_a_launcher_with_processes_run_side_by_side(tmp_path: Path) -> None:
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+@pytest.mark.parametrize(
+    ("launcher", "settings"),
+    [("joblib", ["hydra.launcher.n_jobs=2"]), ("submitit_local", ["hydra.launcher.timeout_min=2"])],
+)
+def test_slots_of_a_launcher_with_processes_run_side_by_side(
+    tmp_path: Path, launcher: str, settings: list[str]
+) -> None:
+    pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
     run(
-        tmp_path, "x=interval(0,1)", "seconds=0.3", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2",
+        tmp_path, "x=interval(0,1)", "seconds=0.3", f"hydra/launcher={launcher}", *settings,
         "hydra.sweeper.n_jobs=2", "hydra.sweeper.n_trials=6", "hydra.sweeper.objective=loss",
     )  # fmt: skip
     assert len(study(tmp_path).trials) == 6

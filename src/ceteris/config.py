@@ -39,14 +39,23 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
     Raises UserError naming an unknown key, group or choice, and what comes near it.
     """
+    return _composed("train", expand(overrides))
+
+
+def compose_launcher(overrides: Sequence[str]) -> DictConfig:
+    """The config of the launcher that `overrides` of `conf/run.yaml` choose. Raises UserError as `compose` does."""
+    launcher: DictConfig = _composed("run", overrides).launcher
+    return launcher
+
+
+def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    full = expand(overrides)
     GlobalHydra.instance().clear()
     with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        return hydra_compose("train", overrides=full)
+        return hydra_compose(name, overrides=list(overrides))
 
 
 def root_seed(cfg: Mapping[str, Any]) -> int:
@@ -148,15 +157,11 @@ def _groups() -> Iterator[str]:
 
 
 def _keys() -> list[str]:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        plain = OmegaConf.to_container(hydra_compose("train"), resolve=False)
-    return list(flat(plain))
+    return [
+        key for name in ("train", "run") for key in flat(OmegaConf.to_container(_composed(name, []), resolve=False))
+    ]
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, Any]:

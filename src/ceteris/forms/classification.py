@@ -15,6 +15,7 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.tasks.encode import Encoded, encode
 from ceteris.tasks.example import Example
 from ceteris.tasks.metrics import METRICS, score
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     from torch import nn
@@ -83,6 +84,12 @@ class Classification(RowForm):
         super().check(key)
         if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
             raise UserError(f"{key}.classes: {list(self.classes)}", "name at least two different classes")
+
+    def written(self, fields: Fields, single: bool) -> Form:
+        """See `Form.written`: the name of the class."""
+        from ceteris.forms.labels import Labels
+
+        return Labels(fields, single, self.classes, self.metrics)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
         """See `Form.check_examples`."""

@@ -24,7 +24,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON
 
 
 class Slot(NamedTuple):
-    """A share of the machine: `cores` for its threads, `device` the CUDA device that its runs see (None: as it is)."""
+    """A share of the machine: `cores` for its threads, `device` the CUDA devices that its runs see (None: as it is)."""
 
     cores: tuple[int, ...]
     device: str | None = None
@@ -36,11 +36,15 @@ class Slot(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One process: `label` for the reader, `command`, and `log`, to which its output is appended."""
+    """One process: `label` for the reader, `command`, and `log`, to which its output is appended.
+
+    `config`: the whole config of the run that the command is, for a launcher that hands it to another machine.
+    """
 
     label: str
     command: tuple[str, ...]
     log: Path
+    config: Any = None
 
 
 class Ended(NamedTuple):
@@ -59,24 +63,33 @@ class _Running:
     start: float
 
 
-def machine_slots(runs: int, wanted: int | None = None) -> list[Slot]:
+def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[Slot]:
     """Divide cores and GPUs among slots.
 
     Args:
         runs: how many runs the whole sweep has; there are never more slots.
-        wanted: a number instead of one slot a GPU, or without GPUs one a core.
+        wanted: a number instead of one slot for each GPU (or for as many as a run has processes), or without GPUs one
+            for each core.
+        ranks: processes that a run trains on.
 
     Raises:
-        UserError: for a number below 1.
+        UserError: for a number below 1, and for more processes than there are GPUs.
     """
     if wanted is not None and wanted < 1:
         raise UserError(f"slots={wanted} is below 1", "give a number of runs side by side, or auto")
-    cores, devices = sorted(os.sched_getaffinity(0)), gpus()
-    count = max(1, min(wanted or len(devices) or len(cores), runs))
+    cores, devices = sorted(os.sched_getaffinity(0)), _grouped(gpus(), ranks)
+    count = max(1, min(wanted or len(devices) or max(1, len(cores) // ranks), runs))
     return [
         Slot(_share(cores, at, count), devices[at % len(devices)] if devices else None)
         for at in range(count)
     ]  # fmt: skip
+
+
+def _grouped(devices: Sequence[str], ranks: int) -> list[str]:
+    """The GPUs of each slot, as CUDA_VISIBLE_DEVICES has them."""
+    if devices and len(devices) < ranks:
+        raise UserError(f"profile.ranks={ranks}, but there are {len(devices)} GPUs", "give at most as many")
+    return [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
 
 
 def _share(cores: Sequence[int], at: int, count: int) -> tuple[int, ...]:
@@ -104,7 +117,7 @@ def run_all(
     *,
     started: Callable[[Work, int], None] = lambda work, slot: None,
     ended: Callable[[Ended], None] = lambda end: None,
-    idle: Callable[[], None] = lambda: None,
+    idle: Callable[[], object] = lambda: None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Ended]:
     """Run every process, as many side by side as there are slots, and go on when one fails.
@@ -120,7 +133,7 @@ def run_all(
     waiting, free = deque(queue), deque(range(len(slots)))
     running: dict[int, _Running] = {}
     over: list[Ended] = []
-    with _terminable():
+    with terminable():
         try:
             while waiting or running:
                 while waiting and free:
@@ -139,7 +152,7 @@ def run_all(
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """Let SIGTERM end the block as Ctrl-C does, where signals can be handled (the main thread)."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:

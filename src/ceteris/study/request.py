@@ -21,7 +21,8 @@ class Request(NamedTuple):
 
     `runs`: root of the runs' folders; `results`: where finished records are looked for; `keep`: whether new ones are
     copied there; `study`: a name instead of the sweep's; `tune`: whether a sweep that tunes its arms does so; `most`:
-    seeds at most, where they are added until the claims are decided; `until`: as in the roll.
+    seeds at most, where they are added until the claims are decided; `until`: as in the roll; `launcher`: overrides of
+    `conf/run.yaml`.
     """
 
     sweep: Sweep
@@ -37,6 +38,7 @@ class Request(NamedTuple):
     tune: bool = True
     most: int | None = None
     until: dict[str, Any] | None = None
+    launcher: tuple[str, ...] = ()
 
     @property
     def tuned(self) -> Tune | None:
@@ -58,8 +60,8 @@ def parse(verb: str, argv: Sequence[str]) -> Request:
     """Read the arguments of a verb.
 
     Own keys: scale=, slots=, arms=, seeds= (0,1,2 or range(0,5)), runs= (or run_dir=, paths.runs=), results=, study=,
-    tune=false (the values of the sweep file instead of a search); for `run` the flag --until-decided with max_seeds=;
-    every other key is an override of all arms.
+    tune=false (the values of the sweep file instead of a search), launcher= and launcher.*=; for `run` the flag
+    --until-decided with max_seeds=; every other key is an override of all arms.
 
     Raises:
         UserError: without a sweep, for an unknown one (naming the known) and for values that cannot be read.
@@ -74,11 +76,12 @@ def parse(verb: str, argv: Sequence[str]) -> Request:
     given = split_overrides([text for text in argv if text not in (*swept, *flags)])
     most = _most(bool(flags), given)
     own = {field: _read(key, given.pop(key), read) for key, (field, read) in _OWN.items() if key in given}
+    launcher = tuple(f"{key}={given.pop(key)}" for key in list(given) if re.match(r"\+{0,2}launcher(\.|$)", key))
     keep = any(text.startswith("results=") for text in argv)
     if refused := [key for key in given if key in _REFUSED]:
         raise UserError(f"{refused[0]}= belongs to the sweep file", "copy it and change the copy")
     overrides = tuple(key if key.startswith("~") and not value else f"{key}={value}" for key, value in given.items())
-    return Request(load(swept[0]), **own, overrides=overrides, keep=keep, most=most)
+    return Request(load(swept[0]), **own, overrides=overrides, keep=keep, most=most, launcher=launcher)
 
 
 def _most(until_decided: bool, given: dict[str, str]) -> int | None:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ceteris.components import build
+from ceteris.config import compose_launcher, plain
 from ceteris.console import say
 from ceteris.errors import UserError
+from ceteris.search import verb as searches
 from ceteris.study import store
 from ceteris.study.board import Board, duration, live, metric_of, note
 from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.identity import Identity
-from ceteris.study.pool import Ended, Slot, Work, machine_slots, reason, run_all
+from ceteris.study.launchers.launcher import Demand, Events, Launcher
+from ceteris.study.pool import Ended, Work, reason
 from ceteris.study.request import Request, parse
 from ceteris.study.search import Tuning, adopted, check, search
 from ceteris.study.sweep import TRIAL, Job
 from ceteris.study.tune import Tune
 
-REFRESH = 40  # looks of the pool between looks at the curves
+REFRESH = 2.0  # seconds between looks at the curves
 
 Train = Callable[[Any], Any]
 Command = Callable[[Job], Sequence[str]]
@@ -27,6 +32,8 @@ Command = Callable[[Job], Sequence[str]]
 
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
+    if (asked := searches.parse("run", argv)) is not None:
+        return searches.run(asked)
     request = parse("run", argv)
     from ceteris.tables.until import run_until_decided  # these two build tables of the records that this module makes
     from ceteris.tracking.study import track_sweep
@@ -52,7 +59,8 @@ def run_sweep(
     Raises:
         UserError: where the audit, the budgets or the data forbid the sweep, before any training step.
     """
-    means = _Means(plan, train or _train, command or train_command)
+    launcher = build(compose_launcher(request.launcher))
+    means = _Means(plan, train or _train, command or train_command, launcher)
     expanded = expand(request)
     if request.tuned is None:
         return _report(_worked(expanded, _steps(expanded, means), means))
@@ -63,11 +71,12 @@ def run_sweep(
 
 
 class _Means(NamedTuple):
-    """How `run_sweep` plans and trains."""
+    """How `run_sweep` plans and trains, and where."""
 
     plan: Plan | None
     train: Train
     command: Command
+    launcher: Launcher
 
 
 def _steps(expanded: Expanded, means: _Means) -> dict[str, int]:
@@ -92,10 +101,10 @@ def _worked(expanded: Expanded, steps: dict[str, int], means: _Means, tuning: Tu
     state = _enrolled(expanded, steps, tuning or {})
     if state.pending:
         with live(state.board):
-            if expanded.request.scale == TRIAL:
+            if expanded.request.scale == TRIAL and not means.launcher.elsewhere:
                 _in_process(state, means.train)
             else:
-                _in_pool(state, means.command)
+                _in_pool(state, means)
     return state
 
 
@@ -185,16 +194,25 @@ def _train(config: Any) -> Any:
     return train(config)
 
 
-def _in_pool(state: _State, command: Command) -> None:
-    slots = machine_slots(len(state.expanded.jobs), state.request.slots)
-    state.board.slots = len(slots)
+def _in_pool(state: _State, means: _Means) -> None:
+    request = state.request
+    ranks = max(int(config.profile.ranks) for config in state.expanded.configs.values())
+    demand = Demand(len(state.expanded.jobs), request.slots, ranks, request.runs / request.named)
+    pool = means.launcher.open(demand)
+    state.board.slots = pool.size
     by_label = {job.label: job for job in state.pending}
-    work = [_work(state, job, command(job), slots[0]) for job in state.pending]
-    looks = 0
+    threads = None if pool.threads is None else max(1, pool.threads // ranks)
+    work = [_work(state, job, means.command(job), threads) for job in state.pending]
+    looked = time.monotonic()
 
-    def started(begun: Work, slot: int) -> None:
+    def started(begun: Work, where: str) -> None:
         state.board.set(begun.label, state="running")
-        note(state.board, f"▶ {begun.label} in slot {slot + 1} of {len(slots)}")
+        note(state.board, f"▶ {begun.label} in {where}")
+
+    def waiting(stopped: Work) -> None:
+        _look(state)
+        state.board.set(stopped.label, state="stopped")
+        note(state.board, f"‖ {stopped.label} waits in the queue again")
 
     def ended(end: Ended) -> None:
         state.board.durations.append(end.seconds)
@@ -202,12 +220,12 @@ def _in_pool(state: _State, command: Command) -> None:
         _after(state, by_label[end.work.label], reason(end) if end.status else "", end)
 
     def idle() -> None:
-        nonlocal looks
-        looks += 1
-        if looks % REFRESH == 0 and state.board.show is not None:
+        nonlocal looked
+        if state.board.show is not None and time.monotonic() - looked > REFRESH:
+            looked = time.monotonic()
             _look(state)
 
-    run_all(work, slots, started=started, ended=ended, idle=idle)
+    pool.run(work, Events(started, waiting, ended, idle))
 
 
 def train_command(job: Job) -> list[str]:
@@ -215,10 +233,13 @@ def train_command(job: Job) -> list[str]:
     return [sys.executable, "-m", "ceteris", "train", *job.overrides]
 
 
-def _work(state: _State, job: Job, command: Sequence[str], slot: Slot) -> Work:
-    given = state.expanded.configs[job.arm].profile.threads is not None
-    threads = [] if given else [f"profile.threads={len(slot.cores)}"]
-    return Work(job.label, (*command, *threads), state.identities[job.label].folder / "log.txt")
+def _work(state: _State, job: Job, command: Sequence[str], threads: int | None) -> Work:
+    config = plain(state.expanded.config(job))
+    own = config["profile"]["threads"] is None and threads is not None
+    if own:
+        config["profile"]["threads"] = threads
+    full = (*command, f"profile.threads={threads}") if own else tuple(command)
+    return Work(job.label, full, state.identities[job.label].folder / "log.txt", config)
 
 
 def _look(state: _State) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ceteris.console import say
 from ceteris.files import write_json
-from ceteris.tasks.example import Example, Question, Tagged
+from ceteris.tasks.example import Example, Question, Tagged, Transfer
 from ceteris.tasks.squad import Answer
 from ceteris.tasks.task import Task
 
@@ -68,7 +68,7 @@ def values_by_words(train: Sequence[Example], validation: Sequence[Example]) -> 
     return np.asarray(model.predict(hstack(unseen, format="csr")))
 
 
-def _bags(train: Sequence[Example], validation: Sequence[Example]) -> Iterator[tuple[Any, Any]]:
+def _bags(train: Sequence[Example | Transfer], validation: Sequence[Example | Transfer]) -> Iterator[tuple[Any, Any]]:
     """The matrices of both sets for each side of the examples."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -124,3 +124,12 @@ def _beside(row: Question, size: int) -> str:
     total_W = np.convolve(near_W - 100.0 * hit_W, ones, "valid")
     at = int(total_W.argmax())
     return row.context[words[at][0] : words[at + len(ones) - 1][1]]
+
+
+def targets_by_words(train: Sequence[Transfer], validation: Sequence[Transfer]) -> list[str]:
+    """For each text the target of the training text whose words are most like it, by the cosine of the same bags."""
+    from scipy.sparse import hstack
+
+    seen, unseen = (hstack(side, format="csr") for side in zip(*_bags(train, validation), strict=True))
+    nearest = [int((seen @ unseen[row].T).toarray().argmax()) for row in range(unseen.shape[0])]
+    return [train[at].target for at in nearest]

@@ -10,6 +10,7 @@ from ceteris.corpus.prose import prose
 from ceteris.forms.classification import Classification
 from ceteris.tasks.example import Example, hashed_share
 from ceteris.tasks.functions import FunctionTask, Module, functions
+from ceteris.tasks.verbalise import Fields
 
 CLASSES = ("other", "own")
 
@@ -43,6 +44,7 @@ class DocsSignature(FunctionTask):
     ) -> None:
         form = Classification(CLASSES, tuple(metrics))
         super().__init__(name, form, packages, words, validation, max_train, max_validation)
+        self.fields = Fields(name, "description", "signature")
 
     @property
     def reader(self) -> Any:

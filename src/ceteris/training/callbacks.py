@@ -157,7 +157,8 @@ class LastCheckpoint(pl.Callback):
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
-        if due or (self.steps is not None and trainer.global_step % self.steps == 0):
+        due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
+        if trainer.strategy.reduce_boolean_decision(due, all=False):  # all ranks save together, the first writes
             self.save(trainer)
 
     def save(self, trainer: pl.Trainer) -> None:
@@ -165,7 +166,8 @@ class LastCheckpoint(pl.Callback):
         part = self.folder / f".{LAST}"
         try:
             trainer.save_checkpoint(part)
-            os.replace(part, self.folder / LAST)
+            if trainer.is_global_zero:
+                os.replace(part, self.folder / LAST)
         except (OSError, RuntimeError) as error:
             part.unlink(missing_ok=True)
             raise UserError(

@@ -23,6 +23,7 @@ class Profile:
     workers: int
     microbatch: int | None
     compile: bool
+    ranks: int = 1
 
     def record(self) -> dict[str, Any]:
         """As plain data, with the processor's name."""
@@ -41,9 +42,10 @@ def resolve(cfg: Any) -> Profile:
     precision = cfg.precision if cfg.precision != "auto" else _best_precision(accelerator)
     if precision not in PRECISIONS:
         raise UserError(f"profile.precision={precision} is unknown", f"use auto, {', '.join(PRECISIONS)}")
-    threads = int(cfg.threads or len(os.sched_getaffinity(0)))
+    ranks = int(cfg.get("ranks", 1))  # configs of older runs have none
+    threads = int(cfg.threads or max(1, len(os.sched_getaffinity(0)) // max(1, ranks)))
     torch.set_num_threads(threads)
-    return Profile(accelerator, precision, threads, int(cfg.workers), cfg.microbatch, bool(cfg.compile))
+    return Profile(accelerator, precision, threads, int(cfg.workers), cfg.microbatch, bool(cfg.compile), ranks)
 
 
 def _best_precision(accelerator: str) -> str:

@@ -1,4 +1,4 @@
-"""Lightning's Trainer as this project uses it: quiet, one device, manual optimisation."""
+"""Lightning's Trainer as this project uses it: quiet, manual optimisation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from pytorch_lightning.loggers import Logger
 
 from ceteris.tracking.service import Tracked
 from ceteris.training.execution import Profile
+from ceteris.training.ranks import Group, trainer_settings
 
 
-def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], tracked: Tracked | None = None) -> pl.Trainer:
-    """A Trainer for `steps` optimizer steps in all."""
+def trainer(
+    profile: Profile,
+    steps: int,
+    callbacks: list[pl.Callback],
+    tracked: Tracked | None = None,
+    group: Group | None = None,
+) -> pl.Trainer:
+    """A Trainer for `steps` optimizer steps in all, of this process alone or of a group."""
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
     return pl.Trainer(
         accelerator=profile.accelerator,
-        devices=1,
         precision=profile.precision,  # type: ignore[arg-type]
         max_steps=steps,
         max_epochs=-1,
@@ -34,6 +40,7 @@ def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], tracked:
         use_distributed_sampler=False,
         limit_val_batches=0,
         num_sanity_val_steps=0,
+        **trainer_settings(group or Group()),
     )
 
 

@@ -16,6 +16,7 @@ from ceteris.models.encoder import Batch, Encoder
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
 from ceteris.optim.schedule import Schedule
+from ceteris.training.ranks import add_up, counts_of_all, unshared
 from ceteris.training.steps import Step
 
 
@@ -23,7 +24,8 @@ class Learner(pl.LightningModule):
     """One item of the loader is one optimizer step, given as its microbatches.
 
     The counts that normalise the losses are known over the whole step before the first backward pass, so accumulation
-    gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch): a resumed run has equal bits.
+    gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch), and by the rank of a process
+    that helps: a resumed run has equal bits.
     """
 
     def __init__(
@@ -59,15 +61,18 @@ class Learner(pl.LightningModule):
         """Forward and backward of every microbatch, then clip and update."""
         optimizer: Any = self.optimizers()
         number = self.trainer.global_step
-        counts = total_counts(step)
+        counts = counts_of_all(self.trainer, total_counts(step))
         divisors = self.objective.divisors(counts)
         losses = {name: self._zero() for name in divisors}
-        for index, batch in enumerate(step):
-            torch.manual_seed(int(digest([self.seed, number, index], 15), 16))
-            terms, self.carried = self.terms(batch, divisors)
-            self.manual_backward(self.loss(terms))
-            for name, term in terms.items():
-                losses[name] += term.detach()
+        helping = [self.trainer.global_rank] if self.trainer.global_rank else []
+        with unshared(self.trainer):
+            for index, batch in enumerate(step):
+                torch.manual_seed(int(digest([self.seed, number, index, *helping], 15), 16))
+                terms, self.carried = self.terms(batch, divisors)
+                self.manual_backward(self.loss(terms))
+                for name, term in terms.items():
+                    losses[name] += term.detach()
+        add_up(self.trainer, self.parameters(), losses)
         self._update(optimizer, number, counts)
         self.last["losses"], self.last["counts"] = losses, counts
 

@@ -34,6 +34,8 @@ from ceteris.training.learner import Pretraining
 from ceteris.training.noise_scale import NoiseScale
 from ceteris.training.plan import StepPlan
 from ceteris.training.probe import TrainedProbe
+from ceteris.training.ranks import Group, helpers
+from ceteris.training.ranks import check as check_ranks
 from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
@@ -70,6 +72,7 @@ class Stage:
 
 def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     """Compose everything and check it. Raises UserError before any compute."""
+    check_ranks(cfg, profile)
     plan, steps = plan_of(cfg, data)
     for component in (cfg.optimizer, cfg.lr_schedule):
         build(component)
@@ -79,7 +82,7 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
-    check_finetuning(cfg, encoder.depth, stage.pair_head)
+    check_finetuning(cfg, encoder.depth, stage.pair_head, data.tokenizer)
     _warn_of_labels(plan.examples.report(0))
     return stage
 
@@ -163,10 +166,8 @@ def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
 
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
-    cfg, last = stage.cfg, stage.folder / LAST
-    learner = learner_of(stage)
-    done = int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
-    keep_lines(stage.folder / "metrics.jsonl", done)
+    cfg = stage.cfg
+    keep_lines(stage.folder / "metrics.jsonl", _done(stage))
     callbacks = [
         *([] if noise is None else [noise]),
         meter,
@@ -178,14 +179,37 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
             curves,
             reporter(cfg.trial),
         ),
-        LastCheckpoint(stage.folder, cfg.profile.checkpoint_seconds, cfg.profile.checkpoint_steps),
+        _last_checkpoint(stage),
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
     ]
-    steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch)
-    trainer(stage.profile, stage.steps, callbacks, tracked).fit(
+    with helpers(stage.folder, stage.profile) as group:
+        _train(stage, callbacks, tracked, group)
+
+
+def help_to_train(stage: Stage, group: Group) -> None:
+    """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
+    _train(stage, [_last_checkpoint(stage)], None, group)
+
+
+def _last_checkpoint(stage: Stage) -> LastCheckpoint:
+    own = stage.cfg.profile
+    return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
+
+
+def _done(stage: Stage) -> int:
+    """The steps that the last checkpoint holds."""
+    last = stage.folder / LAST
+    return int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
+
+
+def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
+    """Go on from the last checkpoint to the last step. Raises KeyboardInterrupt where SIGTERM came between."""
+    done, learner = _done(stage), learner_of(stage)
+    steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, (group.rank, group.size))
+    trainer(stage.profile, stage.steps, callbacks, tracked, group).fit(
         learner,
         loader(steps, done, stage.profile.workers),
-        ckpt_path=last if done else None,
+        ckpt_path=stage.folder / LAST if done else None,
         weights_only=True,
     )
     if interrupted := learner.trainer.received_sigterm:
@@ -215,7 +239,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
     tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
     flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length, counts["sequences"])
     rate = meter.tokens_per_second()
-    peak = matrix_peak(stage.profile) if tokens else 0.0
+    peak = matrix_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
     train_ids = stage.data.stores["train"].ids
     return {
         "metrics": metrics,

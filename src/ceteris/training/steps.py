@@ -26,19 +26,25 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 
 
 class PretrainingSteps:
-    """Steps of a plan, each cut into microbatches of at most `microbatch` sequences, rows of like length together."""
+    """Steps of a plan, each cut into microbatches of at most `microbatch` sequences, rows of like length together.
 
-    def __init__(self, plan: StepPlan, total: int, microbatch: int | None) -> None:
-        self.plan, self.total, self.microbatch = plan, total, microbatch
+    Of several processes `share` is this one's (rank, their number): it reads every so many-th row.
+    """
+
+    def __init__(self, plan: StepPlan, total: int, microbatch: int | None, share: tuple[int, int] = (0, 1)) -> None:
+        self.plan, self.total, self.microbatch, self.share = plan, total, microbatch, share
 
     def __getitem__(self, step: int) -> Step:
         return [as_batch(self.plan.examples.batch(epoch, rows)) for epoch, rows in self._pieces(step)]
 
     def _pieces(self, step: int) -> Iterator[tuple[int, Any]]:
-        for epoch, rows in self.plan.blocks(step):
+        rank, ranks = self.share
+        for epoch, whole in self.plan.blocks(step):
+            rows = whole[rank::ranks]
             most = None if self.microbatch is None else max(1, self.microbatch // self.plan.examples.readings)
             if most is None or len(rows) <= most:
-                yield epoch, rows
+                if len(rows):
+                    yield epoch, rows
                 continue
             rows = rows[np.argsort(self.plan.examples.lengths(epoch)[rows], kind="stable")]
             for at in range(0, len(rows), most):

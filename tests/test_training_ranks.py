@@ -1,0 +1,113 @@
+"""One run on two CPU processes: the same masks, the same loss, the same resume as on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.training.budget import data_of, plan_of
+from ceteris.training.callbacks import LAST, Evaluations
+from ceteris.training.run import run
+from ceteris.training.steps import PretrainingSteps
+
+OWN = [
+    "task=none", "logger=none", "trainer.log_every=1", "trainer.max_steps=6", "evaluation.points=1",
+    "model.dropout=0", "model.attention_dropout=0",
+]  # fmt: skip
+Made = tuple[Path, dict[str, Any], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def trained(arguments: list[str], tmp_path: Path) -> Callable[..., Made]:
+    """(folder, record, the lines of its curve) of a run under a name."""
+
+    def made(name: str, *more: str) -> Made:
+        given = [text for text in arguments if not text.startswith("paths.runs=")]
+        folder = run(compose([*given, *OWN, f"paths.runs={tmp_path / name}", *more]))
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        return folder, json.loads((folder / "result.json").read_text()), lines
+
+    return made
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[str], ranks: int) -> None:
+    cfg = compose([*arguments, "batch.size=7"])
+    plan, _ = plan_of(cfg, data_of(cfg))
+
+    def rows(share: tuple[int, int], micro: int | None = None) -> list[tuple[Any, ...]]:
+        """Each sequence as its tokens, noised, and what is predicted where."""
+        found = []
+        for batch in PretrainingSteps(plan, 9, micro, share)[1]:
+            length = batch["ids_BL"].shape[1]
+            slot_P, target_P = batch["slot_P"].numpy(), batch["target_P"].numpy()
+            for at, ids_L in enumerate(batch["ids_BL"].numpy()):
+                own = slot_P // length == at
+                real = int(batch["length_B"][at])
+                found.append((tuple(ids_L[:real]), tuple(slot_P[own] % length), tuple(target_P[own])))
+        return sorted(found)
+
+    whole = rows((0, 1))
+    assert len(whole) == 7
+    assert sorted(row for rank in range(ranks) for row in rows((rank, ranks))) == whole
+    assert sorted(row for rank in range(ranks) for row in rows((rank, ranks), 2)) == whole
+    assert np.concatenate([target for _, _, target in whole]).size > 0
+
+
+def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Made]) -> None:
+    _, alone, curve = trained("alone")
+    _, both, shared = trained("both", "profile.ranks=2")
+    assert both["profile"]["ranks"] == 2
+    assert both["signature"] == alone["signature"]
+    for own, other in zip(curve, shared, strict=True):
+        assert own.keys() == other.keys()
+        for key, value in own.items():
+            assert other[key] == pytest.approx(value, abs=1e-5, rel=1e-5), key
+    assert both["metrics"]["mlm_loss"] == pytest.approx(alone["metrics"]["mlm_loss"], abs=1e-5)
+    counts = ("raw_tokens", "input_tokens", "predicted_tokens", "sequences", "steps")
+    assert {key: both["budget"][key] for key in counts} == {key: alone["budget"][key] for key in counts}
+
+
+@pytest.mark.slow
+def test_two_processes_resume_to_the_same_bits(
+    trained: Callable[..., Made], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = ["profile.ranks=2", "profile.checkpoint_steps=2", "batch.size=6", "model.dropout=0.1"]
+    _, whole, _ = trained("whole", *own)
+    stop = Evaluations.on_train_batch_end
+
+    def fails(self: Any, trainer: Any, *rest: Any) -> None:
+        if trainer.global_step == 5:
+            raise RuntimeError("the machine went away")
+        stop(self, trainer, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Evaluations, "on_train_batch_end", fails)
+        with pytest.raises(RuntimeError, match="went away"):
+            trained("stopped", *own)
+    assert list((tmp_path / "stopped").rglob(LAST)), "it goes on from step 4"
+    _, resumed, lines = trained("stopped", *own)
+    assert resumed["metrics"] == whole["metrics"]
+    assert [line["step"] for line in lines if "train/lr" in line] == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Made], arguments: list[str]) -> None:
+    with pytest.raises(UserError, match=r"profile.ranks=0 is below 1"):
+        trained("none", "profile.ranks=0")
+    with pytest.raises(UserError, match=r"trainer.noise_every with profile.ranks=2"):
+        trained("noise", "profile.ranks=2", "trainer.noise_every=2")
+    command = [sys.executable, "-m", "ceteris", "train", "-m", *arguments, *OWN, "profile.ranks=2"]
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count("ceteris: profile.ranks=2 inside a Hydra multirun") == 1
+    assert "Traceback" not in done.stderr
