@@ -66,14 +66,11 @@ KINDS = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, text_folder: Path, tmp_path: Path) -> None:
+def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, arguments: list[str], tmp_path: Path) -> None:
     folder, extra = KINDS[name]
-    cfg = compose([
-        "scale=test", "corpus=text", f"corpus.path={text_folder}", "tokenizer.vocab_size=160", "logger=none",
-        f"paths.runs={tmp_path}", f"paths.cache={tmp_path}", f"task={name}", f"tasks.{name}.path={shared / folder}",
-        f"tasks.{name}.max_train=32", f"tasks.{name}.max_validation=40", "finetune.keep=true", "finetune.seeds=[0]",
-        *extra,
-    ])  # fmt: skip
+    sizes = [f"tasks.{name}.max_train=32", f"tasks.{name}.max_validation=40"]
+    rest = ["logger=none", "finetune.keep=true", "finetune.seeds=[0]"]
+    cfg = compose([*arguments, f"task={name}", f"tasks.{name}.path={shared / folder}", *sizes, *rest, *extra])
     made = run(cfg)
     record = json.loads((made / "result.json").read_text())
     task = build(cfg.tasks[name])
@@ -127,9 +124,7 @@ def test_bad_values(labels: list[Any], message: str, tmp_path: Path) -> None:
         values(tmp_path).examples(tmp_path / "c")
 
 
-def test_a_length_beyond_the_model_is_refused_before_compute(shared: Path, text_folder: Path, tmp_path: Path) -> None:
-    cfg = compose(["scale=test", "corpus=text", f"corpus.path={text_folder}", "tokenizer.vocab_size=160",
-                   f"paths.runs={tmp_path}", f"paths.cache={tmp_path}", "logger=none", "task=stsb",
-                   f"tasks.stsb.path={shared / 'glue/stsb'}", "finetune.length=9999"])  # fmt: skip
+def test_a_length_beyond_the_model_is_refused_before_compute(shared: Path, arguments: list[str]) -> None:
+    cfg = compose([*arguments, "task=stsb", f"tasks.stsb.path={shared / 'glue/stsb'}", "finetune.length=9999"])
     with pytest.raises(UserError, match=r"finetune\.length=9999 exceeds model\.positions"):
         run(cfg)
