@@ -4,18 +4,23 @@ VENV   ?= .venv
 SCALE  ?= smoke
 SLOTS  ?= auto
 ARGS   ?=
+RUNS   ?= runs
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SEARCHES := $(filter-out none,$(sort $(basename $(notdir $(wildcard conf/search/*.yaml)))))
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-slurm lint format bench calibrate tables wandb-sync clean $(TABLES)
+.PHONY: help setup demo test test-slow test-slurm test-postgres lint format bench calibrate tables wandb-sync \
+	wandb-dashboard clean $(TABLES) $(SEARCHES)
 
 help: ## what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  one target per published table, SCALE=test|smoke|cpu|gpu|paper (now $(SCALE)):"
 	@for table in $(TABLES); do printf "  %-18s %s\n" $$table "$$(head -n 1 sweeps/$$table.yaml | sed 's/^# *//')"; done
+	@echo "  and one per search:"
+	@for search in $(SEARCHES); do printf "  %-18s %s\n" $$search "$$(sed -n '2s/^# *//p' conf/search/$$search.yaml)"; done
 
 setup: $(STAMP) ## .venv with pinned dependencies
 
@@ -35,6 +40,9 @@ $(TABLES): setup
 	@$(BIN)/ceteris table $@ scale=$(SCALE) out=analysis/results/$(SCALE)/$@ >/dev/null 2>&1
 	@$(BIN)/ceteris table $@ scale=$(SCALE)
 
+$(SEARCHES): setup
+	@$(BIN)/ceteris run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
+
 tables: setup ## every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
@@ -47,6 +55,11 @@ test-slow: setup ## the tests that take longer
 
 test-slurm: setup ## a sweep on a Slurm cluster of this machine (apt install slurm-wlm munge; as root)
 	@$(BIN)/python -m pytest -m slurm -rs
+
+# skipped where PostgreSQL or its driver is not there: apt install postgresql
+test-postgres: setup ## searches in a PostgreSQL server of the tests' own
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres]'
+	@$(BIN)/python -m pytest -m postgres
 
 lint: setup ## ruff and mypy --strict
 	@$(BIN)/ruff check src tests analysis
@@ -63,8 +76,14 @@ bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios fro
 calibrate: setup ## false verdicts and coverage in simulated sweeps of known truth: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py
 
-wandb-sync: setup ## upload the offline W&B runs
-	@$(BIN)/wandb sync --include-offline $$(find runs -type d -name 'offline-run-*')
+wandb-sync: setup ## upload what W&B does not have yet; safe to repeat
+	@folders=$$(find $(RUNS) -type d -path '*/wandb/*run-*' -name '*run-*-*' -prune); \
+	if test -n "$$folders"; then $(BIN)/wandb sync --yes -n 8 --include-online $(ARGS) $$folders; \
+	else echo "no W&B runs below $(RUNS)" >&2; fi
+
+wandb-dashboard: setup ## save a workspace and a report of SWEEP to W&B (at SCALE)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt wandb-workspaces
+	@$(BIN)/ceteris dashboard $(or $(SWEEP),$(error give SWEEP=roberta_table1)) scale=$(SCALE) --save $(ARGS)
 
 clean: ## remove runs and reports (not analysis/results)
 	rm -rf runs reports

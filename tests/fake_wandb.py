@@ -48,7 +48,7 @@ def server(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def project(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Answers of a project of these runs: {id, group, job_type, config, summary, history}, histories numbered from 0."""
+    """Answers of a project of these runs: {id, group, job_type, config, summary, history}."""
     histories = {run["id"]: run["history"] for run in runs}
 
     def listed(variables: Mapping[str, Any]) -> dict[str, Any]:

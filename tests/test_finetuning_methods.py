@@ -230,4 +230,4 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
 )
 def test_bad_settings_are_one_line_before_compute(overrides: list[str], named: str) -> None:
     with pytest.raises(UserError, match=named):
-        check_finetuning(config(*overrides), 2, None)
+        check_finetuning(config(*overrides), 2, None, None)

@@ -59,7 +59,7 @@ def equal(one: Frames, other: Frames) -> None:
 
 
 def served(roots: list[Path]) -> list[dict[str, Any]]:
-    """What a server would hold after `wandb sync` of these folders: segments of an id joined, their steps renumbered."""
+    """What a server holds after `wandb sync` of these folders: segments of an id joined, their steps renumbered."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(path for root in roots for path in root.glob("*/*/seed*/wandb/*run-*/run-*.wandb")):
         head, told = _segment(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -15,10 +16,11 @@ VERBS: dict[str, tuple[str, str, str, str]] = {
     "show": ("ceteris.show", "show", "[n=8 epoch=0 out=F text=S ...]", "draw corrupted examples, realised rates"),
     "plan": ("ceteris.study.plan", "plan", "SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, in advance"),
     "run": ("ceteris.study.runner", "run", "SWEEP [scale=...] [--until-decided]", "arms x seeds; finds finished runs"),
-    "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed: done, running, failed, missing"),
+    "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed, or trials: done, running, failed"),
     "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
     "audit": ("ceteris.audit.verb", "audit", "SWEEP [scale=...] | --reproduce RUN", "what stands behind a table"),
     "report": ("ceteris.report.verb", "report", "[out=FOLDER]", "a static site of all tables and verdicts"),
+    "dashboard": ("ceteris.tracking.dashboard", "dashboard", "SWEEP [scale=...] [--save]", "its W&B dashboards"),
     "published": ("ceteris.published.verb", "published", "[ID]", "the papers' own tables, with their sources"),
 }  # fmt: skip
 
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"ceteris {__version__}")
         return 0
     try:
-        return _verb(arguments[0])(arguments[1:])
+        return _verb(arguments[0])(_without_password(arguments[1:]))
     except UserError as error:
         print(f"ceteris: {error}", file=sys.stderr)
         return 2
@@ -53,6 +55,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+
+
+def _without_password(arguments: list[str]) -> list[str]:
+    """The arguments without a database's password; where the process title has it, the process starts again."""
+    if not any("postgres" in text for text in arguments):
+        return arguments
+    from ceteris.search.storage import without_password
+
+    title = [without_password(text) for text in sys.orig_argv]
+    if title != sys.orig_argv:
+        sys.stdout.flush()
+        os.execv(sys.executable, title)
+    return [without_password(text) for text in arguments]
 
 
 def _verb(name: str) -> Callable[[list[str]], int]:

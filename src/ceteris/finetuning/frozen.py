@@ -19,6 +19,7 @@ class Frozen(Method):
     """
 
     semantics: ClassVar[int] = 1
+    writes: ClassVar[bool] = False
 
     def shape(self, encoder: Encoder, seed: int) -> None:
         from torch import nn

@@ -29,6 +29,7 @@ class Lora(Method):
     dropout: float = 0.0
     matrices: Sequence[str] = ("query", "value")
     semantics: ClassVar[int] = 1
+    writes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.rank < 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from ceteris.models.encoder import Encoder
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 class Method:
     """What a method does to the loaded encoder. The head always moves, at the full rate; this class changes nothing."""
+
+    writes: ClassVar[bool] = True  # works on a model that writes, too
 
     def check(self, layers: int) -> None:
         """Raise UserError where the method asks for layers that an encoder of so many has not."""

@@ -6,16 +6,17 @@ from typing import Any
 
 from ceteris.errors import UserError
 from ceteris.forms.form import Form
+from ceteris.forms.text import TextForm
 from ceteris.tasks.task import Task
 
 
 def form_of(task: Task, model: Any) -> Form:
-    """The task's own form, read by a head; `model` is the model's spec.
+    """The task's own form, read by a head, or where the model writes the form in words; `model` is the model's spec.
 
-    Raises UserError for a model that writes.
+    Raises UserError where the task has no form that the model can do.
     """
     if hasattr(model, "layout"):
-        raise UserError(
-            f"tasks.{task.name} has a head on an encoder, but the model writes text", "take model=bert_tiny"
-        )
+        return task.form.written(task.fields, model.single)
+    if isinstance(task.form, TextForm):
+        raise UserError(f"tasks.{task.name} is to be written, but the model is an encoder", "take model=t5_tiny")
     return task.form

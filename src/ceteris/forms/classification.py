@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.tasks.encode import Encoded, encode
 from ceteris.tasks.example import Example
 from ceteris.tasks.metrics import METRICS, score
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 class RowForm(Form):
     """One row for each example, and scores that a classifier gives to what stands for the row."""
 
-    width: int  # numbers that the classifier gives
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that the classifier gives."""
 
     def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Encoded:
         """See `Form.encode` and `tasks.encode.encode`."""
@@ -70,7 +75,7 @@ class Classification(RowForm):
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         """One score a class."""
         return len(self.classes)
 
@@ -79,6 +84,12 @@ class Classification(RowForm):
         super().check(key)
         if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
             raise UserError(f"{key}.classes: {list(self.classes)}", "name at least two different classes")
+
+    def written(self, fields: Fields, single: bool) -> Form:
+        """See `Form.written`: the name of the class."""
+        from ceteris.forms.labels import Labels
+
+        return Labels(fields, single, self.classes, self.metrics)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
         """See `Form.check_examples`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ceteris.errors import UserError
 from ceteris.tasks.example import Example
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -42,6 +43,16 @@ class Form(ABC):
         """The form as a config node, by which `components.build` makes it again."""
         kind = type(self)
         return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **asdict(cast(Any, self))}
+
+    def written(self, fields: Fields, single: bool) -> Form:
+        """The same as text to be written by a model, of one stream or of two; the texts are called by `fields`.
+
+        Raises UserError where there is no such form.
+        """
+        raise UserError(f"tasks.{fields.name} has no text-to-text form, but the model writes", "take model=bert_tiny")
+
+    def check_words(self, tokenizer: Tokenizer, settings: Any) -> None:  # noqa: B027 (most forms write nothing)
+        """Raise UserError for what this tokenizer and the settings of fine-tuning do not allow to be written."""
 
     @abstractmethod
     def check_examples(self, rows: Sequence[Any], key: str) -> None:

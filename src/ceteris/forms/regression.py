@@ -10,7 +10,9 @@ import numpy as np
 
 from ceteris.errors import UserError
 from ceteris.forms.classification import RowForm
+from ceteris.forms.form import Form
 from ceteris.tasks.example import Example
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     from ceteris.heads.loss import RowLoss
@@ -18,20 +20,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Regression(RowForm):
-    """One value, by the squared error to the label as it stands (BERT's and GLUE's way with STS-B)."""
+    """One value, by the squared error to the label as it stands (BERT's and GLUE's way with STS-B).
+
+    `least`, `most` and `step` matter where it is written: T5's 21 classes are 1 to 5 in steps of 0.2, to which labels
+    from 0 add five.
+    """
 
     metrics: tuple[str, ...] = ("pearson", "spearman")
-    width: ClassVar[int] = 1
+    least: float = 0.0
+    most: float = 5.0
+    step: float = 0.2
     known: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", tuple(self.metrics))
+
+    @property
+    def width(self) -> int:
+        """One value."""
+        return 1
 
     def loss(self, settings: Any) -> RowLoss:
         """The squared error; label smoothing and focal loss are for classes."""
         from ceteris.heads.loss import squared_error
 
         return squared_error
+
+    def written(self, fields: Fields, single: bool) -> Form:
+        """See `Form.written`: the nearest multiple of `step`."""
+        from ceteris.forms.labels import Numbers
+
+        return Numbers(fields, single, self.least, self.most, self.step, self.metrics)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
         """See `Form.check_examples`."""

@@ -86,6 +86,7 @@ _ALBERT_PARTS = {
     "output.LayerNorm": "full_layer_layer_norm",
 }
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.*)")
+_LM_HEAD = "lm_head."  # of a T5 model whose head has a matrix of its own
 _POOLER = "pooler."  # of a pair head; stands beside the backbone's weights, as in `transformers`
 
 
@@ -108,7 +109,7 @@ def text_to_text_files(model: TextToText, head: nn.Module | None) -> tuple[Any, 
     config = T5Config(**model.spec.config(model.vocabulary))
     tensors = {name: t for name, t in model.backbone.state_dict().items() if not name.endswith(EMBEDDINGS)}
     if head is not None:
-        tensors |= {f"lm_head.{name}": t for name, t in head.state_dict().items()}
+        tensors |= {f"{_LM_HEAD}{name}": t for name, t in head.state_dict().items()}
     config.architectures = None if model.spec.single else ["T5ForConditionalGeneration"]
     return config, tensors
 
@@ -208,7 +209,7 @@ def _ours(encoder: Encoder, file: dict[str, Tensor]) -> dict[str, Tensor]:
 def _own(model: TextToText, file: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights of a file without those of the head, the table under all of its names."""
     shared = {name: file["shared.weight"] for name in model.backbone.state_dict() if name.endswith(EMBEDDINGS)}
-    return shared | {name: tensor for name, tensor in file.items() if not name.startswith("lm_head.")}
+    return shared | {name: tensor for name, tensor in file.items() if not name.startswith(_LM_HEAD)}
 
 
 def _unfit(path: Path, why: str) -> UserError:
@@ -225,3 +226,10 @@ def load_pooler(encoder: Encoder, folder: Path) -> dict[str, Tensor]:
         if f"{name}.weight" not in file.keys():  # noqa: SIM118 (no mapping)
             raise UserError(f"{path} holds no pooler", "set finetune.pooler=fresh, or pre-train with a head on pairs")
         return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}
+
+
+def load_head(folder: Path) -> dict[str, Tensor] | None:
+    """{"weight": [V, D]} of the head of a text-to-text model that `save` wrote; None where it is tied to the table."""
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        name = f"{_LM_HEAD}weight"
+        return {"weight": file.get_tensor(name)} if name in file.keys() else None  # noqa: SIM118 (no mapping)

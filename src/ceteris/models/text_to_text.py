@@ -51,11 +51,20 @@ class TextToText(nn.Module):
             return Outputs(self.backbone(batch["ids_BL"], batch["prefix_length_B"]), state)
         written = self.backbone(
             input_ids=batch["ids_BL"],
-            attention_mask=_real(batch),
+            attention_mask=self.real(batch),
             decoder_input_ids=batch["decoder_ids_BT"],
             use_cache=False,
         )
         return Outputs(written.last_hidden_state, state)
+
+    @staticmethod
+    def real(batch: Batch) -> Tensor | None:
+        """int64 [B, L]: 1 where a token is read; None where no row is padded."""
+        if batch["full"]:
+            return None
+        column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)
+        real_BL: Tensor = (column_L < batch["length_B"][:, None]).long()
+        return real_BL
 
     def depth_of(self, parameter: str) -> int:
         """0 for embeddings, i + 1 for layer i, those of the decoder behind those of the encoder; the number of layers
@@ -69,15 +78,6 @@ class TextToText(nn.Module):
         if "block" in parts:
             return below + int(parts[parts.index("block") + 1]) + 1
         return below + layers
-
-
-def _real(batch: Batch) -> Tensor | None:
-    """int64 [B, L]: 1 where a token is read; None where no row is padded."""
-    if batch["full"]:
-        return None
-    column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)
-    real_BL: Tensor = (column_L < batch["length_B"][:, None]).long()
-    return real_BL
 
 
 def _pair(config: T5Config) -> Any:

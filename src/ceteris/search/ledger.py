@@ -92,7 +92,7 @@ class Ledger:
             self._reclaim()
             self._retry()
             found = self._trials()
-            counts = self._count(found)
+            counts = counted(found, self.retries)
             if any(trial.state == TrialState.WAITING for trial in found):
                 return self._held(self._draw(len(found)))
             if counts.finished + counts.open >= self.trials:
@@ -104,7 +104,7 @@ class Ledger:
         return self.counts().finished >= self.trials
 
     def counts(self) -> Counts:
-        return self._count(self._trials())
+        return counted(self._trials(), self.retries)
 
     def complete(self, claim: Claim, values: Sequence[float], kept: Mapping[str, Any]) -> None:
         """Tell the values; the trial failed where one is no number."""
@@ -140,20 +140,6 @@ class Ledger:
     def _trials(self) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False)
 
-    def _count(self, found: Sequence[FrozenTrial]) -> Counts:
-        from optuna.trial import TrialState
-
-        ended = [trial.state for trial in found]
-        failed = sum(trial.state == TrialState.FAIL and not self._again(trial) for trial in found)
-        void = sum(trial.user_attrs.get(KIND) == VOID for trial in found)
-        left = sum(not state.is_finished() for state in ended)
-        return Counts(ended.count(TrialState.COMPLETE), ended.count(TrialState.PRUNED), failed - void, left)
-
-    def _again(self, trial: FrozenTrial) -> bool:
-        """Whether a FAIL trial is to be, or was, run again."""
-        kind = trial.user_attrs.get(KIND)
-        return kind == DIED or (kind == FAILED and trial.user_attrs.get(ATTEMPT, 0) < self.retries)
-
     def _reclaim(self) -> None:
         """End what dead workers left RUNNING. Under the mutex a trial without a worker has lost the one it was for."""
         from optuna.trial import TrialState
@@ -176,7 +162,7 @@ class Ledger:
         found = self._trials()
         followed = {trial.user_attrs[RETRY_OF] for trial in found if RETRY_OF in trial.user_attrs}
         for trial in found:
-            if trial.state == TrialState.FAIL and trial.number not in followed and self._again(trial):
+            if trial.state == TrialState.FAIL and trial.number not in followed and again(trial, self.retries):
                 parameters = trial.system_attrs.get("fixed_params", trial.params)
                 attempt = trial.user_attrs.get(ATTEMPT, 0) + (trial.user_attrs[KIND] == FAILED)
                 self.study.enqueue_trial(parameters, user_attrs={RETRY_OF: trial.number, ATTEMPT: attempt})
@@ -222,6 +208,23 @@ class Ledger:
         trial.set_user_attr(OVERRIDES, list(overrides))
         trial.set_user_attr(WORKER, self.worker)
         return Claim(trial, overrides)
+
+
+def counted(found: Sequence[FrozenTrial], retries: int) -> Counts:
+    """How the trials of a study ended; those that were run again, or drawn twice, count once."""
+    from optuna.trial import TrialState
+
+    ended = [trial.state for trial in found]
+    failed = sum(trial.state == TrialState.FAIL and not again(trial, retries) for trial in found)
+    void = sum(trial.user_attrs.get(KIND) == VOID for trial in found)
+    left = sum(not state.is_finished() for state in ended)
+    return Counts(ended.count(TrialState.COMPLETE), ended.count(TrialState.PRUNED), failed - void, left)
+
+
+def again(trial: FrozenTrial, retries: int) -> bool:
+    """Whether a FAIL trial is to be, or was, run again."""
+    kind = trial.user_attrs.get(KIND)
+    return kind == DIED or (kind == FAILED and trial.user_attrs.get(ATTEMPT, 0) < retries)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ceteris.console import say
 from ceteris.errors import UserError
-from ceteris.files import write_text
+from ceteris.files import write_json, write_text
 from ceteris.search.ledger import OVERDUE, Claim, Counts, Ledger
 from ceteris.search.settings import Settings
 from ceteris.search.storage import RENEWED, Place, open_storage, this_worker
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SIGNATURE = "signature"
 RESULTS = "optimization_results.yaml"  # the name that Hydra's own sweeper gives it
+STUDY = "study.json"  # in the folder of a search: where its trials are
 POLL = 0.2  # seconds between looks at the study where all that is left is with other workers
 
 
@@ -46,6 +47,7 @@ def search(settings: Settings, launcher: Any, returns: Returns | None = None) ->
         f"study {settings.study}: {state.finished} of {ledger.trials} trials finished, sampler seed {settings.seed}, "
         f"{settings.url}"
     )
+    _describe(settings, ledger)
     returns = {} if returns is None else returns
     with _leased(ledger):
         if _in_process(launcher) or settings.jobs == 1:
@@ -53,6 +55,12 @@ def search(settings: Settings, launcher: Any, returns: Returns | None = None) ->
         else:
             _side_by_side(settings, ledger, launcher, returns)
     return _ended(settings, ledger)
+
+
+def _describe(settings: Settings, ledger: Ledger) -> None:
+    """Leave beside the results what `ceteris status` needs to find the study."""
+    known = {"storage": settings.url, "study": settings.study, "trials": ledger.trials, "retries": settings.retries}
+    write_json(settings.folder / STUDY, {**known, "objective": list(settings.on)})
 
 
 def open_study(settings: Settings) -> Ledger:
@@ -175,9 +183,10 @@ def _run(settings: Settings, ledger: Ledger, launcher: Any, claim: Claim, return
 
     start = time.monotonic()
     try:
-        values = _values(settings, launcher, claim, returns.setdefault(claim.trial.number, []))
+        jobs = returns.setdefault(claim.trial.number, [])
+        values = _values(settings, launcher, claim, jobs)
         mean = [math.fsum(column) / len(column) for column in zip(*values, strict=True)]
-        ledger.complete(claim, mean, {"values": values, "seconds": time.monotonic() - start})
+        ledger.complete(claim, mean, {"values": values, "seconds": time.monotonic() - start, **_spent(jobs)})
     except TrialPruned as error:
         ledger.prune(claim, str(error))
     except Overdue as error:
@@ -198,6 +207,13 @@ def _values(settings: Settings, launcher: Any, claim: Claim, returns: list[JobRe
         returns += results
         found += [_objectives(settings, _returned(result)) for result in results]
     return found
+
+
+def _spent(jobs: Sequence[JobReturn]) -> dict[str, int]:
+    """The tokens of a trial's runs, where they say."""
+    told = [job.return_value for job in jobs]
+    known = [int(each["input_tokens"]) for each in told if isinstance(each, Mapping) and "input_tokens" in each]
+    return {"tokens": sum(known)} if known else {}
 
 
 def _returned(result: Any) -> Any:
@@ -240,10 +256,10 @@ def _ended(settings: Settings, ledger: Ledger) -> Counts:
     write_text(settings.folder / RESULTS, text)
     if settings.logger is not None:
         track_search(settings.logger, settings.study, settings.signature, settings.folder, ledger.study)
-    say(
-        f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed; "
-        f"{settings.folder / RESULTS}"
-    )
+    say(f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed")
+    for line in best_lines(ledger.study, settings.on):
+        say(line)
+    say(str(settings.folder / RESULTS))
     if counts.failed > settings.max_failure_rate * max(1, counts.finished):
         raise UserError(
             f"{counts.failed} of {counts.finished} trials of {settings.study} failed",
@@ -263,6 +279,24 @@ def results(settings: Settings, study: Study, counts: Counts) -> dict[str, Any]:
         return head
     best = study.best_trial
     return head | {"best_params": _chosen(best), "best_value": best.value, "best_trial": best.number}
+
+
+def best_lines(study: Study, names: Sequence[str]) -> list[str]:
+    """The best trial, or the Pareto front by its first objective, each with the overrides that make it."""
+    from optuna.trial import TrialState
+
+    if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        return []
+    several = len(study.directions) > 1
+    found = sorted(study.best_trials, key=lambda trial: trial.values) if several else [study.best_trial]
+    head = [f"Pareto front of {' and '.join(names) or 'the objectives'}:"] if several else []
+    word = " " if several else "best:"
+    return head + [f"{word} trial {t.number}: {_shown(names, t)}  {' '.join(t.user_attrs['overrides'])}" for t in found]
+
+
+def _shown(names: Sequence[str], trial: FrozenTrial) -> str:
+    known = names or [""] * len(trial.values)
+    return ", ".join(f"{name} {value:.6g}".strip() for name, value in zip(known, trial.values, strict=True))
 
 
 def _chosen(trial: FrozenTrial) -> dict[str, str]:

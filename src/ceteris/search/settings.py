@@ -92,6 +92,7 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
     base = _base(context, config, fixed)
     kind = [{key: repr(part) for key, part in space.items()}, given["custom_search_space"], directions, on, seeds]
     signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_MEANT}])
+    _buildable(given)
     study = given["study_name"] or f"search-{signature}"
     folder = Path(given["folder"] or Path(str(config.hydra.sweep.dir)) / study)
     return Settings(
@@ -130,6 +131,17 @@ def _space(
         else:
             fixed.append(f"{key}={value}")
     return space, tuple(fixed)
+
+
+def _buildable(given: Mapping[str, Any]) -> None:
+    """Raises UserError where Optuna does not take the pruner."""
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+
+    try:
+        instantiate(_plain(given["pruner"]) or {})
+    except InstantiationException as error:
+        raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
 
 
 def _endless(space: Mapping[str, Dimension]) -> str:

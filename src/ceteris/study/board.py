@@ -1,12 +1,14 @@
-"""The state of a sweep as arm x seed: a live table where someone watches, one line an event elsewhere."""
+"""The state of a study as a table: live where someone watches, plain lines elsewhere. Of a sweep it is arm x seed."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ceteris.console import say, watched
 from ceteris.study.sweep import Job
@@ -14,8 +16,11 @@ from ceteris.study.sweep import Job
 if TYPE_CHECKING:
     from rich.table import Table
 
-MARKS = {"done": "✓", "found": "✓", "diverged": "✗", "failed": "✗", "running": "▶", "stopped": "‖", "missing": "·"}
-STYLES = {"✓": "green", "✗": "red", "▶": "yellow", "‖": "yellow"}
+MARKS = {
+    "done": "✓", "found": "✓", "diverged": "✗", "failed": "✗", "running": "▶", "stopped": "‖", "missing": "·",
+    "pruned": "✂", "stale": "‖", "waiting": "·",
+}  # fmt: skip
+STYLES = {"✓": "green", "✗": "red", "▶": "yellow", "‖": "yellow", "✂": "cyan"}
 OVER = ("done", "found", "diverged", "failed")
 
 
@@ -34,8 +39,43 @@ class Cell:
         return f"{mark} {self.share:.0%}" if self.state in ("running", "stopped") and self.share else mark
 
 
+class Sheet(ABC):
+    """What is shown of a study: a title, a grid of cells, and lines below it."""
+
+    title: str
+
+    @abstractmethod
+    def grid(self) -> tuple[list[str], list[list[str]]]:
+        """(header, rows)."""
+
+    @abstractmethod
+    def below(self) -> list[str]:
+        """The lines below."""
+
+    @abstractmethod
+    def count(self, *states: str) -> int:
+        """How many runs are in one of these states."""
+
+    def table(self) -> Table:
+        """As a rich table."""
+        from rich.table import Table
+
+        header, rows = self.grid()
+        table = Table(title=self.title, caption="\n".join(self.below()))
+        for at, name in enumerate(header):
+            table.add_column(name, justify="left" if at == 0 else "right")
+        for row in rows:
+            table.add_row(row[0], *(f"[{STYLES.get(cell[:1], 'dim')}]{cell}[/]" for cell in row[1:]))
+        return table
+
+    def text(self) -> str:
+        """As plain lines."""
+        header, rows = self.grid()
+        return "\n".join([self.title, *aligned([header, *rows]), *self.below()])
+
+
 @dataclass
-class Board:
+class Board(Sheet):
     """`cells` {label: Cell} of the runs; `durations`: wall-clock seconds of those that ended here.
 
     `absent`: {arm: why it is not run}; such arms have no runs.
@@ -76,7 +116,7 @@ class Board:
         return ", ".join([*parts, *([f"about {duration(left)} left"] if left else [])])
 
     def grid(self) -> tuple[list[str], list[list[str]]]:
-        """(header, rows): an arm a row, a seed a column; empty where a run was not asked for."""
+        """An arm a row, a seed a column; empty where a run was not asked for."""
         seeds = list(dict.fromkeys(job.seed for job in self.jobs))
         asked = {(job.arm, job.seed): job.label for job in self.jobs}
         rows = [
@@ -85,26 +125,41 @@ class Board:
         ]
         return [f"arm ({self.metric})", *(f"seed {seed}" for seed in seeds)], rows
 
-    def table(self) -> Table:
-        """As a rich table."""
-        from rich.table import Table
-
-        header, rows = self.grid()
-        table = Table(title=self.title, caption="\n".join([self.summary(), *self.left_out()]))
-        for at, name in enumerate(header):
-            table.add_column(name, justify="left" if at == 0 else "right")
-        for row in rows:
-            table.add_row(row[0], *(f"[{STYLES.get(cell[:1], 'dim')}]{cell}[/]" for cell in row[1:]))
-        return table
-
-    def text(self) -> str:
-        """As plain lines."""
-        header, rows = self.grid()
-        return "\n".join([self.title, *aligned([header, *rows]), self.summary(), *self.left_out()])
+    def below(self) -> list[str]:
+        return [self.summary(), *self.left_out()]
 
     def left_out(self) -> list[str]:
         """A line for each arm that is not run."""
         return [f"– {arm} not run: {why}" for arm, why in self.absent.items()]
+
+
+def show(look: Callable[[], Sheet]) -> None:
+    """Print what is there; where stdout is a terminal, live for as long as something is running."""
+    if not sys.stdout.isatty():
+        print(look().text())
+        return
+    with watching(look, sys.stdout) as again, suppress(KeyboardInterrupt):
+        while again().count("running"):
+            time.sleep(0.2)
+
+
+@contextmanager
+def watching(look: Callable[[], Sheet], stream: TextIO, every: float = 2.0) -> Iterator[Callable[[], Sheet]]:
+    """Yields what looks again, at most once in so many seconds, and shows it where the stream is a terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    sheet, at = look(), time.monotonic()
+    with Live(sheet.table(), console=Console(file=stream), auto_refresh=False, transient=not stream.isatty()) as shown:
+
+        def again() -> Sheet:
+            nonlocal sheet, at
+            if time.monotonic() - at >= every:
+                sheet, at = look(), time.monotonic()
+                shown.update(sheet.table(), refresh=True)
+            return sheet
+
+        yield again
 
 
 @contextmanager

@@ -29,6 +29,7 @@ _NEUTRAL: dict[str, dict[str, Any]] = {
         "label_smoothing": 0.0,
         "focal": 0.0,
         "head_lr": None,
+        "target_length": 64,
     },
 }
 

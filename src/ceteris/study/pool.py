@@ -117,7 +117,7 @@ def run_all(
     *,
     started: Callable[[Work, int], None] = lambda work, slot: None,
     ended: Callable[[Ended], None] = lambda end: None,
-    idle: Callable[[], None] = lambda: None,
+    idle: Callable[[], object] = lambda: None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Ended]:
     """Run every process, as many side by side as there are slots, and go on when one fails.

@@ -12,6 +12,7 @@ from ceteris.components import build
 from ceteris.config import compose_launcher, plain
 from ceteris.console import say
 from ceteris.errors import UserError
+from ceteris.search import verb as searches
 from ceteris.study import store
 from ceteris.study.board import Board, duration, live, metric_of, note
 from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
@@ -31,6 +32,8 @@ Command = Callable[[Job], Sequence[str]]
 
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
+    if (asked := searches.parse("run", argv)) is not None:
+        return searches.run(asked)
     request = parse("run", argv)
     from ceteris.tables.until import run_until_decided  # these two build tables of the records that this module makes
     from ceteris.tracking.study import track_sweep

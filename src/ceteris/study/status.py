@@ -1,27 +1,25 @@
-"""`ceteris status SWEEP`: arm x seed from the folders alone, in a moment; nothing is composed or trained."""
+"""`ceteris status SWEEP`: arm x seed from the folders alone, or the trials of a search. Nothing is trained."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from ceteris.search import verb as searches
 from ceteris.study import store
-from ceteris.study.board import Board, Cell, metric_of
+from ceteris.study.board import Board, Cell, metric_of, show
 from ceteris.study.request import Request, parse
 from ceteris.study.search import Tuning, trial_study
 from ceteris.study.sweep import SCRATCH, Job, jobs
 
 
 def status(argv: list[str]) -> int:
-    """The verb: prints the board. Returns 0. Raises UserError for an unknown sweep or scale."""
-    board = survey(parse("status", argv))
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        Console().print(board.table())
+    """The verb: prints the board, live in a terminal. Returns 0. Raises UserError for an unknown sweep or scale."""
+    if (asked := searches.parse("status", argv)) is not None:
+        show(searches.look(asked))
     else:
-        print(board.text())
+        show(partial(survey, parse("status", argv)))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 
 from ceteris.console import say
 from ceteris.files import write_json
-from ceteris.tasks.example import Example, Tagged
+from ceteris.tasks.example import Example, Question, Tagged, Transfer
+from ceteris.tasks.squad import Answer
 from ceteris.tasks.task import Task
 
 SEMANTICS = 1
@@ -66,7 +68,7 @@ def values_by_words(train: Sequence[Example], validation: Sequence[Example]) -> 
     return np.asarray(model.predict(hstack(unseen, format="csr")))
 
 
-def _bags(train: Sequence[Example], validation: Sequence[Example]) -> Iterator[tuple[Any, Any]]:
+def _bags(train: Sequence[Example | Transfer], validation: Sequence[Example | Transfer]) -> Iterator[tuple[Any, Any]]:
     """The matrices of both sets for each side of the examples."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -89,7 +91,7 @@ def tags_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list
 
     hasher = FeatureHasher(2**18, input_type="string")
     seen, unseen = (hasher.transform(f for row in rows for f in _around(row.words)) for rows in (train, validation))
-    model = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=10, tol=None, random_state=0)
+    model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=5, tol=None, random_state=0)
     model.fit(seen, np.array([tag for row in train for tag in row.tags]))
     tags = iter(model.predict(unseen).tolist())
     return [[next(tags) for _ in row.words] for row in validation]
@@ -103,3 +105,31 @@ def _around(words: Sequence[str]) -> Iterator[list[str]]:
         ends = [f"{word[:3].lower()}-", f"-{word[-3:].lower()}"]
         shape = "".join("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c for c in word[:12])
         yield [*beside, *ends, f"shape={shape}"]
+
+
+def answers_by_words(train: Sequence[Question], validation: Sequence[Question]) -> list[Answer]:
+    """For each question the words of its context, as many as the median answer of `train` has, that have most words of
+    the question close by and hold none of them (as Richardson et al. 2013, "sliding window").
+    """
+    size = int(np.median([len(row.answers[0].split()) for row in train if row.answers]))
+    return [Answer(_beside(row, max(1, size))) for row in validation]
+
+
+def _beside(row: Question, size: int) -> str:
+    words = [match.span() for match in re.finditer(r"\S+", row.context)]
+    asked = set(re.findall(r"\w+", row.question.lower())) - {"the", "a", "an", "of", "in", "to", "is", "was", "what"}
+    hit_W = np.array([bool(asked & set(re.findall(r"\w+", row.context[a:b].lower()))) for a, b in words], float)
+    near_W = np.convolve(hit_W, np.concatenate([np.arange(1, 11), np.arange(10, 0, -1)]) / 10.0, "full")[10:-9]
+    ones = np.ones(min(size, len(words)))
+    total_W = np.convolve(near_W - 100.0 * hit_W, ones, "valid")
+    at = int(total_W.argmax())
+    return row.context[words[at][0] : words[at + len(ones) - 1][1]]
+
+
+def targets_by_words(train: Sequence[Transfer], validation: Sequence[Transfer]) -> list[str]:
+    """For each text the target of the training text whose words are most like it, by the cosine of the same bags."""
+    from scipy.sparse import hstack
+
+    seen, unseen = (hstack(side, format="csr") for side in zip(*_bags(train, validation), strict=True))
+    nearest = [int((seen @ unseen[row].T).toarray().argmax()) for row in range(unseen.shape[0])]
+    return [train[at].target for at in nearest]

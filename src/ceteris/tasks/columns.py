@@ -12,6 +12,7 @@ from ceteris.errors import UserError
 from ceteris.forms.form import Form
 from ceteris.tasks.example import Examples, limited
 from ceteris.tasks.task import CachedTask
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +53,7 @@ class TableTask(CachedTask):
         self.hub, self.config, self.revision, self.path = hub, config, revision, path
         self.splits = dict(splits or {"train": "train", "validation": "validation"})
         self._check_settings()
+        self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
 
     def _check_settings(self) -> None:
         if not set(self.needed) <= set(self.columns) <= {*self.needed, *self.allowed}:

@@ -48,9 +48,9 @@ class Encoded:
     def batch(self, row_B: Array, multiple: int) -> dict[str, Any]:
         """See `Rows.batch`: also `part_BL`, `label_B` and `row_B`."""
         arrays = gather(self, row_B, multiple)
-        tokens = int(arrays["length_B"].sum())
-        padding = int(arrays["ids_BL"].size) - tokens
-        return {**arrays, "counts": {"rows": len(row_B), "input_tokens": tokens, "padding": padding}}
+        read = int(arrays["length_B"].sum())
+        padding = int(arrays["ids_BL"].size) - read
+        return {**arrays, "counts": {"rows": len(row_B), "input_tokens": read, "padding": padding}}
 
 
 def encode(
@@ -72,15 +72,15 @@ def encode(
         raise UserError(f"{len(pairs)} of {len(examples)} examples are pairs", "give all or none of them a second text")
     if length < (5 if pairs else 3):
         raise UserError(f"fine-tuning length {length} leaves no room for text", "raise it")
-    first = _tokens([row.text for row in examples], tokenizer)
-    sides = [first, _tokens(pairs, tokenizer)] if pairs else [first]
-    kept = truncated(*(_lengths(side) for side in sides), room=length - 1 - len(sides))
+    first = tokens([row.text for row in examples], tokenizer)
+    sides = [first, tokens(pairs, tokenizer)] if pairs else [first]
+    kept = truncated(*(lengths(side) for side in sides), room=length - 1 - len(sides))
     return _framed(sides, kept, np.array([row.label for row in examples]), vocabulary, head)
 
 
 def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
     """Rows of one or two texts that are cut already, as ids."""
-    return _framed(sides, [_lengths(side) for side in sides], label_N, vocabulary, PAPER)
+    return _framed(sides, [lengths(side) for side in sides], label_N, vocabulary, PAPER)
 
 
 def head_part(truncation: str) -> int:
@@ -90,19 +90,23 @@ def head_part(truncation: str) -> int:
     return HEADS[truncation]
 
 
-def truncated(a_N: Array, b_N: Array | None = None, *, room: int) -> list[Array]:
-    """Lengths after cutting to `room` tokens: tokens go one by one from the longer text, from the second on a tie."""
+def truncated(a_N: Array, b_N: Array | None = None, *, room: int | Array) -> list[Array]:
+    """Lengths after cutting to `room` tokens, of all rows or of each: tokens go one by one from the longer text, from
+    the second on a tie.
+    """
     if b_N is None:
         return [np.minimum(a_N, room)]
     first_N = np.minimum(a_N, np.maximum(room - room // 2, room - b_N))
     return [first_N, np.minimum(b_N, room - first_N)]
 
 
-def _tokens(texts: Sequence[str], tokenizer: Tokenizer) -> list[Array]:
+def tokens(texts: Sequence[str], tokenizer: Tokenizer) -> list[Array]:
+    """The ids of each text, without special tokens."""
     return [ids for ids, _ in tokenizer.encode(list(texts))]
 
 
-def _lengths(rows: Sequence[Array]) -> Array:
+def lengths(rows: Sequence[Array]) -> Array:
+    """Int64: tokens of each row."""
     return np.fromiter(map(len, rows), np.int64, len(rows))
 
 
@@ -117,7 +121,7 @@ def _framed(
     ids_T[start_N] = vocabulary.cls
     at_N = start_N + 1
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
-        source_T = _kept(_lengths(rows), kept_N, head)
+        source_T = kept_tokens(lengths(rows), kept_N, head)
         ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
         part_T[_ranges(at_N, kept_N + 1)] = part
         at_N = at_N + kept_N + 1
@@ -125,7 +129,7 @@ def _framed(
     return Encoded(ids_T, part_T, start_N, length_N, labels, vocabulary.pad)
 
 
-def _kept(length_N: Array, kept_N: Array, head: int) -> Array:
+def kept_tokens(length_N: Array, kept_N: Array, head: int) -> Array:
     """Where the kept tokens of rows that stand one after the other are; `head` parts of `PAPER` are a row's first."""
     end_N = np.cumsum(length_N)
     head_N = np.where(kept_N < length_N, kept_N * head // PAPER, kept_N)

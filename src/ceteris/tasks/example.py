@@ -124,3 +124,21 @@ class Question(NamedTuple):
     def said(self) -> tuple[str, ...]:
         """What a model reads, normalised."""
         return normalised(self.question), normalised(self.context)
+
+
+class Transfer(NamedTuple):
+    """A text and what is to be written for it; `pair` stands beside the text where there are two."""
+
+    text: str
+    pair: str | None
+    target: str
+
+    @property
+    def identity(self) -> str:
+        """What makes it another example."""
+        return f"{self.text}\0{self.pair}\0{self.target}"
+
+    @property
+    def said(self) -> tuple[str | None, ...]:
+        """What a model reads, normalised."""
+        return normalised(self.text), None if self.pair is None else normalised(self.pair)

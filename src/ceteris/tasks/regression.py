@@ -22,8 +22,10 @@ class Values(TableTask):
         columns: `{text: ..., label: ...}` and for pairs also `pair`.
         least, most: the range of the labels. Rows without a label (null or NaN, or -1 where that is outside) are left
             out.
+        step: distance of the values that a text-to-text model writes.
     """
 
+    neutral: ClassVar[dict[str, Any]] = {"step": 0.2}
     allowed: ClassVar[tuple[str, ...]] = ("pair",)
 
     def __init__(
@@ -33,12 +35,15 @@ class Values(TableTask):
         least: float,
         most: float,
         metrics: Sequence[str] = ("pearson", "spearman"),
+        step: float = 0.2,
         **source: Any,
     ) -> None:
         self.least, self.most = float(least), float(most)
-        super().__init__(name, Regression(tuple(metrics)), columns, **source)
+        super().__init__(name, Regression(tuple(metrics), self.least, self.most, float(step)), columns, **source)
         if not self.least < self.most:
             raise UserError(f"{self.key}.least={least} is not below most={most}", "give the range of the labels")
+        if not 0 < step <= self.most - self.least:
+            raise UserError(f"{self.key}.step={step}", "give the distance of the values that are written, as 0.2")
 
     def _meaning(self) -> Any:
         return [self.least, self.most]

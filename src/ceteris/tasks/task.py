@@ -13,6 +13,7 @@ from ceteris.errors import UserError
 from ceteris.files import whole_folder, write_json
 from ceteris.hashing import digest
 from ceteris.tasks.example import Examples, fingerprint, leakage, read_examples, write_examples
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     from ceteris.forms.form import Form
@@ -25,6 +26,7 @@ class Task(Protocol):
 
     name: str
     form: Form
+    fields: Fields  # what its texts are called where they are announced
     semantics: int  # raised when the same sources give other examples
 
     def examples(self, cache: Path) -> Examples:
@@ -48,6 +50,7 @@ class CachedTask(ABC):
 
     def __init__(self, name: str, form: Form, max_train: int | None = None, max_validation: int | None = None) -> None:
         self.name, self.form, self.key = name, form, f"tasks.{name}"
+        self.fields = Fields(name, "text", "pair")
         self.max_train, self.max_validation = max_train, max_validation
         self._check()
 

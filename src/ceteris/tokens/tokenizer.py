@@ -55,6 +55,11 @@ class Tokenizer:
         edges = np.cumsum(batch.length_S)[:-1]
         return list(zip(np.split(batch.ids_T, edges), np.split(batch.word_start_T, edges), strict=True))
 
+    def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each row of ids; special tokens stand in it by their names."""
+        found: list[str] = self.backend.decode_batch([list(row) for row in rows], skip_special_tokens=False)
+        return found
+
     def flat(self, sentences: Sequence[str]) -> Batch:
         """Many sentences at once, one after the other, without special tokens."""
         return self._batch(*self._encoded(sentences))

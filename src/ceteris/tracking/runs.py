@@ -18,7 +18,7 @@ Curve = dict[tuple[str, int], float]  # {(metric, step): value}
 
 
 class Frames(NamedTuple):
-    """`runs`: a row a run that is over: arm, seed, signature, status, then its metrics and what it spent (`budget/...`).
+    """`runs`: a row a run that is over: arm, seed, signature, status, its metrics and what it spent (`budget/...`).
 
     `curves`: a row a point of pre-training: arm, seed, step, metric, value.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ceteris.console import say
 
@@ -115,7 +115,7 @@ class Tracked:
             _restart()
             say(f"W&B is off for this run: {_cause(error)}")
 
-    def _begin(self, mode: str) -> Any:
+    def _begin(self, mode: Literal["online", "offline"]) -> Any:
         os.environ.setdefault("WANDB_SILENT", "true")
         _stage_below(self.about.folder)
         import wandb

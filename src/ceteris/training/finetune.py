@@ -28,6 +28,7 @@ from ceteris.tasks.baselines import baselines
 from ceteris.tasks.encode import Rows, head_part, order
 from ceteris.tasks.example import Examples
 from ceteris.tokens.prepare import Data
+from ceteris.tokens.tokenizer import Tokenizer
 from ceteris.tracking.service import Tracked
 from ceteris.training.callbacks import Bar, TaskCurve
 from ceteris.training.execution import Profile
@@ -38,6 +39,16 @@ from ceteris.training.steps import TaskSteps, loader, task_batch
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
 POOLERS = ("fresh", "pretrained")
+HEADLESS = {  # settings of heads on encoders, each with the value at which it changes nothing
+    "bilstm": False,
+    "pooler": "fresh",
+    "layers": None,
+    "combine": "concat",
+    "pooling": "cls",
+    "label_smoothing": 0.0,
+    "focal": 0.0,
+    "head_lr": None,
+}
 ROWS = 128  # a forward pass of the evaluation
 
 
@@ -58,7 +69,7 @@ def finetune(
     Finished fine-tunings are not repeated.
     """
     done = _finished(folder / DONE)
-    pooler = checkpoint.load_pooler(encoder, folder / "model") if cfg.finetune.pooler == "pretrained" else None
+    pooler = _given(cfg, encoder, folder / "model")
     baseline: dict[str, dict[str, float]] = {}
     for name, node in cfg.tasks.items():
         task = build(node)
@@ -74,6 +85,13 @@ def finetune(
             write_text(folder / DONE, "\n".join(lines) + "\n")
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
     return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(cfg, encoder) if cfg.tasks else {}}
+
+
+def _given(cfg: Any, encoder: Any, folder: Path) -> Pooler | None:
+    """Weights of pre-training that heads of tasks start from: the pooler where it is asked for, a separate head."""
+    if hasattr(encoder.spec, "layout"):
+        return checkpoint.load_head(folder)
+    return checkpoint.load_pooler(encoder, folder) if cfg.finetune.pooler == "pretrained" else None
 
 
 def trained_share(cfg: Any, encoder: Encoder) -> dict[str, float]:
@@ -99,14 +117,17 @@ def _work(cfg: Any, data: Data, task: Any, cache: Path, form: Form) -> Work:
     return Work(task.name, form, examples, encoded)
 
 
-def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
+def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
     """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
     build(cfg.finetuning).check(layers)
     check(cfg.finetune, layers)
     head_part(cfg.finetune.truncation)
+    model = build(cfg.model)
+    if cfg.tasks and hasattr(model, "layout"):
+        _check_writing(cfg)
     for node in cfg.tasks.values():
-        form_of(build(node), build(cfg.model))
-        build(cfg.model).check_length(cfg.finetune.length, "finetune.length")
+        form_of(build(node), model).check_words(tokenizer, cfg.finetune)
+        model.check_length(cfg.finetune.length, "finetune.length")
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
         raise UserError(f"finetune.pooler={chosen}", f"choose {' or '.join(POOLERS)}")
@@ -115,6 +136,18 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
             "finetune.pooler=pretrained, but the objective has no head on pairs",
             "set finetune.pooler=fresh, or take objective=mlm_nsp",
         )
+
+
+def _check_writing(cfg: Any) -> None:
+    """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
+    for key, plain in HEADLESS.items():
+        if cfg.finetune[key] != plain:
+            mend = f"leave finetune.{key}={'null' if plain is None else plain}, or take model=bert_tiny"
+            raise UserError(
+                f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
+            )
+    if not build(cfg.finetuning).writes:
+        raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
 
 
 def _run(

@@ -82,7 +82,7 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
-    check_finetuning(cfg, encoder.depth, stage.pair_head)
+    check_finetuning(cfg, encoder.depth, stage.pair_head, data.tokenizer)
     _warn_of_labels(plan.examples.report(0))
     return stage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
 COMMON = ("mlm_", "clm_", "denoising_")  # columns of the common evaluation objective, as against the scores of tasks
 
-_LOWER = ("loss", "perplexity", "ppl", "error", "seconds")
+_LOWER = ("loss", "perplexity", "ppl", "error", "seconds", "unknown_rate")
 _FAMILIES = ("input", "masking", "objective", "corpus", "tokenizer", "evaluation")  # what the common masks stand on
 
 _OWN = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy")  # of a model's own head on the common pairs

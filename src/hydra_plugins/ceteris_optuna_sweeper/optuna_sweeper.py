@@ -103,7 +103,9 @@ class OptunaSweeper(Sweeper):
         """Search until `n_trials` have finished.
 
         Returns what the jobs of this process returned, in batches of `n_jobs` trials as Hydra's own sweepers give them
-        (no trial waited for its batch). Raises UserError for bad settings, for a study of another search space, and for too many failed trials.
+        (no trial waited for its batch).
+
+        Raises UserError for bad settings, for a study of another search space, and for too many failed trials.
         """
         from ceteris.search.run import Returns, search
         from ceteris.search.settings import read
@@ -112,7 +114,8 @@ class OptunaSweeper(Sweeper):
         assert self.launcher is not None
         assert self.hydra_context is not None
         settings = read(self.settings, self.config, self.hydra_context, arguments)
-        self._save(Path(str(self.config.hydra.sweep.dir)))
+        if self.config.hydra.output_subdir is not None:
+            self._save(Path(str(self.config.hydra.sweep.dir)))
         returns: Returns = {}
         search(settings, self.launcher, returns)
         trials = [returns[number] for number in sorted(returns)]

@@ -1,0 +1,46 @@
+"""What pruning saves: the same search of a learning rate with and without it, real runs at a tiny scale.
+
+Both searches draw the same rates, so that the best value is the same unless its trial is pruned; printed is the ratio
+of the tokens that were trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ceteris.search.board import watch
+
+TRIALS = 10
+UNPRUNED = {"all": 10_000, "pruned": 4}  # first trials that are never pruned
+BUDGET = ["trainer.max_tokens=30000", "trainer.max_epochs=null", "trainer.train_tokens=50000"]
+FIXED = ["scale=smoke", "seed=100", "task=none", "logger=none", "profile.threads=1", "evaluation.examples=128"]
+
+
+def searched(folder: Path, unpruned: int) -> dict[str, float]:
+    """Tokens and best loss of one search."""
+    start = f"hydra.sweeper.pruner.n_startup_trials={unpruned}"
+    given = [f"paths.runs={folder}", f"hydra.sweeper.n_trials={TRIALS}", "hydra/sweeper/sampler=random"]
+    command = [sys.executable, "-m", "ceteris", "train", "-m", "search=optuna_lr", *FIXED, *BUDGET, *given, start]
+    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL)
+    board = watch(folder / "optuna_lr-smoke.search")()
+    done = [row.values[0] for row in board.rows if row.state == "done"]
+    tokens = sum(row.tokens or 0 for row in board.rows)
+    return {"tokens": tokens, "best": min(done), "pruned": board.count("pruned")}
+
+
+def main() -> int:
+    """Print both searches and the ratio as JSON; 1 where nothing was saved or the best value is another."""
+    with tempfile.TemporaryDirectory() as name:
+        found = {kind: searched(Path(name) / kind, first) for kind, first in UNPRUNED.items()}
+    ratio = found["pruned"]["tokens"] / found["all"]["tokens"]
+    print(json.dumps({**found, "ratio_of_tokens": round(ratio, 3)}))
+    return 0 if ratio < 1 and found["pruned"]["best"] == found["all"]["best"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

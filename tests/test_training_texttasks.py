@@ -1,0 +1,145 @@
+"""Tasks in words on text-to-text models: from config to record, greedy decoding, what is refused before compute."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ceteris.components import build
+from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.finetuning import saved
+from ceteris.forms.choice import form_of
+from ceteris.models import checkpoint
+from ceteris.models.greedy import greedy
+from ceteris.models.t5 import ARCHITECTURES
+from ceteris.tasks.written import Ragged
+from ceteris.training.budget import data_of
+from ceteris.training.execution import resolve
+from ceteris.training.pretrain import open_stage
+from ceteris.training.run import run
+from ceteris.training.steps import task_batch
+
+T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
+
+
+@pytest.fixture
+def t5(arguments: list[str], task_folder: Path) -> list[str]:
+    """Overrides of a text-to-text run of seconds with a task of two labels."""
+    return [*arguments, *T5, "task=sst2", f"tasks.sst2.path={task_folder}", "finetune.length=64"]
+
+
+def record(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_task_in_words_has_a_record(t5: list[str], architecture: str) -> None:
+    found = record(run(compose([*t5, f"model.architecture={architecture}", "finetune.seeds=[0,1]"])))
+    assert found["status"] == "done"
+    assert [each["seed"] for each in found["task_runs"]] == [0, 1]
+    for each in found["task_runs"]:
+        metrics = each["metrics"]
+        assert set(metrics) == {"accuracy", "unknown_rate"}
+        assert metrics["accuracy"] <= 1 - metrics["unknown_rate"]
+    assert found["baselines"]["sst2/accuracy"]["majority"] == 0.5
+    assert 0 <= found["metrics"]["sst2/unknown_rate"] <= 1
+
+
+@pytest.mark.slow
+def test_a_model_learns_to_write_labels(t5: list[str]) -> None:
+    own = ["model.dropout=0", "finetune.epochs=30", "finetune.batch_size=16"]
+    metrics = record(run(compose([*t5, *own, "finetune.optimizer.lr=2e-3"])))["metrics"]
+    assert metrics["sst2/unknown_rate"] == 0.0
+    assert metrics["sst2/accuracy"] >= 0.9
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], architecture: str, tmp_path: Path) -> None:
+    cfg = compose([*t5, f"model.architecture={architecture}", "model.head=separate"])
+    data, model_spec = data_of(cfg), build(cfg.model)
+    task = build(cfg.tasks.sst2)
+    form = form_of(task, model_spec)
+    examples = task.examples(Path(cfg.paths.cache))["validation"][:5]
+    rows = form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    model = model_spec.build(data.vocabulary, 3).eval()
+    head: Any = form.head(cfg.finetune, model, 0)
+    with torch.inference_mode():
+        found = greedy(model, head, task_batch(rows, np.arange(5)), 6)
+        for row, ids in enumerate(found):
+            assert 0 < len(ids) <= 6
+            guessed = targets_of([*ids, data.vocabulary.sep], rows, row)
+            batch = task_batch(guessed, np.array([0]))
+            best = head.logits(model(batch), batch).argmax(-1).tolist()
+            assert best[: min(len(ids) + 1, 6)] == [*ids, data.vocabulary.sep][:6]
+
+
+def targets_of(ids: list[int], rows: Any, row: int) -> Any:
+    """The row with what was written as its target: teacher forcing over it must say the same."""
+    start = int(rows.read.length_N[:row].sum())
+    read = rows.read.ids_T[start : start + int(rows.read.length_N[row])]
+    return replace(rows, read=Ragged.of([read]), write=Ragged.of([np.array(ids)]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        (["finetune.target_length=2"], "cuts the label"),
+        (["finetune.target_length=1"], "at least 2"),
+        (["finetune.length=8"], "no room for text behind its prefix"),
+        (["finetune.pooling=mean"], "but the model writes"),
+        (["finetuning=adapters"], "changes encoders"),
+        (["finetuning=frozen"], "changes encoders"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:
+    cfg = compose([*t5, *changes])
+    with pytest.raises(UserError, match=match):
+        open_stage(cfg, data_of(cfg), resolve(cfg.profile), Path(cfg.paths.runs))
+
+
+def test_a_text_task_from_a_folder(arguments: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "copying"
+    folder.mkdir()
+    for split, count in (("train", 12), ("validation", 6)):
+        lines = [json.dumps({"source": f"the old house {n}", "target": f"house {n}"}) for n in range(count)]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    own = ["task=text_table", f"tasks.text_table.path={folder}", "finetune.target_length=8", "finetune.keep=true"]
+    own += ["finetune.length=64", "tasks.text_table.metrics=[rougeL,bleu,f1,exact_match]"]
+    cfg = compose([*arguments, *T5, *own, "model.head=separate"])
+    made = run(cfg)
+    found = record(made)
+    assert set(found["task_runs"][0]["metrics"]) == {"rougeL", "bleu", "f1", "exact_match"}
+    assert found["baselines"]["text_table/exact_match"]["bag_of_words"] == 1.0
+    model = build(cfg.model).build(data_of(cfg).vocabulary, cfg.seed)
+    checkpoint.load(model, made / "model")
+    tuned = saved.load(made / "tuned" / "text_table-0.safetensors", model)
+    task = build(cfg.tasks.text_table)
+    examples = task.examples(Path(cfg.paths.cache))["validation"]
+    data = data_of(cfg)
+    rows = tuned.form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    with torch.inference_mode():
+        outputs = tuned.form.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
+    again = tuned.form.score(tuned.form.predictions(outputs, rows, examples), examples)
+    assert again == pytest.approx(found["task_runs"][0]["metrics"])
+
+
+def test_an_encoder_is_refused_what_is_to_be_written(arguments: list[str]) -> None:
+    cfg = compose([*arguments, "task=multi30k"])
+    with pytest.raises(UserError, match="multi30k is to be written, but the model is an encoder"):
+        form_of(build(cfg.tasks.multi30k), build(cfg.model))
+
+
+def test_empty_targets_are_refused(tmp_path: Path, arguments: list[str]) -> None:
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": " "}\n')
+    cfg = compose([*arguments, *T5, "task=text_table", f"tasks.text_table.path={tmp_path}"])
+    with pytest.raises(UserError, match="row 1 of train has no text in column 'target'"):
+        build(cfg.tasks.text_table).examples(Path(cfg.paths.cache))
