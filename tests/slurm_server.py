@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -87,7 +87,9 @@ def server(cpus: int = 2) -> Iterator[Path]:
             _wait_for_the_node(folder)
             yield folder
         finally:
+            _clear_the_queue()
             _end(daemons)
+            _kill_steps(config)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -123,6 +125,22 @@ def _wait_for_the_node(folder: Path, seconds: float = 40.0) -> None:
         path.read_text(errors="replace")[-1500:] for path in (*folder.glob("*.log"), *folder.glob("*.out"))
     )
     raise RuntimeError(f"the cluster did not come up\n{logs}")
+
+
+def _clear_the_queue(seconds: float = 15.0) -> None:
+    subprocess.run(["scancel", f"--user={os.getuid()}"], capture_output=True)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and subprocess.run(["squeue", "--noheader"], capture_output=True).stdout.strip():
+        time.sleep(0.5)
+
+
+def _kill_steps(config: Path) -> None:
+    """What still runs of this cluster's jobs: steps wait for a controller that is gone."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            own = f"SLURM_CONF={config}".encode() in (process / "environ").read_bytes().split(b"\0")
+            if own and int(process.name) != os.getpid():
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _end(daemons: list[subprocess.Popen[bytes]]) -> None:
