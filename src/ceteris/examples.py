@@ -56,6 +56,33 @@ class Layout(Protocol):
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]: ...  # what noise came out
 
 
+class Passes(Protocol):
+    """Examples in passes, of which it is known how many there are and how long each is."""
+
+    def size(self, epoch: int) -> int: ...
+
+    def tokens(self, epoch: int) -> int: ...
+
+    def lengths(self, epoch: int) -> NDArray[np.int32]: ...
+
+
+class Stream(Passes, Protocol):
+    """What pre-training reads: `Examples`, or these and others mixed."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def predicted_share(self) -> float: ...
+
+    @property
+    def readings(self) -> int: ...
+
+    def report(self, epoch: int) -> dict[str, float]: ...
+
+    def batch(self, epoch: int, rows: Any) -> Arrays: ...
+
+
 SAMPLED: Final = 1000  # sentences in which word starts are looked for
 SEMANTICS: Final = 1  # raised when the frame of rows, the layout or the common evaluation changes
 

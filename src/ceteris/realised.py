@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ceteris.examples import Examples, Layout
+from ceteris.examples import Layout, Stream
 from ceteris.text import Arrays
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Realised:
         return self.layout.rates(self.counts)
 
 
-def realised(examples: Examples, vocabulary: Vocabulary, most: int = 4096, epoch: int = 0) -> dict[str, float]:
+def realised(examples: Stream, vocabulary: Vocabulary, most: int = 4096, epoch: int = 0) -> dict[str, float]:
     """`Realised.rates` of at most so many examples, evenly spaced over one pass, and what the pass's sampling gave."""
     size, total = examples.size(epoch), Realised(examples.layout)
     rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))

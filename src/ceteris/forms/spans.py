@@ -13,6 +13,7 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.tasks.encode import Array, Encoded, frame
 from ceteris.tasks.example import Question
 from ceteris.tasks.squad import Answer, squad_scores
+from ceteris.tasks.verbalise import Fields
 
 if TYPE_CHECKING:
     from torch import nn
@@ -71,6 +72,15 @@ class Spans(Form):
         for name in ("stride", "question", "longest"):
             if getattr(self, name) < 1:
                 raise UserError(f"{key}.{name}={getattr(self, name)}", "give a number of tokens")
+
+    def written(self, fields: Fields, single: bool) -> Form:
+        """See `Form.written`: the answer. Raises UserError where some questions have none."""
+        from ceteris.forms.answers import Answers
+
+        if self.answerless:
+            cause = f"tasks.{fields.name} has questions without an answer, but the model writes one"
+            raise UserError(cause, "take task=squad, or model=bert_tiny")
+        return Answers(single, self.metrics)
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
         """See `Form.check_examples`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceteris.encodings.sequences import Ints
 from ceteris.errors import UserError
 from ceteris.text import Arrays, Sequences, Text, Views
 
@@ -58,6 +59,10 @@ class EncoderDecoder:
     def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
         """int32 [N]: tokens read of windows of these lengths; the most where the noise of a row varies."""
         return corruption.read_lengths(raw_N)
+
+    def taken(self, read_N: Ints, written_N: Ints) -> Ints:
+        """[N]: tokens put through the model of rows that are read and written so long."""
+        return read_N
 
     def predicted_share(self, raw: int, corruption: Corruption) -> float:
         """Tokens written for each token read, end-of-sequence tokens included."""

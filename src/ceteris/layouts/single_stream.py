@@ -65,6 +65,10 @@ class SingleStream(EncoderDecoder):
         found, at_N = np.unique(raw_N, return_inverse=True)
         return np.array([np.ceil(sum(corruption.lengths(int(raw)))) for raw in found], np.int32)[at_N]
 
+    def taken(self, read_N: Ints, written_N: Ints) -> Ints:
+        """[N]: tokens of the stream of rows that are read and written so long."""
+        return read_N + written_N
+
     def predicted_share(self, raw: int, corruption: Corruption) -> float:
         """Tokens written of all tokens of the stream."""
         read, written = corruption.lengths(raw)

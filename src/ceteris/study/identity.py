@@ -51,6 +51,7 @@ def identify(cfg: Any) -> Identity:
     annotator that is not here.
     """
     from ceteris.annotators.annotator import annotator_of
+    from ceteris.components import build
     from ceteris.tokens.prepare import data_fingerprint
 
     values = plain(cfg)
@@ -60,6 +61,9 @@ def identify(cfg: Any) -> Identity:
     from ceteris import examples, noise
 
     meaning = {part: _group(values, part) for part in _PRETRAINING}
+    if values.get("mixture"):
+        own = build(cfg.mixture).chosen(list(tasks))
+        meaning["mixture"] = {**_group(values, "mixture"), "tasks": {name: tasks[name] for name in own}}
     pretrain = digest(
         {
             "semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS],

@@ -8,7 +8,8 @@ from typing import Any
 from ceteris.annotators.annotator import annotator_of
 from ceteris.components import build
 from ceteris.errors import UserError
-from ceteris.examples import compose_examples
+from ceteris.examples import Stream, compose_examples
+from ceteris.mixtures.mixed import mixed
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
 from ceteris.training.plan import StepPlan, compose_plan
@@ -25,7 +26,7 @@ def data_of(cfg: Any) -> Data:
     return data
 
 
-def plan_of(cfg: Any, data: Data) -> tuple[StepPlan, int]:
+def plan_of(cfg: Any, data: Data) -> tuple[StepPlan[Stream], int]:
     """(which examples each step reads, the number of steps that the budget buys).
 
     Raises UserError where the text gives no example, where an input exceeds the model's positions, and where the
@@ -37,7 +38,7 @@ def plan_of(cfg: Any, data: Data) -> tuple[StepPlan, int]:
         raise UserError(
             "the objective writes text, but the model is an encoder", "take model=t5_tiny, or objective=mlm"
         )
-    plan = compose_plan(compose_examples(cfg, data), cfg)
+    plan = compose_plan(mixed(cfg, data, compose_examples(cfg, data)), cfg)
     limits = cfg.trainer
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
 

@@ -125,6 +125,10 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
     model = build(cfg.model)
     if cfg.tasks and hasattr(model, "layout"):
         _check_writing(cfg)
+    elif cfg.tasks and cfg.finetune.epochs == 0:
+        raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
+    if cfg.finetune.epochs < 0:
+        raise UserError(f"finetune.epochs={cfg.finetune.epochs} is negative", "give a number of passes")
     for node in cfg.tasks.values():
         form_of(build(node), model).check_words(tokenizer, cfg.finetune)
         model.check_length(cfg.finetune.length, "finetune.length")
@@ -163,7 +167,8 @@ def _run(
     own = int(digest([root_seed(cfg), work.name, seed], 15), 16)  # of the head, the order and dropout
     learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, own, pooler)
     beside = [Bar(f"{work.name} seed {seed}", steps.total), TaskCurve(f"{work.name}/seed{seed}", steps.total)]
-    trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
+    if steps.total:
+        trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
     if cfg.finetune.keep:
         head: Any = learner.objective.heads["task"]
         saved.save(folder / KEPT / f"{work.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, work.form)

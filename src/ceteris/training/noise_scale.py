@@ -18,6 +18,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from ceteris.examples import Stream
 from ceteris.hashing import digest
 from ceteris.models.encoder import Batch
 from ceteris.training.plan import StepPlan
@@ -75,7 +76,12 @@ class NoiseScale(pl.Callback):
     """
 
     def __init__(
-        self, plan: StepPlan, every: int, total: int, microbatch: int | None, write: Callable[[Any, int, Any], None]
+        self,
+        plan: StepPlan[Stream],
+        every: int,
+        total: int,
+        microbatch: int | None,
+        write: Callable[[Any, int, Any], None],
     ) -> None:
         self.plan, self.every, self.total, self.microbatch, self.write = plan, max(1, every), total, microbatch, write
         self.sums = Sums()

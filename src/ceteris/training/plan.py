@@ -6,27 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ceteris.config import root_seed
 from ceteris.errors import UserError
-from ceteris.examples import Examples
+from ceteris.examples import Passes, Stream
 
 Array = np.ndarray[Any, Any]
 Block = tuple[int, Array]  # (epoch, rows)
+Read = TypeVar("Read", bound=Passes)
 
 
 @dataclass(frozen=True)
-class StepPlan:
+class StepPlan(Generic[Read]):
     """The endless stream of examples, epoch after epoch in a new order each, cut into steps.
 
     `by="sequences"`: every step holds `size` examples, also across the end of an epoch. `by="tokens"`: step s holds
     the examples that start in tokens [s, s + 1) x `tokens` of the stream. Both are pure functions of the step number.
     """
 
-    examples: Examples
+    examples: Read
     seed: int
     size: int
     tokens: int | None = None  # a step's tokens where steps are cut by tokens
@@ -116,7 +117,7 @@ class StepPlan:
         return -(-tokens // self.tokens) if self.tokens is not None else -(-position // self.size)
 
 
-def compose_plan(examples: Examples, cfg: Any) -> StepPlan:
+def compose_plan(examples: Stream, cfg: Any) -> StepPlan[Stream]:
     """The plan of `cfg.batch` over the training examples.
 
     Raises UserError for an unknown `batch.by`, and for sequences that do not divide into `profile.microbatch`.

@@ -14,8 +14,9 @@ from ceteris.components import build
 from ceteris.config import root_seed
 from ceteris.console import say
 from ceteris.errors import UserError
-from ceteris.examples import evaluation_examples, probe_examples
+from ceteris.examples import Stream, evaluation_examples, probe_examples
 from ceteris.files import write_json
+from ceteris.mixtures.mixed import Mixed
 from ceteris.models import checkpoint
 from ceteris.models.encoder import Encoder
 from ceteris.models.weights import initialise
@@ -52,7 +53,7 @@ class Stage:
     data: Data
     profile: Profile
     folder: Path
-    plan: StepPlan
+    plan: StepPlan[Stream]
     steps: int
     encoder: Encoder
     objective: Objective
@@ -235,7 +236,7 @@ def learner_of(stage: Stage) -> Pretraining:
 
 
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
-    counts, size = meter.counts, stage.data.vocabulary.size
+    counts, size, examples = meter.counts, stage.data.vocabulary.size, stage.plan.examples
     tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
     flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length, counts["sequences"])
     rate = meter.tokens_per_second()
@@ -268,9 +269,10 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
             "step_share": meter.step_seconds / meter.train_seconds if tokens else 0.0,
         },
         "realised": {
-            **realised(stage.plan.examples, stage.data.vocabulary),
-            "padding_share": stage.plan.examples.layout.rates(counts)["padding_share"],
-            "epochs": counts["sequences"] / stage.plan.examples.readings / stage.plan.examples.size(0),
+            **realised(examples, stage.data.vocabulary),
+            "padding_share": examples.layout.rates(counts)["padding_share"],
+            "epochs": counts["sequences"] / examples.readings / examples.size(0),
             "parameters": stage.encoder.parameter_count(),
+            **({"sources": examples.read(counts)} if isinstance(examples, Mixed) else {}),
         },
     }

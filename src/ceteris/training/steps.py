@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from ceteris.examples import Stream
 from ceteris.models.encoder import Batch
 from ceteris.tasks.encode import Rows, order
 from ceteris.training.plan import StepPlan
@@ -31,7 +32,9 @@ class PretrainingSteps:
     Of several processes `share` is this one's (rank, their number): it reads every so many-th row.
     """
 
-    def __init__(self, plan: StepPlan, total: int, microbatch: int | None, share: tuple[int, int] = (0, 1)) -> None:
+    def __init__(
+        self, plan: StepPlan[Stream], total: int, microbatch: int | None, share: tuple[int, int] = (0, 1)
+    ) -> None:
         self.plan, self.total, self.microbatch, self.share = plan, total, microbatch, share
 
     def __getitem__(self, step: int) -> Step:

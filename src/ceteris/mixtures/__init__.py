@@ -1,0 +1,1 @@
+"""Mixtures: tasks in the stream of pre-training."""
