@@ -237,7 +237,7 @@ def load_foreign(encoder: Encoder, folder: Path) -> None:
     Raises UserError for weights that are missing or have another shape.
     """
     level = logging.get_verbosity()
-    logging.set_verbosity_error()
+    logging.set_verbosity(logging.ERROR)
     try:
         theirs, report = KINDS[encoder.spec.family][1].from_pretrained(
             str(folder), add_pooling_layer=False, use_safetensors=True, local_files_only=True, output_loading_info=True
