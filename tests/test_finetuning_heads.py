@@ -12,7 +12,7 @@ from test_finetuning_methods import backbone, config, logits, rows, tuned
 from ceteris.heads.loss import Loss
 from ceteris.optim.adamw import AdamW
 from ceteris.tasks.encode import encode
-from ceteris.tasks.task import Example
+from ceteris.tasks.example import Example
 from ceteris.tokens.vocabulary import Vocabulary
 from ceteris.training.steps import task_batch
 

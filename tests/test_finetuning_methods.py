@@ -60,7 +60,7 @@ def rows() -> Encoded:
 
 
 def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:
-    learner, steps = finetuner(cfg, encoder, rows(), TASK, 7)
+    learner, steps = finetuner(cfg, encoder, rows(), TASK.form, 7)
     if fit:
         profile = resolve(cfg.profile)
         trainer(profile, steps.total, []).fit(learner, loader(steps, 0, 0))
@@ -145,7 +145,9 @@ def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
         (True, True),
         (False, False),
     }
-    trainer(resolve(cfg.profile), 1, []).fit(learner, loader(finetuner(cfg, learner.encoder, rows(), TASK, 7)[1], 0, 0))
+    trainer(resolve(cfg.profile), 1, []).fit(
+        learner, loader(finetuner(cfg, learner.encoder, rows(), TASK.form, 7)[1], 0, 0)
+    )
     schedule = build(cfg.finetune.lr_schedule).factor(0.5 / learner.total_steps)
     assert learner.optimizers().param_groups[0]["lr"] == pytest.approx(0.05 * schedule)
 
@@ -177,10 +179,10 @@ def test_a_saved_fine_tuning_predicts_the_same_on_the_shared_backbone(method: st
     encoder = backbone(cfg)
     learner = tuned(cfg, encoder)
     head = learner.objective.heads["task"]
-    saved.save(tmp_path / "one.safetensors", learner.encoder, head, encoder, cfg, TASK.classes)
+    saved.save(tmp_path / "one.safetensors", learner.encoder, head, encoder, cfg, TASK.form)
     found = saved.load(tmp_path / "one.safetensors", encoder)
     assert torch.equal(found.logits(task_batch(rows(), np.arange(4))), logits(learner))
-    assert found.classes == ("a", "b")
+    assert found.form == TASK.form
 
 
 def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
         cfg = config("finetuning=adapters", f"finetuning.size={size}", f"finetune.epochs={number + 2}")
         learner = tuned(cfg, encoder)
         files.append(tmp_path / f"{size}.safetensors")
-        saved.save(files[-1], learner.encoder, learner.objective.heads["task"], encoder, cfg, TASK.classes)
+        saved.save(files[-1], learner.encoder, learner.objective.heads["task"], encoder, cfg, TASK.form)
         expected.append(logits(learner))
     batch, before = task_batch(rows(), np.arange(4)), saved.fingerprint(encoder)
     loaded = [saved.load(file, encoder) for file in files]

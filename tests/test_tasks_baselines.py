@@ -11,8 +11,8 @@ import pytest
 
 from ceteris.tasks import baselines as module
 from ceteris.tasks.baselines import bag_of_words, baselines
+from ceteris.tasks.example import Example
 from ceteris.tasks.table import Table
-from ceteris.tasks.task import Example
 
 GLUE = Path(__file__).parents[1] / "../shared/data/glue"
 COLUMNS = {"text": "sentence", "label": "label"}

@@ -12,7 +12,7 @@ import yaml
 from ceteris.errors import UserError
 from ceteris.tasks.baselines import baselines
 from ceteris.tasks.docs_package import DocsPackage, Paragraph, name_pattern, unambiguous
-from ceteris.tasks.task import Examples, normalised
+from ceteris.tasks.example import Examples, normalised
 
 CONF = Path(__file__).parents[1] / "conf/task/docs_package.yaml"
 SMALL = ["rich", "hypothesis", "aiohttp"]
@@ -123,5 +123,5 @@ def test_configured_packages_are_installed() -> None:
     settings = yaml.safe_load(CONF.read_text())
     assert settings.pop("_target_") == "ceteris.tasks.docs_package.DocsPackage"
     configured = DocsPackage(**settings)
-    assert len(configured.classes) == 12
+    assert len(configured.form.classes) == 12
     assert len(configured.source()[-1]) == 12

@@ -11,7 +11,7 @@ import pytest
 from ceteris.errors import UserError
 from ceteris.tasks.baselines import baselines
 from ceteris.tasks.docs_signature import Described, DocsSignature, paired, signature
-from ceteris.tasks.task import Examples
+from ceteris.tasks.example import Examples
 
 
 def task(**changes: Any) -> DocsSignature:

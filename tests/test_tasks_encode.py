@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ceteris.errors import UserError
 from ceteris.tasks.encode import POOL, Encoded, batches, encode, order, truncated
-from ceteris.tasks.task import Example
+from ceteris.tasks.example import Example
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 LENGTHS = np.random.default_rng(3).integers(3, 60, size=1003)

@@ -8,8 +8,7 @@ from scipy import stats
 from sklearn import metrics as reference
 
 from ceteris.errors import UserError
-from ceteris.tasks.metrics import score
-from ceteris.tasks.task import METRICS
+from ceteris.tasks.metrics import METRICS, score
 
 RANDOM = np.random.default_rng(7)
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ceteris.errors import UserError
+from ceteris.tasks.example import Example, leakage, limited
 from ceteris.tasks.table import Table
-from ceteris.tasks.task import Example, leakage, limited
 
 ROOT = Path(__file__).parents[1]
 GLUE = ROOT / "../shared/data/glue"

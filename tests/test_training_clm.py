@@ -134,7 +134,7 @@ def fine_tuned(bilstm: bool, attention: str = "left") -> tuple[Any, dict[str, An
     ids_T = np.random.default_rng(0).integers(5, 900, length_N.sum()).astype(np.int32)
     start_N = np.cumsum(length_N) - length_N
     encoded = Encoded(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1]), 0)
-    learner, _ = finetuner(cfg, parts("pre", attention)[0], encoded, task, 7)
+    learner, _ = finetuner(cfg, parts("pre", attention)[0], encoded, task.form, 7)
     return learner.eval(), task_batch(encoded, np.arange(3))
 
 

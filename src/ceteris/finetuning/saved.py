@@ -18,7 +18,7 @@ from ceteris.components import build, kind
 from ceteris.config import plain
 from ceteris.errors import UserError
 from ceteris.finetuning.method import Method
-from ceteris.heads.stack import task_head
+from ceteris.forms.form import Form
 from ceteris.models.encoder import Batch, Encoder
 
 HEADS = ("layers", "combine", "pooling", "bilstm", "dropout", "label_smoothing", "focal")  # settings that shape a head
@@ -29,7 +29,7 @@ class Tuned(NamedTuple):
 
     encoder: Encoder
     head: Any
-    classes: tuple[str, ...]
+    form: Form
 
     def logits(self, batch: Batch) -> Tensor:
         """[B, classes], without dropout."""
@@ -58,7 +58,7 @@ def trained(shaped: Encoder, backbone: Encoder) -> dict[str, Tensor]:
     return found
 
 
-def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: Any, classes: tuple[str, ...]) -> None:
+def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: Any, form: Form) -> None:
     """Write the head and what was trained; the file names the backbone that it belongs to."""
     tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
@@ -66,7 +66,7 @@ def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: A
         "backbone": fingerprint(backbone),
         "finetuning": plain(cfg.finetuning),
         "head": {key: plain(cfg.finetune)[key] for key in HEADS},
-        "classes": list(classes),
+        "form": form.config(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -82,13 +82,14 @@ def load(path: Path, backbone: Encoder) -> Tuned:
     if about["backbone"] != fingerprint(backbone):
         raise UserError(f"{path} was trained on another backbone", "load the checkpoint that it was fine-tuned from")
     shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
-    _method(about["finetuning"], path).shape(shaped, 0)
-    head: Any = task_head(OmegaConf.create(about["head"]), shaped, len(about["classes"]), 0)
+    _component(about["finetuning"], Method, path).shape(shaped, 0)
+    form: Form = _component(about["form"], Form, path)
+    head: Any = form.head(OmegaConf.create(about["head"]), shaped, 0)
     head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
     for name, tensor in tensors.items():
         if name.startswith("encoder."):
             _replace(shaped, name.removeprefix("encoder."), tensor)
-    return Tuned(shaped.eval(), head.eval(), tuple(about["classes"]))
+    return Tuned(shaped.eval(), head.eval(), form)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -102,9 +103,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise UserError(f"{path} is no saved fine-tuning", "name a file that finetune.keep=true has written") from error
 
 
-def _method(node: dict[str, Any], path: Path) -> Any:
-    if not issubclass(kind(str(node.get("_target_"))), Method):
-        raise UserError(f"{path} names no method of fine-tuning", "name a file that finetune.keep=true has written")
+def _component(node: dict[str, Any], base: type, path: Path) -> Any:
+    if not issubclass(kind(str(node.get("_target_"))), base):
+        raise UserError(f"{path} names no {base.__name__.lower()}", "name a file that finetune.keep=true has written")
     return build(node)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ceteris.heads.loss import Loss
+from ceteris.heads.loss import Loss, RowLoss
 from ceteris.heads.wrapper import Wide
 from ceteris.models.encoder import Encoder, Outputs
 
@@ -19,12 +19,12 @@ class ClassificationHead(nn.Module):
 
     per = "rows"
 
-    def __init__(self, encoder: Encoder | Wide, classes: int, dropout: float, loss: Loss | None = None) -> None:
+    def __init__(self, encoder: Encoder | Wide, classes: int, dropout: float, loss: RowLoss | None = None) -> None:
         super().__init__()
         self.pooler = nn.Linear(encoder.width, encoder.width)
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(encoder.width, classes)
-        self.loss = loss or Loss()
+        self.loss: RowLoss = loss or Loss()
 
     def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """[B, classes]."""
@@ -33,5 +33,5 @@ class ClassificationHead(nn.Module):
         return logits
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """The sum of the losses, in nats."""
+        """The sum of the rows' losses."""
         return self.loss(self.logits(outputs, batch).float(), batch["label_B"])

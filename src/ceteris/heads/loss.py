@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ceteris.errors import UserError
+
+RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,8 @@ class Loss:
             return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
         loss_B = cross_entropy(logits_BC, label_B, reduction="none")
         return ((1 - (-loss_B).exp()) ** self.focal * loss_B).sum()
+
+
+def squared_error(value_B1: Tensor, label_B: Tensor) -> Tensor:
+    """The sum over rows of the squared differences."""
+    return (value_B1.squeeze(-1) - label_B).square().sum()

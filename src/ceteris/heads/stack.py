@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -10,7 +11,7 @@ from ceteris.errors import UserError
 from ceteris.heads.bilstm import OnBiLSTM
 from ceteris.heads.classification import ClassificationHead
 from ceteris.heads.layers import COMBINATIONS, OnLayers
-from ceteris.heads.loss import Loss
+from ceteris.heads.loss import Loss, RowLoss
 from ceteris.heads.pooling import POOLINGS, OnPooled, OnTextCNN
 from ceteris.heads.wrapper import Wide
 from ceteris.models.encoder import Encoder
@@ -42,25 +43,50 @@ def loss_of(settings: Any) -> Loss:
     return Loss(float(settings["label_smoothing"]), float(settings["focal"]))
 
 
-def task_head(
-    settings: Any, encoder: Encoder, classes: int, seed: int, pooler: dict[str, Tensor] | None = None
+def row_head(
+    settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, pooler: dict[str, Tensor] | None = None
 ) -> nn.Module:
-    """A new classifier (its pooler may be given) with what stands between it and the encoder: layers, BiLSTM, pooling.
+    """A new classifier of so many outputs (its pooler may be given) with what stands between it and the encoder:
+    layers, BiLSTM, pooling.
 
     Its initial weights depend on seed, name and shape alone.
     """
-    layers = None if settings.layers is None else [layer % (encoder.depth + 1) for layer in settings.layers]
-    width = encoder.width if layers is None else OnLayers.width(encoder, layers, settings.combine)
-    read = OnTextCNN.width if settings.pooling == "cnn" else width
-    head: Any = ClassificationHead(Wide(read), classes, settings.dropout, loss_of(settings))
+    states = _states_width(settings, encoder)
+    read = OnTextCNN.width if settings.pooling == "cnn" else states
+    head = ClassificationHead(Wide(read), width, settings.dropout, loss)
     initialise(head, seed, STD)
     if pooler is not None:
         head.pooler.load_state_dict(pooler)
-    head = _pooled(settings.pooling, width, head, seed)
+    return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
+
+
+def token_head(settings: Any, encoder: Encoder, make: Callable[[int], nn.Module], seed: int) -> nn.Module:
+    """A new head that reads every token, made for states of a width, with what stands between it and the encoder:
+    layers, BiLSTM. Its initial weights depend on seed, name and shape alone.
+    """
+    head = make(_states_width(settings, encoder))
+    initialise(head, seed, STD)
+    return _on_states(settings, encoder, head, seed)
+
+
+def _layers(settings: Any, encoder: Encoder) -> list[int] | None:
+    return None if settings.layers is None else [layer % (encoder.depth + 1) for layer in settings.layers]
+
+
+def _states_width(settings: Any, encoder: Encoder) -> int:
+    layers = _layers(settings, encoder)
+    return encoder.width if layers is None else OnLayers.width(encoder, layers, settings.combine)
+
+
+def _on_states(settings: Any, encoder: Encoder, head: Any, seed: int) -> nn.Module:
+    """The head on the states that the settings name."""
+    layers = _layers(settings, encoder)
     if settings.bilstm:
-        head = OnBiLSTM(Wide(width), head)
+        head = OnBiLSTM(Wide(_states_width(settings, encoder)), head)
         initialise(head.lstm, seed, head.std)
-    return head if layers is None else OnLayers(encoder, layers, settings.combine, head)
+    if layers is None:
+        return cast(nn.Module, head)
+    return OnLayers(encoder, layers, settings.combine, head)
 
 
 def _pooled(kind: str, width: int, head: Any, seed: int) -> Any:

@@ -34,6 +34,11 @@ class Wrapper(nn.Module):
         loss: Tensor = self.head(self.read(outputs, batch), batch)
         return loss
 
+    def answer(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """That of a head on tokens."""
+        found: Tensor = self.head.answer(self.read(outputs, batch), batch)
+        return found
+
     @abstractmethod
     def read(self, outputs: Outputs, batch: dict[str, Any]) -> Outputs:
         """What the head reads."""

@@ -1,9 +1,9 @@
-"""What a task gives away without a neural model: the most frequent class, and a linear model on a bag of words."""
+"""What a task gives away without a neural model, and the linear model on a bag of words."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,52 +11,95 @@ import numpy as np
 
 from ceteris.console import say
 from ceteris.files import write_json
-from ceteris.tasks.metrics import score
-from ceteris.tasks.task import Example, Task
+from ceteris.tasks.example import Example, Tagged
+from ceteris.tasks.task import Task
 
 SEMANTICS = 1
 
 
 def baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
-    """`{metric: {"majority": value, "bag_of_words": value}}` on validation, the same for the same texts and labels.
+    """`{metric: {baseline: value}}` on validation, the same for the same texts and labels.
 
     Trained on the very examples that a model is fine-tuned on. Kept under `cache/baselines/<task fingerprint>.json`.
     """
     path = cache / "baselines" / f"{task.fingerprint(cache)}.json"
-    key = {"semantics": SEMANTICS, "metrics": list(task.metrics)}
+    key = {"semantics": SEMANTICS, "metrics": list(task.form.metrics)}
     if path.is_file():
         kept: dict[str, Any] = json.loads(path.read_text())
         if kept["key"] == key:
             return dict(kept["values"])
-    say(f"task {task.name}: fitting the bag-of-words baseline")
+    say(f"task {task.name}: fitting its baselines")
     values = _measure(task, cache)
     write_json(path, {"key": key, "values": values})
     return values
 
 
 def _measure(task: Task, cache: Path) -> dict[str, dict[str, float]]:
-    examples = task.examples(cache)
+    examples, form = task.examples(cache), task.form
     train, validation = examples["train"], examples["validation"]
-    labels, targets = (np.array([row.label for row in rows]) for rows in (train, validation))
-    found = {
-        "majority": np.full(len(targets), np.bincount(labels).argmax()),
-        "bag_of_words": bag_of_words(train, validation),
-    }
-    scores = {name: score(task.metrics, guess, targets, len(task.classes)) for name, guess in found.items()}
-    return {metric: {name: scores[name][metric] for name in scores} for metric in task.metrics}
+    found = {**form.baselines(train, validation), **task.rules(validation)}
+    scores = {name: form.score(guess, validation) for name, guess in found.items()}
+    return {metric: {name: scores[name][metric] for name in scores} for metric in form.metrics}
 
 
 def bag_of_words(train: Sequence[Example], validation: Sequence[Example]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Class numbers for `validation` by logistic regression on tf-idf of 1- and 2-grams; a pair is two bags."""
     from scipy.sparse import hstack
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    seen, unseen = [], []
-    for side in ("text", "pair") if train[0].pair is not None else ("text",):
-        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
-        seen.append(words.fit_transform([getattr(row, side) for row in train]))
-        unseen.append(words.transform([getattr(row, side) for row in validation]))
+    seen, unseen = zip(*_bags(train, validation), strict=True)
     model = LogisticRegression(C=10.0, tol=1e-3, max_iter=200)
     model.fit(hstack(seen, format="csr"), np.array([row.label for row in train]))
     return np.asarray(model.predict(hstack(unseen, format="csr")), dtype=np.int64)
+
+
+def values_by_words(train: Sequence[Example], validation: Sequence[Example]) -> np.ndarray[Any, Any]:
+    """Values for `validation` by ridge regression on the same bags; of a pair also on the share of words in both."""
+    from scipy.sparse import csr_matrix, hstack
+    from sklearn.linear_model import Ridge
+
+    seen, unseen = (list(side) for side in zip(*_bags(train, validation), strict=True))
+    if train[0].pair is not None:
+        for rows, side in ((train, seen), (validation, unseen)):
+            side.append(csr_matrix([[_overlap(row)] for row in rows]))
+    model = Ridge(alpha=1.0).fit(hstack(seen, format="csr"), np.array([row.label for row in train]))
+    return np.asarray(model.predict(hstack(unseen, format="csr")))
+
+
+def _bags(train: Sequence[Example], validation: Sequence[Example]) -> Iterator[tuple[Any, Any]]:
+    """The matrices of both sets for each side of the examples."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    for side in ("text", "pair") if train[0].pair is not None else ("text",):
+        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
+        fitted = words.fit_transform([getattr(row, side) for row in train])
+        yield fitted, words.transform([getattr(row, side) for row in validation])
+
+
+def _overlap(row: Example) -> float:
+    """Jaccard's index of the words of a pair."""
+    first, second = (set(text.lower().split()) for text in (row.text, row.pair or ""))
+    return len(first & second) / max(1, len(first | second))
+
+
+def tags_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[list[int]]:
+    """Tags for `validation` by a linear model on each word, its ends, its shape and the words beside it."""
+    from sklearn.feature_extraction import FeatureHasher
+    from sklearn.linear_model import SGDClassifier
+
+    hasher = FeatureHasher(2**18, input_type="string")
+    seen, unseen = (hasher.transform(f for row in rows for f in _around(row.words)) for rows in (train, validation))
+    model = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=10, tol=None, random_state=0)
+    model.fit(seen, np.array([tag for row in train for tag in row.tags]))
+    tags = iter(model.predict(unseen).tolist())
+    return [[next(tags) for _ in row.words] for row in validation]
+
+
+def _around(words: Sequence[str]) -> Iterator[list[str]]:
+    """For each word what the linear model reads."""
+    padded = ["<", "<", *(word.lower() for word in words), ">", ">"]
+    for at, word in enumerate(words):
+        beside = [f"{place}={padded[at + 2 + place]}" for place in (-2, -1, 0, 1, 2)]
+        ends = [f"{word[:3].lower()}-", f"-{word[-3:].lower()}"]
+        shape = "".join("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c for c in word[:12])
+        yield [*beside, *ends, f"shape={shape}"]

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from ceteris.console import progress
 from ceteris.corpus.docstrings import Docstrings
 from ceteris.errors import UserError
-from ceteris.tasks.task import CachedTask, Example, Examples, hashed_share, limited, normalised
+from ceteris.forms.classification import Classification
+from ceteris.tasks.example import Example, Examples, hashed_share, limited, normalised
+from ceteris.tasks.task import CachedTask
 
 SHORT = 4  # a hidden name of fewer letters hides only itself as a word, not words that contain it
 
@@ -49,7 +51,7 @@ class DocsPackage(CachedTask):
         max_train: int | None = 4000,
         max_validation: int | None = 1000,
     ) -> None:
-        super().__init__(name, packages, metrics, max_train, max_validation)
+        super().__init__(name, Classification(tuple(packages), tuple(metrics)), max_train, max_validation)
         self.hidden = tuple(hidden)
         self.words = tuple(words)
         self.validation = validation
@@ -61,7 +63,7 @@ class DocsPackage(CachedTask):
     def source(self) -> Any:
         """See `CachedTask.source`: the settings and the versions of the packages."""
         settings = [self.hidden, self.words, self.validation, self.max_train, self.max_validation]
-        return [settings, Docstrings.semantics, [[name, self._installed(name).version] for name in self.classes]]
+        return [settings, Docstrings.semantics, [[name, self._installed(name).version] for name in self.form.classes]]
 
     def build(self, cache: Path) -> Examples:
         """See `CachedTask.build`."""
@@ -74,10 +76,10 @@ class DocsPackage(CachedTask):
 
     def _candidates(self, cache: Path) -> Iterator[Paragraph]:
         fewest, most = self.words
-        names = name_pattern([*self.hidden, *(name for package in self.classes for name in self._names(package))])
+        names = name_pattern([*self.hidden, *(name for package in self.form.classes for name in self._names(package))])
         everything = (
             paragraph
-            for label, package in enumerate(progress(self.classes, self.name, unit="package"))
+            for label, package in enumerate(progress(self.form.classes, self.name, unit="package"))
             for paragraph in self._paragraphs(label, package, cache)
         )
         for row in unambiguous(everything):
@@ -90,13 +92,13 @@ class DocsPackage(CachedTask):
                 yield Paragraph(label, document.id, line)
 
     def _balanced(self, rows: Iterable[Paragraph], limit: int | None) -> list[Example]:
-        by_class: list[list[Example]] = [[] for _ in self.classes]
+        by_class: list[list[Example]] = [[] for _ in self.form.classes]
         for label, _, text in rows:
             by_class[label].append(Example(text, None, label))
-        for package, examples in zip(self.classes, by_class, strict=True):
+        for package, examples in zip(self.form.classes, by_class, strict=True):
             if not examples:
                 raise UserError(f"tasks.{self.name}.packages: {package} has too little prose", "choose another package")
-        each = None if limit is None else limit // len(self.classes)
+        each = None if limit is None else limit // len(self.form.classes)
         return [example for examples in by_class for example in limited(examples, each)]
 
     def _installed(self, package: str) -> metadata.Distribution:

@@ -12,7 +12,9 @@ from ceteris.console import bar
 from ceteris.corpus.docstrings import CHUNK, Docstrings, documented, modules, readers
 from ceteris.corpus.prose import prose
 from ceteris.errors import UserError
-from ceteris.tasks.task import CachedTask, Example, Examples, hashed_share, limited, normalised
+from ceteris.forms.classification import Classification
+from ceteris.tasks.example import Example, Examples, hashed_share, limited, normalised
+from ceteris.tasks.task import CachedTask
 
 CLASSES = ("other", "own")
 
@@ -50,7 +52,7 @@ class DocsSignature(CachedTask):
         max_train: int | None = 8000,
         max_validation: int | None = 2000,
     ) -> None:
-        super().__init__(name, CLASSES, metrics, max_train, max_validation)
+        super().__init__(name, Classification(CLASSES, tuple(metrics)), max_train, max_validation)
         self.packages, self.words, self.validation = tuple(packages), tuple(words), validation
         if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
             raise UserError(f"tasks.{name}.words={list(self.words)}", "give the fewest and the most words, as [4, 40]")

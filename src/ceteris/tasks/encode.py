@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ceteris.errors import UserError
-from ceteris.tasks.task import Example
+from ceteris.tasks.example import Example
 
 if TYPE_CHECKING:
     from ceteris.tokens.tokenizer import Tokenizer
@@ -21,6 +21,19 @@ HEADS = {"head": PAPER, "head_tail": 128, "tail": 0}
 POOL = 64  # batches that are sorted by length together
 
 
+class Rows(Protocol):
+    """Rows of tokens of different lengths, as any form encodes its examples."""
+
+    @property
+    def length_N(self) -> Array:
+        """Int64: tokens, by which rows are put together."""
+
+    def batch(self, row_B: Array, multiple: int) -> dict[str, Any]:
+        """What the model and the head read of these rows, padded to a multiple of so many tokens: `ids_BL`, `length_B`
+        and what they need besides; and the `counts` of the batch, by which losses are divided.
+        """
+
+
 @dataclass(frozen=True)
 class Encoded:
     """Framed rows of different lengths, one after the other (T tokens, N rows)."""
@@ -29,8 +42,15 @@ class Encoded:
     part_T: Array  # uint8: 0 through the first [SEP], 1 after it
     start_N: Array  # int64: where a row starts in T
     length_N: Array  # int64: with special tokens
-    label_N: Array  # int64 class numbers, or float32 values
+    label_N: Array  # [N, ...]: int64 class numbers, or float32 values
     pad: int
+
+    def batch(self, row_B: Array, multiple: int) -> dict[str, Any]:
+        """See `Rows.batch`: also `part_BL`, `label_B` and `row_B`."""
+        arrays = gather(self, row_B, multiple)
+        tokens = int(arrays["length_B"].sum())
+        padding = int(arrays["ids_BL"].size) - tokens
+        return {**arrays, "counts": {"rows": len(row_B), "input_tokens": tokens, "padding": padding}}
 
 
 def encode(
@@ -56,6 +76,11 @@ def encode(
     sides = [first, _tokens(pairs, tokenizer)] if pairs else [first]
     kept = truncated(*(_lengths(side) for side in sides), room=length - 1 - len(sides))
     return _framed(sides, kept, np.array([row.label for row in examples]), vocabulary, head)
+
+
+def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
+    """Rows of one or two texts that are cut already, as ids."""
+    return _framed(sides, [_lengths(side) for side in sides], label_N, vocabulary, PAPER)
 
 
 def head_part(truncation: str) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 
 from ceteris.errors import UserError
 
+METRICS = ("accuracy", "matthews", "f1", "pearson", "spearman")
+
 
 def score(task_metrics: tuple[str, ...], predictions: Any, targets: Any, classes: int) -> dict[str, float]:
     """Metrics by name for all predictions of one evaluation set.

@@ -11,7 +11,7 @@ from typing import Any
 import pytorch_lightning as pl
 
 from ceteris.components import build
-from ceteris.tasks.encode import encode
+from ceteris.forms.choice import form_of
 from ceteris.training.budget import data_of
 from ceteris.training.execution import Profile, resolve
 from ceteris.training.finetune import finetuner
@@ -56,9 +56,11 @@ def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile
     task = build(node)
     train = task.examples(Path(cfg.paths.cache).expanduser())["train"]
     rows = train[: cfg.finetune.batch_size * (WARM + STEPS)]
-    encoded = encode(rows, data.tokenizer, data.vocabulary, cfg.finetune.length)
-    learner, steps = finetuner(cfg, encoder, encoded, task, 0)
-    total = -(-len(train) // int(cfg.finetune.batch_size)) * int(cfg.finetune.epochs)
+    form = form_of(task, build(cfg.model))
+    encoded = form.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune)
+    learner, steps = finetuner(cfg, encoder, encoded, form, 0)
+    count = len(train) * len(encoded.length_N) // len(rows)
+    total = -(-count // int(cfg.finetune.batch_size)) * int(cfg.finetune.epochs)
     seeds = len(cfg.finetune.seeds)
     return _measure(learner, steps, profile) * total * seeds
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,15 +16,17 @@ from ceteris.errors import UserError
 from ceteris.files import write_text
 from ceteris.finetuning import saved
 from ceteris.finetuning.method import Method
+from ceteris.forms.choice import form_of
+from ceteris.forms.form import Form, Pooler
 from ceteris.hashing import digest
-from ceteris.heads.stack import check, task_head
+from ceteris.heads.stack import check
 from ceteris.models import checkpoint
 from ceteris.models.encoder import Encoder
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
 from ceteris.tasks.baselines import baselines
-from ceteris.tasks.encode import Encoded, encode, head_part, order
-from ceteris.tasks.metrics import score
+from ceteris.tasks.encode import Rows, head_part, order
+from ceteris.tasks.example import Examples
 from ceteris.tokens.prepare import Data
 from ceteris.training.callbacks import Bar
 from ceteris.training.execution import Profile
@@ -31,12 +34,19 @@ from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
 from ceteris.training.steps import TaskSteps, loader, task_batch
 
-Pooler = dict[str, torch.Tensor]
-
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
 POOLERS = ("fresh", "pretrained")
 ROWS = 128  # a forward pass of the evaluation
+
+
+class Work(NamedTuple):
+    """A task as a model does it: its form, the examples and the rows of its sets."""
+
+    name: str
+    form: Form
+    examples: Examples
+    encoded: dict[str, Rows]
 
 
 def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path) -> dict[str, Any]:
@@ -49,13 +59,14 @@ def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: P
     baseline: dict[str, dict[str, float]] = {}
     for name, node in cfg.tasks.items():
         task = build(node)
+        form = form_of(task, build(cfg.model))
         cache = Path(cfg.paths.cache).expanduser()
         for metric, values in baselines(task, cache).items():
             baseline[f"{name}/{metric}"] = values
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
-        encoded = _encoded(cfg, data, task, cache) if missing else {}
+        work = _work(cfg, data, task, cache, form) if missing else Work(name, form, {}, {})
         for seed in missing:
-            done[name, seed] = _run(cfg, encoder, encoded, task, seed, profile, pooler, folder)
+            done[name, seed] = _run(cfg, encoder, work, seed, profile, pooler, folder)
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
@@ -77,12 +88,12 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
     return {(line["task"], line["seed"]): line["metrics"] for line in lines}
 
 
-def _encoded(cfg: Any, data: Data, task: Any, cache: Path) -> dict[str, Encoded]:
+def _work(cfg: Any, data: Data, task: Any, cache: Path, form: Form) -> Work:
     examples = task.examples(cache)
-    length, truncation = cfg.finetune.length, cfg.finetune.truncation
-    return {
-        split: encode(rows, data.tokenizer, data.vocabulary, length, truncation) for split, rows in examples.items()
+    encoded = {
+        split: form.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune) for split, rows in examples.items()
     }
+    return Work(task.name, form, examples, encoded)
 
 
 def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
@@ -90,6 +101,9 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
     build(cfg.finetuning).check(layers)
     check(cfg.finetune, layers)
     head_part(cfg.finetune.truncation)
+    for node in cfg.tasks.values():
+        form_of(build(node), build(cfg.model))
+        build(cfg.model).check_length(cfg.finetune.length, "finetune.length")
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
         raise UserError(f"finetune.pooler={chosen}", f"choose {' or '.join(POOLERS)}")
@@ -101,40 +115,33 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
 
 
 def _run(
-    cfg: Any,
-    encoder: Encoder,
-    encoded: dict[str, Encoded],
-    task: Any,
-    seed: int,
-    profile: Profile,
-    pooler: Pooler | None,
-    folder: Path,
+    cfg: Any, encoder: Encoder, work: Work, seed: int, profile: Profile, pooler: Pooler | None, folder: Path
 ) -> dict[str, float]:
-    own = int(digest([root_seed(cfg), task.name, seed], 15), 16)  # of the head, the order and dropout
-    learner, steps = finetuner(cfg, encoder, encoded["train"], task, own, pooler)
-    trainer(profile, steps.total, [Bar(f"{task.name} seed {seed}", steps.total)]).fit(
+    own = int(digest([root_seed(cfg), work.name, seed], 15), 16)  # of the head, the order and dropout
+    learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, own, pooler)
+    trainer(profile, steps.total, [Bar(f"{work.name} seed {seed}", steps.total)]).fit(
         learner, loader(steps, 0, profile.workers)
     )
     if cfg.finetune.keep:
         head: Any = learner.objective.heads["task"]
-        saved.save(folder / KEPT / f"{task.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, task.classes)
+        saved.save(folder / KEPT / f"{work.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, work.form)
     metrics: dict[str, float] = {}
-    for split, rows in encoded.items():
+    for split, rows in work.encoded.items():
         if split != "train":
             suffix = "" if split == "validation" else f"_{split}"
-            values = _score(learner, rows, task)
+            values = evaluated(learner, work.form, rows, work.examples[split])
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
     return metrics
 
 
 def finetuner(
-    cfg: Any, encoder: Encoder, encoded: Encoded, task: Any, seed: int, pooler: Pooler | None = None
+    cfg: Any, encoder: Encoder, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method = cfg.finetune, build(cfg.finetuning)
     own = copy.deepcopy(encoder)
     method.shape(own, seed)
-    head = task_head(settings, own, len(task.classes), seed, pooler)
+    head = form.head(settings, own, seed, pooler)
     steps = TaskSteps(encoded, settings.batch_size, settings.epochs, seed)
     optimizer = build(settings.optimizer)
     learner = Finetuning(
@@ -162,15 +169,14 @@ def _rates(method: Method, encoder: Encoder, head: float) -> Rates:
     return rate
 
 
-def _score(learner: Finetuning, encoded: Encoded, task: Any) -> dict[str, float]:
+def evaluated(learner: Finetuning, form: Form, encoded: Rows, examples: Sequence[Any]) -> dict[str, float]:
     """Metrics over all examples, in full precision."""
     learner.eval()
     head: Any = learner.objective.heads["task"]
-    guesses, targets = [], []
+    found: dict[int, Any] = {}
     with torch.inference_mode():
-        for rows in order(encoded.length_N, ROWS, 0, 0, shuffle=False):
-            batch = learner.transfer_batch_to_device(task_batch(encoded, rows), learner.device, 0)
-            guesses.append(head.logits(learner.encoder(batch), batch).float().cpu())
-            targets.append(batch["label_B"].cpu())
-    values: dict[str, float] = score(task.metrics, torch.cat(guesses), torch.cat(targets), len(task.classes))
-    return values
+        for row_B in order(encoded.length_N, ROWS, 0, 0, shuffle=False):
+            batch = learner.transfer_batch_to_device(task_batch(encoded, row_B), learner.device, 0)
+            found |= zip(row_B.tolist(), form.outputs(learner.encoder, head, batch), strict=True)
+    outputs_N = [found[row] for row in range(len(found))]
+    return form.score(form.predictions(outputs_N, encoded, examples), examples)

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ceteris.models.encoder import Batch
-from ceteris.tasks.encode import Encoded, gather, order
+from ceteris.tasks.encode import Rows, order
 from ceteris.training.plan import StepPlan
 
 Step = list[Batch]  # the microbatches of one optimizer step
@@ -48,7 +48,7 @@ class PretrainingSteps:
 class TaskSteps:
     """Steps of fine-tuning: `epochs` passes over the encoded examples, bucketed by length."""
 
-    def __init__(self, encoded: Encoded, batch_size: int, epochs: int, seed: int) -> None:
+    def __init__(self, encoded: Rows, batch_size: int, epochs: int, seed: int) -> None:
         self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
         self.per_epoch = -(-len(encoded.length_N) // batch_size)
         self.total = self.per_epoch * epochs
@@ -61,12 +61,9 @@ class TaskSteps:
         return [task_batch(self.encoded, self._orders[epoch][at])]
 
 
-def task_batch(encoded: Encoded, rows: Any) -> Batch:
-    """The rows as one batch with the count "rows"."""
-    arrays: dict[str, Any] = gather(encoded, rows, MULTIPLE)
-    tokens = int(arrays["length_B"].sum())
-    padding = int(arrays["ids_BL"].size) - tokens
-    return as_batch({**arrays, "counts": {"rows": len(rows), "input_tokens": tokens, "padding": padding}})
+def task_batch(encoded: Rows, rows: Any) -> Batch:
+    """The rows as one batch."""
+    return as_batch(encoded.batch(rows, MULTIPLE))
 
 
 class _Stream(IterableDataset[Step]):

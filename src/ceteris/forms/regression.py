@@ -1,0 +1,51 @@
+"""A value for a text or a pair of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ceteris.errors import UserError
+from ceteris.forms.classification import RowForm
+from ceteris.tasks.example import Example
+
+if TYPE_CHECKING:
+    from ceteris.heads.loss import RowLoss
+
+
+@dataclass(frozen=True)
+class Regression(RowForm):
+    """One value, by the squared error to the label as it stands (BERT's and GLUE's way with STS-B)."""
+
+    metrics: tuple[str, ...] = ("pearson", "spearman")
+    width: ClassVar[int] = 1
+    known: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", tuple(self.metrics))
+
+    def loss(self, settings: Any) -> RowLoss:
+        """The squared error; label smoothing and focal loss are for classes."""
+        from ceteris.heads.loss import squared_error
+
+        return squared_error
+
+    def check_examples(self, rows: Sequence[Example], key: str) -> None:
+        """See `Form.check_examples`."""
+        if len({row.label for row in rows}) < 2:
+            raise UserError(f"{key}: all training examples have the same label", "give a train split with other labels")
+
+    def counts(self, rows: Sequence[Example]) -> dict[str, int]:
+        """See `Form.counts`: by whole number."""
+        found = [round(row.label) for row in rows]
+        return {str(value): found.count(value) for value in sorted(set(found))}
+
+    def baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
+        """See `Form.baselines`: the mean, and a linear model on a bag of words (of a pair also their overlap)."""
+        from ceteris.tasks.baselines import values_by_words
+
+        mean = np.full(len(validation), np.mean([row.label for row in train]))
+        return {"majority": mean, "bag_of_words": values_by_words(train, validation)}
