@@ -43,6 +43,12 @@ class Form(ABC):
         kind = type(self)
         return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **asdict(cast(Any, self))}
 
+    def fits(self, settings: Any, examples: Sequence[Any]) -> None:
+        """Raise UserError where the settings of fine-tuning ask for more rows an example than the form has."""
+        for key in ("windows", "siamese"):
+            if settings[key] is not None:
+                raise UserError(f"finetune.{key} is for tasks on whole texts", f"set finetune.{key}=null")
+
     @abstractmethod
     def check_examples(self, rows: Sequence[Any], key: str) -> None:
         """Raise UserError for training examples from which nothing can be learned."""

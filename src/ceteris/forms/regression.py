@@ -21,11 +21,18 @@ class Regression(RowForm):
     """One value, by the squared error to the label as it stands (BERT's and GLUE's way with STS-B)."""
 
     metrics: tuple[str, ...] = ("pearson", "spearman")
+    least: float = 0.0
+    most: float = 1.0
     width: ClassVar[int] = 1
     known: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", tuple(self.metrics))
+
+    @property
+    def span(self) -> tuple[float, float]:  # type: ignore[override]
+        """The range of the labels."""
+        return self.least, self.most
 
     def loss(self, settings: Any) -> RowLoss:
         """The squared error; label smoothing and focal loss are for classes."""

@@ -238,6 +238,7 @@ def load_foreign(encoder: Encoder, folder: Path) -> None:
     """
     level = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
+    logging.disable_progress_bar()
     try:
         theirs, report = KINDS[encoder.spec.family][1].from_pretrained(
             str(folder), add_pooling_layer=False, use_safetensors=True, local_files_only=True, output_loading_info=True

@@ -29,6 +29,10 @@ _NEUTRAL: dict[str, dict[str, Any]] = {
         "label_smoothing": 0.0,
         "focal": 0.0,
         "head_lr": None,
+        "windows": None,
+        "stride": None,
+        "most_windows": 16,
+        "siamese": None,
     },
 }
 

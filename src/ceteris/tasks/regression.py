@@ -36,7 +36,7 @@ class Values(TableTask):
         **source: Any,
     ) -> None:
         self.least, self.most = float(least), float(most)
-        super().__init__(name, Regression(tuple(metrics)), columns, **source)
+        super().__init__(name, Regression(tuple(metrics), self.least, self.most), columns, **source)
         if not self.least < self.most:
             raise UserError(f"{self.key}.least={least} is not below most={most}", "give the range of the labels")
 

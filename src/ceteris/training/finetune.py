@@ -32,7 +32,7 @@ from ceteris.training.callbacks import Bar
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
-from ceteris.training.steps import TaskSteps, loader, task_batch
+from ceteris.training.steps import TaskSteps, loader, pieces, task_batch
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
@@ -102,7 +102,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
     check(cfg.finetune, layers)
     head_part(cfg.finetune.truncation)
     for node in cfg.tasks.values():
-        form_of(build(node), build(cfg.model))
+        _check_rows(cfg, build(node))
         build(cfg.model).check_length(cfg.finetune.length, "finetune.length")
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
@@ -112,6 +112,13 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any) -> None:
             "finetune.pooler=pretrained, but the objective has no head on pairs",
             "set finetune.pooler=fresh, or take objective=mlm_nsp",
         )
+
+
+def _check_rows(cfg: Any, task: Any) -> None:
+    """Raise UserError for a task that the model cannot do, or whose examples have not the rows that are asked for."""
+    form, settings = form_of(task, build(cfg.model)), cfg.finetune
+    if settings.windows is not None or settings.siamese is not None:
+        form.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
 
 
 def _run(
@@ -175,7 +182,8 @@ def evaluated(learner: Finetuning, form: Form, encoded: Rows, examples: Sequence
     head: Any = learner.objective.heads["task"]
     found: dict[int, Any] = {}
     with torch.inference_mode():
-        for row_B in order(encoded.length_N, ROWS, 0, 0, shuffle=False):
+        batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
+        for row_B in (part for rows in batches for part in pieces(encoded, rows)):
             batch = learner.transfer_batch_to_device(task_batch(encoded, row_B), learner.device, 0)
             found |= zip(row_B.tolist(), form.outputs(learner.encoder, head, batch), strict=True)
     outputs_N = [found[row] for row in range(len(found))]
