@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +27,15 @@ if TYPE_CHECKING:
 class RowForm(Form):
     """One row for each example, and scores that a classifier gives to what stands for the row."""
 
-    width: int  # numbers that the classifier gives
-    span: tuple[float, float] | None = None  # least and most of the labels where they are values
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that the classifier gives."""
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Least and most of the labels where they are values."""
+        return None
 
     def fits(self, settings: Any, examples: Sequence[Example]) -> None:
         """See `Form.fits`: windows need single texts, a siamese network needs pairs, a cosine needs values."""
@@ -88,7 +96,7 @@ class Classification(RowForm):
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         """One score a class."""
         return len(self.classes)
 

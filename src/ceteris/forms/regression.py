@@ -23,16 +23,20 @@ class Regression(RowForm):
     metrics: tuple[str, ...] = ("pearson", "spearman")
     least: float = 0.0
     most: float = 1.0
-    width: ClassVar[int] = 1
     known: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", tuple(self.metrics))
 
     @property
-    def span(self) -> tuple[float, float]:  # type: ignore[override]
+    def span(self) -> tuple[float, float]:
         """The range of the labels."""
         return self.least, self.most
+
+    @property
+    def width(self) -> int:
+        """One value."""
+        return 1
 
     def loss(self, settings: Any) -> RowLoss:
         """The squared error; label smoothing and focal loss are for classes."""

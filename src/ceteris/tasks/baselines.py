@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 
 from ceteris.console import say
 from ceteris.files import write_json
-from ceteris.tasks.example import Example, Tagged
+from ceteris.tasks.example import Example, Question, Tagged
+from ceteris.tasks.squad import Answer
 from ceteris.tasks.task import Task
 
 SEMANTICS = 1
@@ -103,3 +105,22 @@ def _around(words: Sequence[str]) -> Iterator[list[str]]:
         ends = [f"{word[:3].lower()}-", f"-{word[-3:].lower()}"]
         shape = "".join("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c for c in word[:12])
         yield [*beside, *ends, f"shape={shape}"]
+
+
+def answers_by_words(train: Sequence[Question], validation: Sequence[Question]) -> list[Answer]:
+    """For each question the words of its context, as many as the median answer of `train` has, that have most words of
+    the question close by and hold none of them (as Richardson et al. 2013, "sliding window").
+    """
+    size = int(np.median([len(row.answers[0].split()) for row in train if row.answers]))
+    return [Answer(_beside(row, max(1, size))) for row in validation]
+
+
+def _beside(row: Question, size: int) -> str:
+    words = [match.span() for match in re.finditer(r"\S+", row.context)]
+    asked = set(re.findall(r"\w+", row.question.lower())) - {"the", "a", "an", "of", "in", "to", "is", "was", "what"}
+    hit_W = np.array([bool(asked & set(re.findall(r"\w+", row.context[a:b].lower()))) for a, b in words], float)
+    near_W = np.convolve(hit_W, np.concatenate([np.arange(1, 11), np.arange(10, 0, -1)]) / 10.0, "full")[10:-9]
+    ones = np.ones(min(size, len(words)))
+    total_W = np.convolve(near_W - 100.0 * hit_W, ones, "valid")
+    at = int(total_W.argmax())
+    return row.context[words[at][0] : words[at + len(ones) - 1][1]]
