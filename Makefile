@@ -4,13 +4,14 @@ VENV   ?= .venv
 SCALE  ?= smoke
 SLOTS  ?= auto
 ARGS   ?=
+RUNS   ?= runs
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench calibrate tables wandb-sync clean $(TABLES)
+.PHONY: help setup demo test test-slow lint format bench calibrate tables wandb-sync wandb-dashboard clean $(TABLES)
 
 help: ## what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,8 +61,14 @@ bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios fro
 calibrate: setup ## false verdicts and coverage in simulated sweeps of known truth: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py
 
-wandb-sync: setup ## upload the offline W&B runs
-	@$(BIN)/wandb sync --include-offline $$(find runs -type d -name 'offline-run-*')
+wandb-sync: setup ## upload what W&B does not have yet; safe to repeat
+	@folders=$$(find $(RUNS) -type d -path '*/wandb/*run-*' -name '*run-*-*' -prune); \
+	if test -n "$$folders"; then $(BIN)/wandb sync --yes -n 8 --include-online $(ARGS) $$folders; \
+	else echo "no W&B runs below $(RUNS)" >&2; fi
+
+wandb-dashboard: setup ## save a workspace and a report of SWEEP to W&B (at SCALE)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt wandb-workspaces
+	@$(BIN)/ceteris dashboard $(or $(SWEEP),$(error give SWEEP=roberta_table1)) scale=$(SCALE) --save $(ARGS)
 
 clean: ## remove runs and reports (not analysis/results)
 	rm -rf runs reports

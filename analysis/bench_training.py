@@ -51,6 +51,7 @@ class Sentences:
     word_start: Any
     sentence_start: Any
     document_start: Any
+    annotated: None = None
 
 
 def store(size: int, rows: int) -> Sentences:
@@ -67,7 +68,11 @@ def ours(size: int, precision: str, threads: int, steps: int) -> float:
     rows = store(size, BATCH * (steps + WARM))
     examples = Examples(rows, FullSentences(LENGTH), corruption, EncoderLayout(), vocabulary, 0, LENGTH)
     encoder = MINI.build(vocabulary, 0)
-    objective = MaskedLM(Replace()).build(encoder)
+    return staged(examples, encoder, MaskedLM(Replace()).build(encoder), precision, threads, steps)
+
+
+def staged(examples: Examples, encoder: Any, objective: Any, precision: str, threads: int, steps: int) -> float:
+    """Input tokens a second of the product's own path on the processor, median over steps."""
     initialise(objective, 0, 0.02)
     learner = Pretraining(
         encoder, objective, AdamW(1e-4), Schedule("linear"), total_steps=steps + WARM, total_tokens=0, clip=1.0, seed=0
@@ -85,15 +90,7 @@ def peer(size: int, bf16: bool, steps: int) -> float:
     """The Trainer's tokens a second, median over steps."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
-    from transformers import (
-        BertConfig,
-        BertForMaskedLM,
-        DataCollatorForLanguageModeling,
-        PreTrainedTokenizerFast,
-        Trainer,
-        TrainerCallback,
-        TrainingArguments,
-    )
+    from transformers import BertConfig, BertForMaskedLM, DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
     words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4} | {f"w{n}": n for n in range(5, size)}
     tokenizer = PreTrainedTokenizerFast(
@@ -105,6 +102,15 @@ def peer(size: int, bf16: bool, steps: int) -> float:
     model = BertForMaskedLM(
         BertConfig(vocab_size=size, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **shape)
     )
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    rows = [{"input_ids": row, "attention_mask": [1] * LENGTH} for row in ids]
+    return trained(model, rows, collator, bf16, steps)
+
+
+def trained(model: Any, rows: list[Any], collator: Any, bf16: bool, steps: int) -> float:
+    """Input tokens a second of the Trainer on the processor, median over steps."""
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
     ends: list[float] = []
 
     class Clock(TrainerCallback):
@@ -116,8 +122,6 @@ def peer(size: int, bf16: bool, steps: int) -> float:
             folder, per_device_train_batch_size=BATCH, max_steps=steps + WARM, bf16=bf16, use_cpu=True, report_to=[],
             save_strategy="no", logging_strategy="no", disable_tqdm=True,
         )  # fmt: skip
-        collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
-        rows = [{"input_ids": row, "attention_mask": [1] * LENGTH} for row in ids]
         Trainer(model, arguments, train_dataset=rows, data_collator=collator, callbacks=[Clock()]).train()
     gaps = np.diff(ends[WARM - 1 :])
     rate = BATCH * LENGTH / float(np.median(gaps))

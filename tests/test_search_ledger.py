@@ -148,14 +148,24 @@ def test_draws_follow_from_the_seed_alone(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1], "the same through a restart and in another storage"
 
 
-def test_no_url_keeps_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("given", "clean", "secret"),
+    [
+        ("postgresql://me:s%40cret@host:5/db", "postgresql://me@host:5/db", "s@cret"),
+        ("postgres://me:a@b/c@host/db", "postgres://me@host/db", "a@b/c"),
+        ("x.storage='postgresql+psycopg://me:s@h/db'", "x.storage='postgresql+psycopg://me@h/db'", "s"),
+        ("postgresql://h/db?user=me&password=s3&sslmode=require", "postgresql://h/db?user=me&&sslmode=require", "s3"),
+        ("postgresql://me@host/db", "postgresql://me@host/db", None),
+        ("proxy=http://host:8080/a@b", "proxy=http://host:8080/a@b", None),
+    ],
+)
+def test_no_url_keeps_a_password(given: str, clean: str, secret: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PGPASSWORD", raising=False)
-    assert without_password("postgresql://me:s%40cret@host:5/db") == "postgresql://me@host:5/db"
-    assert os.environ["PGPASSWORD"] == "s@cret"
-    monkeypatch.delenv("PGPASSWORD")
-    assert without_password("postgresql://me@host/db") == "postgresql://me@host/db"
+    assert without_password(given) == clean
+    assert os.environ.get("PGPASSWORD") == secret
 
 
-def test_an_unknown_storage_is_refused() -> None:
-    with pytest.raises(UserError, match="no storage of a search"):
-        open_storage("mysql://me@host/db")
+def test_an_unknown_storage_is_refused_without_its_password() -> None:
+    with pytest.raises(UserError, match="no storage of a search") as refused:
+        open_storage("mysql://me:open-sesame@host/db")
+    assert "open-sesame" not in str(refused.value)

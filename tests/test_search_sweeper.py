@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 
 from ceteris.search.storage import open_storage
 
+SHOWS_ITSELF = "import ceteris.cli; ceteris.cli.main(); print(open('/proc/self/cmdline').read())"
 APP = Path(__file__).with_name("search_app.py")
 
 
@@ -98,6 +99,17 @@ def test_a_literal_password_is_in_no_file_and_no_line(tmp_path: Path) -> None:
     out = run(tmp_path, "x=interval(0,1)", f"hydra.sweeper.storage='{url}'", fails=True)
     assert "open-sesame" not in out
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and "open-sesame" in path.read_text()]
+
+
+def test_a_literal_password_is_in_no_config_dump_and_no_process_title(tmp_path: Path) -> None:
+    url = "postgresql://me:open-sesame@127.0.0.1:1/none"
+    given = ["search=optuna_lr", "scale=test", f"hydra.sweeper.storage='{url}'"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for flags in (["--cfg", "hydra"], ["--info", "all"]):
+        command = [sys.executable, "-c", SHOWS_ITSELF, "train", *given, *flags]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert "postgresql://me@127.0.0.1:1/none" in done.stdout, done.stderr
+        assert "open-sesame" not in done.stdout + done.stderr
 
 
 def test_slots_of_a_launcher_with_processes_run_side_by_side(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from torch import nn
 from ceteris.errors import UserError
 from ceteris.models.weights import initialise
 from ceteris.optim.adamw import AdamW
+from ceteris.optim.adamw_rms import AdamWRms
 from ceteris.optim.groups import parameter_groups
+from ceteris.optim.lamb import Lamb
 from ceteris.optim.schedule import CURVES, Schedule
 
 
@@ -35,6 +37,38 @@ def test_adamw_is_the_published_update() -> None:
         update = first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.99**step)) + 1e-6)
         expected = expected - 0.1 * 0.5 * expected - 0.1 * update
     assert np.allclose(weight.detach().numpy(), expected, atol=1e-6)
+
+
+def test_lamb_moves_a_matrix_by_a_share_of_its_norm() -> None:
+    named = [("w", nn.Parameter(torch.tensor([[3.0, -4.0]]))), ("b", nn.Parameter(torch.tensor([3.0, -4.0])))]
+    optimizer = Lamb(lr=0.1, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.5).build(named)
+    gradient, decays = np.array([0.3, -0.1]), (0.5, 0.0)
+    expected, first, second = [np.array([3.0, -4.0])] * 2, 0.0, 0.0
+    for step in (1, 2, 3):
+        for _, weight in named:
+            weight.grad = torch.tensor(gradient, dtype=torch.float32).reshape(weight.shape)
+        optimizer.step()
+        first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
+        ratio = first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.99**step)) + 1e-6)
+        moves = [ratio + decay * weight for decay, weight in zip(decays, expected, strict=True)]
+        moves[0] = moves[0] * np.linalg.norm(expected[0]) / np.linalg.norm(moves[0])
+        expected = [weight - 0.1 * move for weight, move in zip(expected, moves, strict=True)]
+    for (_, weight), wanted in zip(named, expected, strict=True):
+        assert np.allclose(weight.detach().numpy().ravel(), wanted, atol=1e-6)
+
+
+def test_a_weight_of_zeros_moves_under_lamb() -> None:
+    weight = nn.Parameter(torch.zeros(2, 2))
+    optimizer = Lamb(lr=0.1).build([("w", weight)])
+    weight.grad = torch.ones(2, 2)
+    optimizer.step()
+    assert torch.allclose(weight, torch.full((2, 2), -0.1), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Lamb, AdamWRms])
+def test_other_kinds_of_adam_are_refused_by_name(kind: type[Lamb]) -> None:
+    with pytest.raises(UserError, match="decoupled"):
+        kind(lr=0.1, decoupled=False)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +132,6 @@ def test_initial_weights_depend_on_seed_and_name_alone() -> None:
     initialise(other, 6, 0.02)
     assert torch.equal(plain.dense.weight, more.dense.weight)
     assert not torch.equal(plain.dense.weight, other.dense.weight)
-    assert float(plain.dense.weight.std()) == pytest.approx(0.02, rel=0.1)
+    assert plain.dense.weight.std().item() == pytest.approx(0.02, rel=0.1)
     assert plain.table.weight[1].abs().sum() == 0
     assert plain.dense.bias.abs().sum() == 0

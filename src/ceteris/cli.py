@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str, str, str]] = {
     "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
     "audit": ("ceteris.audit.verb", "audit", "SWEEP [scale=...] | --reproduce RUN", "what stands behind a table"),
     "report": ("ceteris.report.verb", "report", "[out=FOLDER]", "a static site of all tables and verdicts"),
+    "dashboard": ("ceteris.tracking.dashboard", "dashboard", "SWEEP [scale=...] [--save]", "its W&B dashboards"),
     "published": ("ceteris.published.verb", "published", "[ID]", "the papers' own tables, with their sources"),
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,78 +13,25 @@ from ceteris.encodings.pairs import check_pair
 from ceteris.errors import UserError
 from ceteris.masking.prediction import marked, readings
 from ceteris.noise import Noise
-from ceteris.text import Marks, Sequences, Text, Views
+from ceteris.protocols import Disorder, Masking, Sight
+from ceteris.text import Marks, Text, Views
 
 DEVIATIONS: Final = 4.0  # above the mean, to which the sentinels must reach where the spans of a row vary
 LONGEST: Final = 64  # times the budget that a window may hold
 NAMES: Final = {"prefix_d_d": "prefix_lm", "all_p_f": "all_permute", "all_n_f": "lm"}  # T5's own for some rows
 
 
-class Schedule(Protocol):
-    """When noise is redrawn: the key of an epoch."""
-
-    def __call__(self, epoch: int) -> int: ...
-
-
-class Masking(Protocol):
-    """Which tokens are noise.
-
-    A masking whose rows all have equal counts says so by `fixed(raw) -> (noise tokens, spans)`; one with a name in T5's
-    tables has `row`, such as span_3_15; `expected(raw)` gives the counts on average where they vary. One that reorders
-    what is read, or puts blanks between, has `reorders` or `inserts` True; `single`: the noise of a row is one span;
-    `whole`: all of it is noise.
-    """
-
-    semantics: ClassVar[int]
-
-    @property
-    def rate(self) -> float: ...  # of the tokens that are noise
-
-    @property
-    def predict(self) -> float | None: ...  # of the tokens that are predicted; None: all noise
-
-    @property
-    def by_words(self) -> bool: ...  # whether the text must tell where words start
-
-    @property
-    def schedule(self) -> Schedule: ...
-
-    def __call__(self, text: Text, noise: Noise) -> Marks: ...
-
-    def check(self, length: int) -> None:
-        """Raise UserError where rows of `length` tokens would hold no prediction."""
-
-
-class Encoding(Protocol):
-    """One view of (text, marks); None where the noise is predicted in place.
-
-    Those of text-to-text objectives give `Sequences` and have a `letter`, as in T5's names, and `length(raw, noise,
-    spans)`, the tokens of such a row.
-    """
-
-    semantics: ClassVar[int]
-
-    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | Sequences | None: ...
-
-
-class Disorder(Protocol):
-    """Tokens beside the noise are read in another order."""
-
-    semantics: ClassVar[int]
-
-    def __call__(self, views: Views, noise: Noise) -> Views: ...
-
-    def rate(self, masked: float) -> float: ...  # expected share of the tokens that is out of order
-
-
 @dataclass(frozen=True)
 class Corruption:
-    """Masking, then the two views, then `disorder` in what is read; `targets` None predicts in place."""
+    """Masking, then the two views, then `disorder` in what is read, and `sight` of it; `targets` None predicts in
+    place.
+    """
 
     masking: Masking
     inputs: Any  # Encoding
     targets: Any = None  # Encoding | None
     disorder: Disorder | None = None
+    sight: Sight | None = None
 
     @property
     def readings(self) -> int:
@@ -110,7 +57,9 @@ class Corruption:
         read = self.inputs(*reordered(text, marks), noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
         views = Views(text, marks, text if read is None else read, written)
-        return views if self.disorder is None else self.disorder(views, noise)
+        for step in (self.disorder, self.sight):
+            views = views if step is None else step(views, noise)
+        return views
 
     def lengths(self, raw: int) -> tuple[float, float]:
         """(tokens read, tokens written) of a window of `raw` tokens; expected ones where the noise varies."""

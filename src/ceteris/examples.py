@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ceteris.components import build
 from ceteris.config import root_seed
-from ceteris.corruption import Corruption, Disorder, Masking
+from ceteris.corruption import Corruption
 from ceteris.encodings.replace import Replace
 from ceteris.encodings.unchanged import Unchanged
 from ceteris.errors import UserError
@@ -25,6 +25,7 @@ from ceteris.masking.none import NoNoise
 from ceteris.masking.prediction import predicted_rate
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
+from ceteris.protocols import Masking
 from ceteris.text import Arrays, Views
 
 if TYPE_CHECKING:
@@ -173,17 +174,20 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
     """
     form, objective = build(cfg.input), build(cfg.objective)
     check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
-    corruption = corruption_of(cfg.masking, cfg.objective, getattr(objective, "disorder", None))
+    corruption = corruption_of(cfg.masking, cfg.objective)
+    if corruption.targets is None:
+        own = (getattr(objective, name, None) for name in ("disorder", "sight"))
+        corruption = replace(corruption, disorder=next(own), sight=next(own))
     check_frame(corruption.targets is not None, getattr(form, "framed", True))
     attention = getattr(build(cfg.model), "attention", None) if "model" in cfg else None
     check_noise(objective, corruption.masking, attention)
     return _examples(data, split, form, corruption, root_seed(cfg), layout_of(cfg, corruption, objective))
 
 
-def corruption_of(masking: Any, objective: Any, disorder: Disorder | None = None) -> Corruption:
+def corruption_of(masking: Any, objective: Any) -> Corruption:
     """From config nodes: `objective.encoding` in place, or `objective.inputs` and `objective.targets`."""
     if "encoding" in objective:
-        return Corruption(build(masking), build(objective.encoding), disorder=disorder)
+        return Corruption(build(masking), build(objective.encoding))
     return Corruption(build(masking), build(objective.inputs), build(objective.targets))
 
 
@@ -222,6 +226,9 @@ def check_noise(objective: Any, masking: Masking, attention: str | None) -> None
     """Raise UserError where nothing hides from the model what it predicts, or noise is not what the objective needs."""
     needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
     if needed not in (None, attention):
+        if needed == "full":
+            cause = f"the objective says itself who sees whom, but model.attention={attention}"
+            raise UserError(cause, "set model.attention=full, or take objective=clm")
         raise UserError(
             f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
             f"set model.attention={needed} masking=none, or objective=mlm",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Array, Text
 
 if TYPE_CHECKING:

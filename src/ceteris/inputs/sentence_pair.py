@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ceteris.corruption import Schedule
 from ceteris.inputs.pairs import FRAME, Draw, PairIndex, Sampler, check
 from ceteris.inputs.pieces import Store
 from ceteris.masking.schedule import Dynamic
+from ceteris.protocols import Schedule
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.blocks import line_blocks
 from ceteris.inputs.pieces import Index, Pieces, Store, before, runs
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Array
 
 CHUNK = 1 << 18  # lines that are cut into blocks at a time, which bounds memory

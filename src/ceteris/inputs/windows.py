@@ -13,11 +13,11 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import Store, Stretches, before
 from ceteris.masking.schedule import Static
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 
 SHORTEST: Final = 2  # tokens of a window: one that is kept, one of noise
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.annotators.annotator import Annotator
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.masking.budget import check_rates, check_rounding, spanbert_budget
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import FIELD, NEVER, Units, begins, earliest, number, shuffled, units
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 _MOST: Final = 1 << 12  # words between two spans, at most: more than a row holds

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.masking.budget import bert_budget, check_cap, check_choice, check_rates, check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise, below
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 _POSITION_BITS: Final = np.uint32(11)  # of a sort key; the 21 above are random

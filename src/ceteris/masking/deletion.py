@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ceteris.corruption import Schedule
 from ceteris.masking.bernoulli import lowest
 from ceteris.masking.budget import check_rates, spanbert_budget
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import begins, number
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ceteris.corruption import Schedule
 from ceteris.masking.budget import check_rates, check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise, below, integers
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment stands at the start, at the end

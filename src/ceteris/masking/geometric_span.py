@@ -8,13 +8,13 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import runs
 from ceteris.masking.budget import check_choice, check_rates, check_rounding, spanbert_budget
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import NEVER, Units, begins, earliest, number, units
 from ceteris.noise import Noise, integers
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 _ROUND: Final = 64  # draws of one round at most

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ceteris.corruption import Schedule
 from ceteris.masking.budget import check_rates, check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import begins, number
 from ceteris.noise import Noise, below
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule, reordered
+from ceteris.corruption import reordered
 from ceteris.encodings.sequences import check_share
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import before
@@ -19,6 +19,7 @@ from ceteris.masking.schedule import Dynamic
 from ceteris.masking.sentence_permutation import permuted
 from ceteris.masking.units import Units, number, units
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 Ints = NDArray[np.int64]

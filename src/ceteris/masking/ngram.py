@@ -8,13 +8,13 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import runs
 from ceteris.masking.budget import bert_budget, check_cap, check_rates, check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import Units, number, shuffled, units
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 _ROUND: Final = 64  # words of a row that one round visits at most

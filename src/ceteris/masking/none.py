@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ceteris.corruption import Schedule
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 

@@ -8,17 +8,15 @@ its noise: all that is predicted is corrupted, at n times the compute.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceteris.masking.units import number
 from ceteris.noise import Noise
+from ceteris.protocols import Masking
 from ceteris.text import Marks, Text
-
-if TYPE_CHECKING:
-    from ceteris.corruption import Masking
 
 
 def readings(rate: float, predict: float | None) -> int:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise, integers
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 

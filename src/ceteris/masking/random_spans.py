@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.errors import UserError
 from ceteris.inputs.pieces import before, runs
 from ceteris.masking.bernoulli import lowest
 from ceteris.masking.budget import check_rates
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Array, Marks, Text
 
 Ints = NDArray[np.int64]

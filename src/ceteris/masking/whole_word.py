@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ceteris.corruption import Schedule
 from ceteris.masking.bernoulli import lowest
 from ceteris.masking.budget import bert_budget, check_cap, check_choice, check_rates, check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.masking.units import Units, number, shuffled, units, word_starts
 from ceteris.noise import Noise
+from ceteris.protocols import Schedule
 from ceteris.text import Marks, Text
 
 

@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "roberta": (RobertaConfig, RobertaModel),
     "roberta-prelayernorm": (RobertaPreLayerNormConfig, RobertaPreLayerNormModel),
 }
+_UNSEEN = torch.iinfo(torch.int32).max  # rank of padding: it alone sees itself
 
 
 class Outputs(NamedTuple):
@@ -77,15 +78,14 @@ class Encoder(nn.Module):
         """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
 
         `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs. With
-        left-only attention it always does: padding is on the right, where no real token looks.
+        left-only attention it always does: padding is on the right, where no real token looks. With `batch["rank_BL"]`
+        a place sees those of a rank not above its own.
         """
         ids_BL = batch["ids_BL"] if ids_BL is None else ids_BL
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        unmasked = batch["full"] or self.left
-        mask_BL = None if unmasked else (position_1L < batch["length_B"][:, None]).long()
         hidden_BLD = self.backbone(
             input_ids=ids_BL,
-            attention_mask=mask_BL,
+            attention_mask=self._visible(batch, position_1L),
             token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
             position_ids=position_1L + self.first_position,
             use_cache=False,
@@ -94,6 +94,17 @@ class Encoder(nn.Module):
             return Outputs(hidden_BLD, state)
         row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
         return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
+
+    def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
+        """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
+        if "rank_BL" in batch:
+            rank_BL = torch.where(position_1L < batch["length_B"][:, None], batch["rank_BL"], _UNSEEN)
+            visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
+            return visible_B1LL
+        if batch["full"] or self.left:
+            return None
+        real_BL: Tensor = (position_1L < batch["length_B"][:, None]).long()
+        return real_BL
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.

@@ -12,17 +12,17 @@ from transformers.models.t5.modeling_t5 import T5Stack
 from ceteris.models.encoder import Batch, Outputs
 
 if TYPE_CHECKING:
-    from ceteris.models.t5 import T5
     from ceteris.tokens.vocabulary import Vocabulary
 
 
 class TextToText(nn.Module):
-    """A text-to-text model without its head, in the shape of `spec`: `T5Model`, or one T5 stack over one stream.
+    """A text-to-text model without its head, in the shape of `spec` (`ceteris.models.t5.T5`): `T5Model`, or one T5
+    stack over one stream.
 
     Attention is `scaled_dot_product_attention` with the biases of relative positions as its mask.
     """
 
-    def __init__(self, spec: T5, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.spec, self.vocabulary = spec, vocabulary
         self.width, self.depth = spec.hidden, spec.depth * (1 if spec.single else 2)
@@ -64,10 +64,11 @@ class TextToText(nn.Module):
         if "shared" in parameter:
             return 0
         parts = parameter.split(".")
-        below = self.spec.depth if "decoder" in parts and not self.spec.single else 0
+        layers = int(self.spec.depth)  # of a stack
+        below = layers if "decoder" in parts and not self.spec.single else 0
         if "block" in parts:
             return below + int(parts[parts.index("block") + 1]) + 1
-        return below + self.spec.depth
+        return below + layers
 
 
 def _real(batch: Batch) -> Tensor | None:

@@ -46,7 +46,7 @@ class AdamW:
 
         groups, betas = parameter_groups(named, self.weight_decay, rates), (self.betas[0], self.betas[1])
         if not self.bias_correction:
-            from ceteris.optim.uncorrected import Uncorrected
+            from ceteris.optim.moments import Uncorrected
 
             return Uncorrected(groups, self.lr, betas, self.eps, self.decoupled)
         kind = optim.AdamW if self.decoupled else optim.Adam

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ceteris.errors import UserError
-from ceteris.optim.adamw import AdamW
+from ceteris.optim.corrected import Corrected
 
 if TYPE_CHECKING:
-    from torch import nn
-    from torch.optim import Optimizer
-
-    from ceteris.optim.groups import Rates
+    from ceteris.optim.moments import Moments
 
 
 @dataclass(frozen=True)
-class AdamWRms(AdamW):
+class AdamWRms(Corrected):
     """Each update is multiplied by the root mean square of its weight, at least 1e-3 (nanoT5, arXiv 2309.02373, section
-    3.2). The decoupled weight decay is not. Raises UserError for Adam's other kinds.
+    3.2). The decoupled weight decay is not.
     """
 
     semantics: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.decoupled and self.bias_correction):
-            raise UserError("optimizer=adamw_rms is AdamW with its correction", "leave decoupled and bias_correction")
+    def kind(self) -> type[Moments]:
+        """See `Corrected.kind`."""
+        from ceteris.optim.moments import ScaledAdamW
 
-    def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
-        """The optimizer over the parameter groups."""
-        from ceteris.optim.groups import parameter_groups
-        from ceteris.optim.rms import ScaledAdamW
-
-        groups = parameter_groups(named, self.weight_decay, rates)
-        return ScaledAdamW(groups, self.lr, (self.betas[0], self.betas[1]), self.eps)
+        return ScaledAdamW

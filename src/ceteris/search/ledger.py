@@ -60,6 +60,7 @@ class Ledger:
         trials: how many are to finish; retries of a failed or reclaimed trial do not count.
         retries: how often a failed trial is run again.
         seed: of the sampler.
+        ordered: whether a finite space is gone through in its order, without a sampler.
     """
 
     study: Study
@@ -71,6 +72,7 @@ class Ledger:
     retries: int = 0
     seed: int = 0
     conditional: Callable[[Trial], None] | None = None
+    ordered: bool = False
     _grid: list[tuple[str, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -195,6 +197,8 @@ class Ledger:
             for t in found
             if OVERRIDES in t.user_attrs and t.user_attrs.get(KIND) != VOID
         }
+        if self.ordered:
+            self._queue_unseen(taken, len(found))
         for draw in range(DRAWS):
             trial = self._draw(len(found) + draw)
             if self._overrides(trial) not in taken:
@@ -206,7 +210,7 @@ class Ledger:
 
     def _queue_unseen(self, taken: set[tuple[str, ...]], number: int) -> None:
         free = [texts for texts in self._grid if texts not in taken]
-        texts = random.Random(self.seed + number).choice(free)
+        texts = free[0] if self.ordered else random.Random(self.seed + number).choice(free)
         self.study.enqueue_trial({key: text.partition("=")[2] for key, text in zip(self.space, texts, strict=True)})
 
     def _overrides(self, trial: Trial) -> tuple[str, ...]:

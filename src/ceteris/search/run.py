@@ -19,8 +19,10 @@ from ceteris.search.settings import Settings
 from ceteris.search.storage import RENEWED, Place, open_storage, this_worker
 from ceteris.search.trial import PRUNER
 from ceteris.study.sweep import quoted
+from ceteris.tracking.study import track_search
 
 if TYPE_CHECKING:
+    from hydra.core.utils import JobReturn
     from optuna import Study
     from optuna.trial import FrozenTrial
 
@@ -33,19 +35,23 @@ class Overdue(Exception):
     """A trial took longer than `trial_timeout`."""
 
 
-def search(settings: Settings, launcher: Any) -> Counts:
-    """Run trials until `n_trials` have finished, beside any other workers of the study."""
+Returns = dict[int, list["JobReturn"]]  # of the trials that ran here, by number: one a seed
+
+
+def search(settings: Settings, launcher: Any, returns: Returns | None = None) -> Counts:
+    """Run trials until `n_trials` have finished, beside any other workers of the study; fills `returns`."""
     ledger = open_study(settings)
     state = ledger.counts()
     say(
         f"study {settings.study}: {state.finished} of {ledger.trials} trials finished, sampler seed {settings.seed}, "
         f"{settings.url}"
     )
+    returns = {} if returns is None else returns
     with _leased(ledger):
         if _in_process(launcher) or settings.jobs == 1:
-            _one_by_one(settings, ledger, launcher)
+            _one_by_one(settings, ledger, launcher, returns)
         else:
-            _side_by_side(settings, ledger, launcher)
+            _side_by_side(settings, ledger, launcher, returns)
     return _ended(settings, ledger)
 
 
@@ -66,7 +72,7 @@ def open_study(settings: Settings) -> Ledger:
     conditional = settings.conditional
     return Ledger(
         study, place, this_worker(), settings.space, settings.build_sampler, settings.trials, settings.retries,
-        settings.seed, None if conditional is None else lambda trial: conditional(None, trial),
+        settings.seed, None if conditional is None else lambda trial: conditional(None, trial), settings.ordered,
     )  # fmt: skip
 
 
@@ -109,7 +115,7 @@ def _leased(ledger: Ledger) -> Iterator[None]:
         thread.join()
 
 
-def _one_by_one(settings: Settings, ledger: Ledger, launcher: Any) -> None:
+def _one_by_one(settings: Settings, ledger: Ledger, launcher: Any, returns: Returns) -> None:
     if settings.jobs > 1:
         say("hydra/launcher=basic runs one trial at a time; start the same command again for a second worker")
     while not ledger.over():
@@ -117,16 +123,16 @@ def _one_by_one(settings: Settings, ledger: Ledger, launcher: Any) -> None:
             time.sleep(POLL)
             continue
         with _alarm(settings.timeout):
-            _run(settings, ledger, launcher, claim)
+            _run(settings, ledger, launcher, claim, returns)
 
 
-def _side_by_side(settings: Settings, ledger: Ledger, launcher: Any) -> None:
+def _side_by_side(settings: Settings, ledger: Ledger, launcher: Any, returns: Returns) -> None:
     """A thread a slot; a slot that is free claims at once, whatever the others do."""
     running: dict[threading.Thread, tuple[Claim, float]] = {}
     changed = threading.Event()
 
     def work(claim: Claim) -> None:
-        _run(settings, ledger, launcher, claim)
+        _run(settings, ledger, launcher, claim, returns)
         changed.set()
 
     while running or not ledger.over():
@@ -163,13 +169,13 @@ def _alarm(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _run(settings: Settings, ledger: Ledger, launcher: Any, claim: Claim) -> None:
+def _run(settings: Settings, ledger: Ledger, launcher: Any, claim: Claim, returns: Returns) -> None:
     """One trial: all its seeds, told to the study."""
     from optuna import TrialPruned
 
     start = time.monotonic()
     try:
-        values = _values(settings, launcher, claim)
+        values = _values(settings, launcher, claim, returns.setdefault(claim.trial.number, []))
         mean = [math.fsum(column) / len(column) for column in zip(*values, strict=True)]
         ledger.complete(claim, mean, {"values": values, "seconds": time.monotonic() - start})
     except TrialPruned as error:
@@ -180,7 +186,7 @@ def _run(settings: Settings, ledger: Ledger, launcher: Any, claim: Claim) -> Non
         ledger.fail(claim, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def _values(settings: Settings, launcher: Any, claim: Claim) -> list[list[float]]:
+def _values(settings: Settings, launcher: Any, claim: Claim, returns: list[JobReturn]) -> list[list[float]]:
     """The objectives of each seed. With a pruner a seed is run after the other, so that a pruned trial ends early."""
     number, seeds = claim.trial.number, settings.seeds or (None,)
     jobs = [_overrides(settings, claim, seed, at == 0) for at, seed in enumerate(seeds)]
@@ -189,6 +195,7 @@ def _values(settings: Settings, launcher: Any, claim: Claim) -> list[list[float]
     found: list[list[float]] = []
     for batch in batches:
         results = launcher.launch(batch, initial_job_idx=first + len(found))
+        returns += results
         found += [_objectives(settings, _returned(result)) for result in results]
     return found
 
@@ -231,6 +238,8 @@ def _ended(settings: Settings, ledger: Ledger) -> Counts:
     counts = ledger.counts()
     text = yaml.safe_dump(results(settings, ledger.study, counts), sort_keys=False, allow_unicode=True)
     write_text(settings.folder / RESULTS, text)
+    if settings.logger is not None:
+        track_search(settings.logger, settings.study, settings.signature, settings.folder, ledger.study)
     say(
         f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed; "
         f"{settings.folder / RESULTS}"

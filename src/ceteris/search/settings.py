@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ceteris.errors import UserError
 from ceteris.hashing import digest
-from ceteris.search.storage import JOURNAL, POSTGRES, without_password
-from ceteris.study.space import Dimension, dimension
+from ceteris.search.storage import JOURNAL, without_password
+from ceteris.study.space import Choice, Dimension, dimension
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -42,17 +42,30 @@ class Settings:
     resume: bool | str
     conditional: Callable[[Any, Any], None] | None
     told: bool  # whether runs are told of their trial, under the key `trial`
+    logger: Mapping[str, Any] | None = None  # the config's, to which the search is told as a whole
 
     @property
     def seed(self) -> int:
         """Of the sampler."""
         return int(self.sampler.get("seed") or 0)
 
+    @property
+    def ordered(self) -> bool:
+        """Whether every combination is run in its order. Optuna's GridSampler repeats points among several workers."""
+        return self._kind == "GridSampler"
+
+    @property
+    def _kind(self) -> str:
+        return str(self.sampler["_target_"]).rsplit(".", 1)[-1]
+
     def build_sampler(self, seed: int) -> BaseSampler:
         """The sampler of one draw; a quasi-random sequence keeps its one seed."""
         from hydra.utils import instantiate
+        from optuna.samplers import RandomSampler
 
-        kind = str(self.sampler["_target_"]).rsplit(".", 1)[-1]
+        if self.ordered:
+            return RandomSampler(seed)  # the ledger queues what is to come
+        kind = self._kind
         own: dict[str, Any] = {"seed": self.seed if kind == "QMCSampler" else seed}
         if kind == "TPESampler":
             own["constant_liar"] = len(self.directions) == 1
@@ -72,6 +85,10 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
         raise UserError("hydra.sweeper.pruner needs one objective", "leave the pruner out, or give one direction")
     if not space and given["custom_search_space"] is None:
         raise UserError("the search has no space", "give hydra.sweeper.params or key=interval(a, b)")
+    if "GridSampler" in str(given["sampler"]["_target_"]) and (wide := _endless(space)):
+        raise UserError(
+            f"the grid has no end in {wide}", f"give choice(...) or range(...) for {wide}, or another sampler"
+        )
     base = _base(context, config, fixed)
     kind = [{key: repr(part) for key, part in space.items()}, given["custom_search_space"], directions, on, seeds]
     signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_MEANT}])
@@ -84,7 +101,7 @@ def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequenc
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_conditional(given["custom_search_space"], fixed),
-        told="trial" in base or given["pruner"] is not None,
+        told="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
     )  # fmt: skip
 
 
@@ -113,6 +130,10 @@ def _space(
         else:
             fixed.append(f"{key}={value}")
     return space, tuple(fixed)
+
+
+def _endless(space: Mapping[str, Dimension]) -> str:
+    return next((key for key, part in space.items() if not isinstance(part, Choice)), "")
 
 
 def _base(context: Any, config: Any, fixed: Sequence[str]) -> dict[str, Any]:
@@ -168,9 +189,8 @@ def hide_password(config: Any, settings: dict[str, Any]) -> None:
     from omegaconf import open_dict
 
     storage = settings.get("storage")
-    if not isinstance(storage, str) or not storage.startswith(POSTGRES):
+    if not isinstance(storage, str) or (clean := without_password(storage)) == storage:
         return
-    clean = without_password(storage)
     settings["storage"] = clean
     with open_dict(config):
         config.hydra.sweeper.storage = clean

@@ -19,17 +19,22 @@ from ceteris.errors import UserError
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", "postgresql"
+JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", ("postgresql", "postgres:")
 RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; after which an unchanged one is of a dead worker
-_PASSWORD = re.compile(r"^(?P<head>\w+(?:\+\w+)?://[^:@/]*):(?P<secret>[^@]*)(?P<tail>@.*)$")
+_LOGIN = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://[^:/?\s]*):(?P<secret>[^?\s]*)(?P<tail>@)")
+_QUERY = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://\S*[?&])password=(?P<secret>[^&\s'\"]*)(?P<tail>&?)")
 
 
-def without_password(url: str) -> str:
-    """The URL that may be logged, recorded and passed on; a password in it moves to PGPASSWORD, which libpq reads."""
-    if not url.startswith(POSTGRES) or not (found := _PASSWORD.match(url)):
-        return url
-    os.environ["PGPASSWORD"] = unquote(found["secret"])
-    return found["head"] + found["tail"]
+def without_password(text: str) -> str:
+    """A URL, or a text with one, that may be logged, recorded and passed on.
+
+    Its password moves to PGPASSWORD, which libpq and the processes started from here read.
+    """
+    for pattern in (_LOGIN, _QUERY):
+        if found := pattern.search(text):
+            os.environ["PGPASSWORD"] = unquote(found["secret"])
+            text = pattern.sub(r"\g<head>\g<tail>", text)
+    return text
 
 
 def open_storage(url: str) -> BaseStorage:
@@ -43,8 +48,12 @@ def open_storage(url: str) -> BaseStorage:
         Path(url.removeprefix(SQLITE)).parent.mkdir(parents=True, exist_ok=True)
         return _database(url, {"connect_args": {"timeout": 60}})
     if url.startswith(POSTGRES):
-        return _database(re.sub(r"^postgresql(\+\w+)?:", "postgresql+psycopg:", url), {"pool_pre_ping": True})
-    raise UserError(f"storage={url} is no storage of a search", "use journal:FILE, sqlite:///FILE or postgresql://...")
+        url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", without_password(url))
+        return _database(url, {"pool_pre_ping": True})
+    scheme = url.partition("://")[0]  # the rest may hold a password
+    raise UserError(
+        f"storage={scheme}://... is no storage of a search", "use journal:FILE, sqlite:///FILE or postgresql://..."
+    )
 
 
 def _journal(path: Path) -> BaseStorage:

@@ -28,11 +28,13 @@ Command = Callable[[Job], Sequence[str]]
 def run(argv: list[str]) -> int:
     """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
     request = parse("run", argv)
-    if request.most is None:
-        return run_sweep(request)
-    from ceteris.tables.until import run_until_decided  # it builds tables of the records that this module makes
+    from ceteris.tables.until import run_until_decided  # these two build tables of the records that this module makes
+    from ceteris.tracking.study import track_sweep
 
-    return run_until_decided(request, request.most, run_sweep)
+    until = request.most
+    status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep)
+    track_sweep(request)
+    return status
 
 
 def run_sweep(

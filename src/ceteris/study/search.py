@@ -21,6 +21,8 @@ from ceteris.study.sweep import SCRATCH, Job, Sweep, arm_overrides, merged
 from ceteris.study.tune import Tune, Values
 from ceteris.verdict.metrics import is_task, lower_is_better
 
+_TRIALS = ".tune"
+
 Tuning = Mapping[str, Any]  # {"spec": of the search, "arms": {arm: {"chosen": Values, "trials": [...]}}}
 Do = Callable[[Expanded], Mapping[str, store.Record | None]]  # trains what is asked for; {label: record or None}
 
@@ -39,7 +41,12 @@ class Trial(NamedTuple):
 
 def trial_study(study: str) -> str:
     """The study that the trials of a study belong to; no table reads it."""
-    return f"{study}.tune"
+    return f"{study}{_TRIALS}"
+
+
+def is_trial_study(study: str) -> bool:
+    """Whether the runs of a study are trials."""
+    return study.endswith(_TRIALS)
 
 
 def check(expanded: Expanded, tune: Tune) -> None:

@@ -137,8 +137,13 @@ def portable(text: str) -> str:
     """A resolved config without the places of one machine: of an absolute path the last part stays."""
     import yaml
 
-    config = {key: value for key, value in yaml.safe_load(text).items() if key not in ("paths", "run_dir")}
-    return str(yaml.safe_dump(_relative(config), sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(portable_config(yaml.safe_load(text)), sort_keys=False, allow_unicode=True))
+
+
+def portable_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of plain data."""
+    own: dict[str, Any] = _relative({key: value for key, value in config.items() if key not in ("paths", "run_dir")})
+    return own
 
 
 def portable_overrides(overrides: Sequence[str]) -> list[str]:

@@ -36,13 +36,10 @@ def folder_of(record: Record, roots: Sequence[Path]) -> Path | None:
 
 def read(folder: Path) -> dict[str, Curve]:
     """{metric: curve} of a run: losses and accuracies. A line that cannot be read is left out."""
-    try:
-        lines = _lines((folder / FILE).read_text(encoding="utf-8").splitlines())
-    except OSError:
-        return {}
-    steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
-    shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
-    found = {name: _curve(name, lines, steps) for name in shown}
+    found_lines = lines(folder / FILE)
+    steps = {line["step"]: float(line[TOKENS]) for line in found_lines if TOKENS in line}
+    shown = [name for name in dict.fromkeys(name for line in found_lines for name in line) if name.endswith(_SHOWN)]
+    found = {name: _curve(name, found_lines, steps) for name in shown}
     return {name: curve for name, curve in found.items() if len(curve.tokens) > 1}
 
 
@@ -52,9 +49,13 @@ def _curve(name: str, lines: Sequence[dict[str, Any]], steps: Mapping[int, float
     return Curve([steps.get(step) or _tokens(step, steps) for step, _ in kept], [value for _, value in kept])
 
 
-def _lines(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """All lines at once; one by one where one of them is broken."""
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl, those that can be read; none where there is no file."""
     try:
+        texts = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    try:  # all at once; one by one where one of them is broken
         found = json.loads(f"[{','.join(texts)}]")
     except ValueError:
         found = [_line(text) for text in texts]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LAST = "last.ckpt"
 WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
+POINTS = 50  # of a fine-tuning's curve
 KEPT_RATES = 20_000  # steps whose speed is remembered
 
 
@@ -93,10 +94,28 @@ class Curves(pl.Callback):
         self.write(trainer, step, line)
 
     def write(self, trainer: pl.Trainer, step: int, values: dict[str, float]) -> None:
-        """One line, flushed; the logger's axis is `trainer/global_step`."""
+        """One line, flushed, and the same to the logger."""
         append_line(self.path, {"step": step, **values})
         for logger in trainer.loggers:
-            logger.log_metrics({**values, "trainer/global_step": step}, step=step)
+            logger.log_metrics(values, step)
+
+
+class TaskCurve(pl.Callback):
+    """The loss of a fine-tuning, to the logger alone.
+
+    Args:
+        name: of the task and the seed, before `/train_loss`.
+        total: steps; at most POINTS of them are logged.
+    """
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.every = name, math.ceil(total / POINTS)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.loggers and trainer.global_step % self.every == 0:
+            loss = math.fsum(float(part) for part in module.last["losses"].values())
+            for logger in trainer.loggers:
+                logger.log_metrics({f"{self.name}/train_loss": loss}, trainer.global_step)
 
 
 class Evaluations(pl.Callback):

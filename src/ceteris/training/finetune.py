@@ -28,7 +28,8 @@ from ceteris.tasks.baselines import baselines
 from ceteris.tasks.encode import Rows, head_part, order
 from ceteris.tasks.example import Examples
 from ceteris.tokens.prepare import Data
-from ceteris.training.callbacks import Bar
+from ceteris.tracking.service import Tracked
+from ceteris.training.callbacks import Bar, TaskCurve
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
@@ -49,7 +50,9 @@ class Work(NamedTuple):
     encoded: dict[str, Rows]
 
 
-def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path) -> dict[str, Any]:
+def finetune(
+    cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path, tracked: Tracked | None = None
+) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
 
     Finished fine-tunings are not repeated.
@@ -66,7 +69,7 @@ def finetune(cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: P
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
         work = _work(cfg, data, task, cache, form) if missing else Work(name, form, {}, {})
         for seed in missing:
-            done[name, seed] = _run(cfg, encoder, work, seed, profile, pooler, folder)
+            done[name, seed] = _run(cfg, encoder, work, seed, profile, pooler, folder, tracked)
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
@@ -122,13 +125,19 @@ def _check_rows(cfg: Any, task: Any) -> None:
 
 
 def _run(
-    cfg: Any, encoder: Encoder, work: Work, seed: int, profile: Profile, pooler: Pooler | None, folder: Path
+    cfg: Any,
+    encoder: Encoder,
+    work: Work,
+    seed: int,
+    profile: Profile,
+    pooler: Pooler | None,
+    folder: Path,
+    tracked: Tracked | None = None,
 ) -> dict[str, float]:
     own = int(digest([root_seed(cfg), work.name, seed], 15), 16)  # of the head, the order and dropout
     learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, own, pooler)
-    trainer(profile, steps.total, [Bar(f"{work.name} seed {seed}", steps.total)]).fit(
-        learner, loader(steps, 0, profile.workers)
-    )
+    beside = [Bar(f"{work.name} seed {seed}", steps.total), TaskCurve(f"{work.name}/seed{seed}", steps.total)]
+    trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
     if cfg.finetune.keep:
         head: Any = learner.objective.heads["task"]
         saved.save(folder / KEPT / f"{work.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, work.form)
@@ -138,6 +147,8 @@ def _run(
             suffix = "" if split == "validation" else f"_{split}"
             values = evaluated(learner, work.form, rows, work.examples[split])
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
+    if tracked is not None:
+        tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, steps.total)
     return metrics
 
 

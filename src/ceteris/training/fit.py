@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.loggers import Logger
 
+from ceteris.tracking.service import Tracked
 from ceteris.training.execution import Profile
 
 
-def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], logger: Any = None) -> pl.Trainer:
+def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], tracked: Tracked | None = None) -> pl.Trainer:
     """A Trainer for `steps` optimizer steps in all."""
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
@@ -23,7 +26,7 @@ def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], logger: 
         precision=profile.precision,  # type: ignore[arg-type]
         max_steps=steps,
         max_epochs=-1,
-        logger=logger or False,
+        logger=False if tracked is None else ToTracked(tracked),
         callbacks=callbacks,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -32,3 +35,25 @@ def trainer(profile: Profile, steps: int, callbacks: list[pl.Callback], logger: 
         limit_val_batches=0,
         num_sanity_val_steps=0,
     )
+
+
+class ToTracked(Logger):
+    """Lightning's side of a tracked run."""
+
+    def __init__(self, tracked: Tracked) -> None:
+        super().__init__()
+        self.tracked = tracked
+
+    @property
+    def name(self) -> str:
+        return self.tracked.about.name
+
+    @property
+    def version(self) -> str:
+        return self.tracked.about.id
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        self.tracked.log(metrics, step)
+
+    def log_hyperparams(self, *parts: Any, **named: Any) -> None:
+        """The config is there from the start."""

@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from ceteris.console import say
 from ceteris.errors import UserError
+from ceteris.tracking.service import About, Destination, Tracked, reachable
 
 
 @dataclass(frozen=True)
 class Nothing:
     """No logger."""
 
-    def open(self, **run: Any) -> None:
+    tells: ClassVar[bool] = False
+
+    def open(self, about: About) -> Tracked | None:
         """There is none."""
+        return None
 
 
 @dataclass(frozen=True)
 class Wandb:
-    """Weights & Biases through Lightning's logger; offline where no key is set. It never stops a run."""
+    """Weights & Biases; offline where no key is set or no server is reached. It never stops a run."""
 
+    tells: ClassVar[bool] = True
     project: str = "ceteris"
     entity: str | None = None
     mode: str = "auto"
@@ -31,26 +35,14 @@ class Wandb:
         if self.mode not in ("auto", "online", "offline"):
             raise UserError(f"logger.mode={self.mode} is unknown", "use auto, online or offline")
 
-    def open(
-        self, *, run_id: str, name: str, group: str, job_type: str, tags: list[str], config: Any, folder: Path
-    ) -> Any:
-        """A Lightning logger whose run has a deterministic id and is resumed; None where W&B cannot start."""
-        offline = self.mode == "offline" or (self.mode == "auto" and not _has_key())
-        os.environ.setdefault("WANDB_SILENT", "true")
-        os.environ.setdefault("WANDB_DATA_DIR", str(folder.resolve() / "wandb"))
-        try:
-            import wandb
-            from pytorch_lightning.loggers import WandbLogger
+    def open(self, about: About) -> Tracked | None:
+        """A W&B run that is resumed where its id is known; None where W&B cannot start."""
+        tracked = Tracked(about, Destination(self.project, self.entity, self._online))
+        return tracked if tracked.alive else None
 
-            run = wandb.init(
-                name=name, project=self.project, entity=self.entity, id=run_id, dir=str(folder), group=group,
-                job_type=job_type, tags=tags, config=config, resume="allow", mode="offline" if offline else "online",
-            )  # fmt: skip
-            run.define_metric("*", step_metric="trainer/global_step")
-            return WandbLogger(experiment=run, log_model=False)
-        except Exception as error:  # the service, its server or its disk may fail in any way
-            say(f"W&B is off for this run: {' '.join(str(error).split())[:200]}")
-            return None
+    def _online(self) -> bool:
+        asked = self.mode == "online" or (self.mode == "auto" and _has_key())
+        return asked and reachable()
 
 
 def _has_key() -> bool:

@@ -30,6 +30,7 @@ def train(argv: list[str]) -> int:
     """Run Hydra on `argv`. One bad job of a multirun is named and the others go on; the status is then 2."""
     import hydra
 
+    argv = _without_password(argv)
     failures: list[UserError] = []
 
     def job(cfg: Any) -> float | dict[str, float] | None:
@@ -53,6 +54,17 @@ def train(argv: list[str]) -> int:
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
     return 2 if failures else 0
+
+
+def _without_password(argv: list[str]) -> list[str]:
+    """The arguments without a database's password; where the process title has it, the process starts again."""
+    from ceteris.search.storage import without_password
+
+    title = [without_password(text) for text in sys.orig_argv]
+    if title != sys.orig_argv:
+        sys.stdout.flush()
+        os.execv(sys.executable, title)
+    return [without_password(text) for text in argv]
 
 
 def _job(cfg: Any) -> float | None:

@@ -24,6 +24,7 @@ from ceteris.objectives.objective import Objective
 from ceteris.realised import realised
 from ceteris.search.trial import reporter
 from ceteris.tokens.prepare import Data
+from ceteris.tracking.service import Tracked
 from ceteris.training.budget import plan_of, train_flops
 from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
 from ceteris.training.evaluate import Evaluation, Probe
@@ -130,7 +131,7 @@ def _probes(cfg: Any, data: Data, head: Any, name: str) -> Iterator[Probe | Trai
         yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
 
 
-def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
+def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     """Train (or go on, or find it done), evaluate, save the checkpoint; returns the stage's part of the record."""
     found = stage.folder / STAGE
     if found.is_file():
@@ -141,13 +142,14 @@ def pretrain(stage: Stage, logger: Any) -> dict[str, Any]:
     curves = Curves(stage.folder / "metrics.jsonl", stage.cfg.trainer.log_every, meter)
     noise = _noise(stage, curves)
     if stage.steps:
-        _fit(stage, meter, curves, noise, logger)
+        _fit(stage, meter, curves, noise, tracked)
     metrics = stage.evaluation.measure(stage.encoder, stage.head)
     for probe in stage.probes:
         metrics |= probe.measure(stage.encoder, stage.pair_head)
-    append_line(
-        stage.folder / "metrics.jsonl", {"step": stage.steps, **{f"validation/{k}": v for k, v in metrics.items()}}
-    )
+    last = {f"validation/{k}": v for k, v in metrics.items()}
+    append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
+    if tracked is not None:
+        tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True)
     part = _record(stage, meter, metrics)
@@ -165,7 +167,7 @@ def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
     return NoiseScale(stage.plan, int(every), stage.steps, stage.profile.microbatch, curves.write)
 
 
-def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, logger: Any) -> None:
+def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
     cfg, last = stage.cfg, stage.folder / LAST
     learner = learner_of(stage)
     done = int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
@@ -185,7 +187,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, l
         Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
     ]
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch)
-    trainer(stage.profile, stage.steps, callbacks, logger).fit(
+    trainer(stage.profile, stage.steps, callbacks, tracked).fit(
         learner,
         loader(steps, done, stage.profile.workers),
         ckpt_path=last if done else None,

@@ -16,6 +16,7 @@ from ceteris.config import plain
 from ceteris.console import say
 from ceteris.files import write_json, write_text
 from ceteris.study.identity import Identity, identify
+from ceteris.tracking.stages import FINETUNE, PRETRAIN, Stages, tell
 
 if TYPE_CHECKING:
     from ceteris.tokens.prepare import Data
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 RECORD = "result.json"
+CURVES = "metrics.jsonl"
 
 
 def run(cfg: Any) -> Path:
@@ -59,32 +61,30 @@ def _run(cfg: Any, identity: Identity) -> None:
     write_text(folder / "signature", identity.signature + "\n")
     profile, data = resolve(cfg.profile), data_of(cfg)
     write_text(folder / "config.yaml", _resolved(cfg))
-    logger = _logger(cfg, identity)
-    record = _frame(cfg, identity, data, profile, logger)
+    stages = Stages(cfg, identity)
+    record = _frame(cfg, identity, data, profile)
     try:
-        record |= {"status": "done", **_stages(cfg, identity, data, profile, logger)}
+        record |= {"status": "done", **_stages(cfg, identity, data, profile, stages)}
     except Diverged as error:
         say(f"✗ {cfg.arm}/seed{cfg.seed} diverged: {error}")
         record |= {"status": "diverged", "error": str(error)}
     except TrialPruned as error:
         say(f"✂ {cfg.arm}/seed{cfg.seed} {error}")
-        _close(logger, {"status": "pruned"})
         raise
-    _close(logger, record)
     from ceteris.study.store import seal
 
-    write_json(folder / RECORD, seal(record))
+    write_json(folder / RECORD, seal({**record, "wandb_id": stages.wandb_id}))
 
 
-def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: Any) -> dict[str, Any]:
+def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:
     """Pre-training (or one that another arm has done), then the tasks."""
-    from ceteris.training.finetune import finetune
     from ceteris.training.pretrain import open_stage, pretrain
 
     stage = open_stage(cfg, data, profile, identity.folder)
-    with shared_pretraining(cfg, identity):
-        part = pretrain(stage, logger)
-    tuned = finetune(cfg, data, stage.encoder, profile, identity.folder)
+    with stages.stage(PRETRAIN) as tracked, shared_pretraining(cfg, identity):
+        part = pretrain(stage, tracked)
+        tell(tracked, part, identity.folder / CURVES)
+    tuned = _finetuned(cfg, data, stage.encoder, profile, stages)
     return {
         **part,
         "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
@@ -92,6 +92,18 @@ def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: 
         "task_runs": tuned["task_runs"],
         "tuned": tuned["tuned"],
     }
+
+
+def _finetuned(cfg: Any, data: Data, encoder: Any, profile: Profile, stages: Stages) -> dict[str, Any]:
+    """The fine-tuning stage; without tasks nothing but empty parts of the record."""
+    from ceteris.training.finetune import finetune
+
+    if not cfg.tasks:
+        return finetune(cfg, data, encoder, profile, stages.identity.folder)
+    with stages.stage(FINETUNE) as tracked:
+        tuned = finetune(cfg, data, encoder, profile, stages.identity.folder, tracked)
+        tell(tracked, {"metrics": task_means(tuned["task_runs"])})
+    return tuned
 
 
 def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:
@@ -161,7 +173,7 @@ def _resolved(cfg: Any) -> str:
     return str(yaml.safe_dump(plain(cfg), sort_keys=False, allow_unicode=True))
 
 
-def _frame(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: Any) -> dict[str, Any]:
+def _frame(cfg: Any, identity: Identity, data: Data, profile: Profile) -> dict[str, Any]:
     """The record's part that says what was run, on what and by which code."""
     from ceteris.training.provenance import git_state, versions
 
@@ -178,29 +190,4 @@ def _frame(cfg: Any, identity: Identity, data: Data, profile: Profile, logger: A
         "profile": profile.record(),
         "versions": versions(),
         "git": git_state(),
-        "wandb_id": identity.signature if logger is not None else None,
     }
-
-
-def _logger(cfg: Any, identity: Identity) -> Any:
-    from ceteris.components import build
-
-    return build(cfg.logger).open(
-        run_id=identity.signature,
-        name=f"{cfg.study}/{cfg.arm}/seed{cfg.seed}",
-        group=f"{cfg.study}-{cfg.scale}",
-        job_type="pretrain",
-        tags=[str(cfg.study), str(cfg.scale), str(cfg.arm)],
-        config=plain(cfg),
-        folder=identity.folder,
-    )
-
-
-def _close(logger: Any, record: dict[str, Any]) -> None:
-    if logger is None:
-        return
-    try:
-        logger.experiment.summary.update({"status": record["status"], **record.get("metrics", {})})
-        logger.experiment.finish(exit_code=0 if record["status"] == "done" else 1)
-    except Exception as error:  # a service that died must not lose the run
-        say(f"W&B could not finish this run: {' '.join(str(error).split())[:200]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
@@ -12,7 +13,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig
 
 if TYPE_CHECKING:
-    from ceteris.search.ledger import Counts
+    from hydra.core.utils import JobReturn
 
 _SAMPLERS = {
     "tpe": "TPESampler",
@@ -21,6 +22,7 @@ _SAMPLERS = {
     "qmc": "QMCSampler",
     "gp": "GPSampler",
     "cmaes": "CmaEsSampler",
+    "grid": "GridSampler",  # every combination, in order
 }
 
 
@@ -97,15 +99,30 @@ class OptunaSweeper(Sweeper):
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
-    def sweep(self, arguments: list[str]) -> Counts:
-        """Search until `n_trials` have finished. Returns how they ended.
+    def sweep(self, arguments: list[str]) -> list[list[JobReturn]]:
+        """Search until `n_trials` have finished.
 
-        Raises UserError for bad settings, for a study of another search space, and for too many failed trials.
+        Returns what the jobs of this process returned, in batches of `n_jobs` trials as Hydra's own sweepers give them
+        (no trial waited for its batch). Raises UserError for bad settings, for a study of another search space, and for too many failed trials.
         """
-        from ceteris.search.run import search
+        from ceteris.search.run import Returns, search
         from ceteris.search.settings import read
 
         assert self.config is not None
         assert self.launcher is not None
         assert self.hydra_context is not None
-        return search(read(self.settings, self.config, self.hydra_context, arguments), self.launcher)
+        settings = read(self.settings, self.config, self.hydra_context, arguments)
+        self._save(Path(str(self.config.hydra.sweep.dir)))
+        returns: Returns = {}
+        search(settings, self.launcher, returns)
+        trials = [returns[number] for number in sorted(returns)]
+        batches = (trials[at : at + settings.jobs] for at in range(0, len(trials), settings.jobs))
+        return [[job for trial in batch for job in trial] for batch in batches]
+
+    def _save(self, folder: Path) -> None:
+        """multirun.yaml, as Hydra's own sweepers leave it."""
+        from omegaconf import OmegaConf
+
+        from ceteris.files import write_text
+
+        write_text(folder / "multirun.yaml", OmegaConf.to_yaml(self.config))

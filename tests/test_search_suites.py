@@ -1,0 +1,89 @@
+"""Hydra's own suites of launchers and sweepers, beside our plugins and through our sweeper."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra.core.plugins import Plugins
+from hydra.plugins.plugin import Plugin
+from hydra.test_utils.launcher_common_tests import BatchedSweeperTestSuite, IntegrationTestSuite, LauncherTestSuite
+
+JOBLIB = importlib.util.find_spec("hydra_plugins.hydra_joblib_launcher") is not None
+LAUNCHERS = ["basic", pytest.param("joblib", marks=pytest.mark.skipif(not JOBLIB, reason="no joblib launcher"))]
+OURS = ["hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "hydra.sweeper.study_name=s"]
+Runner = Callable[..., Any]
+
+
+@pytest.mark.parametrize("launcher_name", LAUNCHERS)
+@pytest.mark.parametrize("overrides", [[]])
+class TestLaunchers(LauncherTestSuite):
+    """Hydra's launchers and its basic sweeper are as they were where our plugins are installed."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task_launcher_cfg", [{}])
+@pytest.mark.parametrize("extra_flags", [["-m"]])
+class TestApplications(IntegrationTestSuite):
+    """Whole applications with the basic sweeper, as processes."""
+
+
+@pytest.mark.parametrize("launcher_name", LAUNCHERS)
+class TestOurSweeper(BatchedSweeperTestSuite):
+    """A grid in order, two trials side by side where the launcher can."""
+
+    @pytest.fixture
+    def overrides(self) -> list[str]:
+        return [*OURS, "hydra.sweeper.n_jobs=2"]  # the suite adds to them
+
+    @pytest.fixture
+    def hydra_sweep_runner(self, hydra_sweep_runner: Runner) -> Runner:
+        """As the suite's, but its jobs return an objective."""
+
+        def runner(**given: Any) -> Any:
+            return hydra_sweep_runner(**given | {"task_function": objective})
+
+        return runner
+
+
+def objective(cfg: Any) -> float:
+    return float(cfg.bar)
+
+
+@pytest.mark.parametrize("chosen", [OURS, [*OURS, "hydra.sweeper.seeds=[1]"]])
+def test_a_job_of_our_sweeper_is_a_job_of_hydra(hydra_sweep_runner: Runner, tmp_path: Path, chosen: list[str]) -> None:
+    given = {"calling_file": None, "calling_module": "hydra.test_utils.a_module", "task_function": objective}
+    overrides = [*chosen, "bar=choice(100,200)", "+seed=0"]
+    with hydra_sweep_runner(
+        **given, config_path="configs", config_name="compose.yaml", overrides=overrides, temp_dir=tmp_path
+    ) as sweep:
+        jobs = [job for batch in sweep.returns for job in batch]
+    assert [job.return_value for job in jobs] == [100.0, 200.0]
+    assert [Path(job.working_dir).name for job in jobs] == ["0", "1"]
+
+
+def test_a_grid_has_an_end(hydra_sweep_runner: Runner, tmp_path: Path) -> None:
+    from ceteris.errors import UserError
+
+    given = {"calling_file": None, "calling_module": "hydra.test_utils.a_module", "task_function": objective}
+    overrides = [*OURS, "bar=interval(1,2)"]
+    with pytest.raises(UserError, match="the grid has no end in bar"):
+        hydra_sweep_runner(
+            **given, config_path="configs", config_name="compose.yaml", overrides=overrides, temp_dir=tmp_path
+        ).__enter__()
+
+
+def test_every_plugin_is_an_entry_point_too() -> None:
+    """Hydra 1.4 asks for `hydra.plugins`; 1.3 scans the namespace. Both find the same."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = set()
+    for text in project["entry-points"]["hydra.plugins"].values():
+        module, _, name = text.partition(":")
+        named.add(getattr(importlib.import_module(module), name).__qualname__)
+    scanned = {kind.__qualname__ for kind in Plugins.instance().discover(Plugin) if "ceteris" in kind.__module__}
+    assert named == scanned
