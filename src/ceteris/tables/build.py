@@ -25,7 +25,13 @@ BUDGETS = {
     "tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops", UNMATCHED: "input_tokens",
 }  # fmt: skip
 SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
-ANCHORS = {"bag_of_words": "bag of words", "majority": "majority class", "unigram": "unigram"}
+ANCHORS = {
+    "bag_of_words": "bag of words",
+    "majority": "majority class",
+    "most_frequent_tag": "most frequent tag",
+    "regular_expression": "regular expression",
+    "unigram": "unigram",
+}
 
 Table = dict[str, Any]
 

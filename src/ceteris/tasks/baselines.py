@@ -91,7 +91,7 @@ def tags_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list
 
     hasher = FeatureHasher(2**18, input_type="string")
     seen, unseen = (hasher.transform(f for row in rows for f in _around(row.words)) for rows in (train, validation))
-    model = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=10, tol=None, random_state=0)
+    model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=5, tol=None, random_state=0)
     model.fit(seen, np.array([tag for row in train for tag in row.tags]))
     tags = iter(model.predict(unseen).tolist())
     return [[next(tags) for _ in row.words] for row in validation]

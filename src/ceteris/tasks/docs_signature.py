@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ceteris.console import bar
-from ceteris.corpus.docstrings import CHUNK, Docstrings, documented, modules, readers
 from ceteris.corpus.prose import prose
-from ceteris.errors import UserError
 from ceteris.forms.classification import Classification
-from ceteris.tasks.example import Example, Examples, hashed_share, limited, normalised
-from ceteris.tasks.task import CachedTask
+from ceteris.tasks.example import Example, hashed_share
+from ceteris.tasks.functions import FunctionTask, Module, functions
 
 CLASSES = ("other", "own")
 
@@ -27,17 +22,11 @@ class Described(NamedTuple):
     signature: str
 
 
-class DocsSignature(CachedTask):
+class DocsSignature(FunctionTask):
     """Pair classification: the first paragraph of a docstring beside the signature of its own or of another function.
 
     A description is in one example alone; the other signature comes from the same distribution and the same set, and
-    has another name. A module is wholly in train or wholly in validation.
-
-    Args:
-        packages: distributions whose functions are read.
-        words: fewest and most words of a description.
-        validation: share of the modules that is held out.
-        max_train, max_validation: sizes; null for all.
+    has another name. For the settings see `FunctionTask`.
     """
 
     semantics = 1
@@ -52,53 +41,17 @@ class DocsSignature(CachedTask):
         max_train: int | None = 8000,
         max_validation: int | None = 2000,
     ) -> None:
-        super().__init__(name, Classification(CLASSES, tuple(metrics)), max_train, max_validation)
-        self.packages, self.words, self.validation = tuple(packages), tuple(words), validation
-        if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
-            raise UserError(f"tasks.{name}.words={list(self.words)}", "give the fewest and the most words, as [4, 40]")
-        if not 0 < validation < 1:
-            raise UserError(f"tasks.{name}.validation={validation}", "give a share between 0 and 1")
+        form = Classification(CLASSES, tuple(metrics))
+        super().__init__(name, form, packages, words, validation, max_train, max_validation)
 
-    def source(self) -> Any:
-        """See `CachedTask.source`: the settings and the versions of the packages."""
-        settings = [self.words, self.validation, self.max_train, self.max_validation]
-        return [settings, Docstrings.semantics, [[name, self._installed(name).version] for name in self.packages]]
+    @property
+    def reader(self) -> Any:
+        """See `FunctionTask.reader`."""
+        return _described
 
-    def build(self, cache: Path) -> Examples:
-        """See `CachedTask.build`."""
-        found: dict[str, list[Example]] = {"train": [], "validation": []}
-        files = {package: modules(self._installed(package)) for package in self.packages}
-        total, seen = sum(map(len, files.values())), set[str]()
-        with readers(total) as pool, bar(self.name, total, "module") as moved:
-            for chosen in files.values():
-                rows = [row for part in pool.map(_described, chosen, chunksize=CHUNK) for row in part]
-                for split, kept in self._split(self._new(rows, seen)).items():
-                    found[split] += paired(kept)
-                moved.update(len(chosen))
-        limits = {"train": self.max_train, "validation": self.max_validation}
-        return {split: limited(rows, limits[split]) for split, rows in found.items()}
-
-    def _new(self, rows: Sequence[Described], seen: set[str]) -> Iterator[Described]:
-        """Rows of the asked length whose description has not been there before."""
-        for row in rows:
-            key = normalised(row.description)
-            if key not in seen and self.words[0] <= len(row.description.split()) <= self.words[1]:
-                seen.add(key)
-                yield row
-
-    def _split(self, rows: Iterator[Described]) -> dict[str, list[Described]]:
-        split: dict[str, list[Described]] = {"train": [], "validation": []}
-        for row in rows:
-            split["validation" if hashed_share(row.module) < self.validation else "train"].append(row)
-        return split
-
-    def _installed(self, package: str) -> metadata.Distribution:
-        try:
-            return metadata.distribution(package)
-        except metadata.PackageNotFoundError as error:
-            raise UserError(
-                f"tasks.{self.name}.packages: {package} is not installed", "install or remove it"
-            ) from error
+    def made(self, rows: Sequence[Described]) -> list[Example]:
+        """See `FunctionTask.made`."""
+        return paired(rows)
 
 
 def paired(rows: Sequence[Described]) -> list[Example]:
@@ -121,14 +74,12 @@ def _name(row: Described) -> str:
     return row.signature.partition("(")[0]
 
 
-def _described(module: tuple[str, str]) -> list[Described]:
+def _described(module: Module) -> list[Described]:
     """The public functions and methods of a module whose docstring starts with prose."""
     found = []
-    for node in documented(module[1]):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-            text = (ast.get_docstring(node) or "").partition("\n\n")[0]
-            if paragraphs := prose(text):
-                found.append(Described(module[0], paragraphs[0], signature(node)))
+    for node, text in functions(module[1]):
+        if paragraphs := prose(text.partition("\n\n")[0]):
+            found.append(Described(module[0], paragraphs[0], signature(node)))
     return found
 
 

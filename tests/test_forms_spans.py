@@ -1,0 +1,217 @@
+"""Extractive QA: SQuAD's scores on hand-written cases, windows, the best span, bad offsets."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from ceteris.errors import UserError
+from ceteris.forms.spans import Spans, best_span, window_starts
+from ceteris.tasks.baselines import answers_by_words
+from ceteris.tasks.example import Question
+from ceteris.tasks.questions import Questions
+from ceteris.tasks.squad import Answer, best_over, exact, normalised_answer, overlap, squad_scores
+from ceteris.training.steps import task_batch
+
+VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
+
+
+class Words:
+    """Every word is a token."""
+
+    def located(self, texts: list[str]) -> tuple[Any, np.ndarray[Any, Any]]:
+        rows = [[match.span() for match in re.finditer(r"\S+", text)] for text in texts]
+        lengths = np.array([len(row) for row in rows])
+        return SimpleNamespace(ids_T=np.arange(10, 10 + lengths.sum()), length_S=lengths), np.concatenate(rows)
+
+    def encode(self, texts: list[str]) -> list[tuple[np.ndarray[Any, Any], None]]:
+        return [(np.arange(5, 5 + len(text.split())), None) for text in texts]
+
+
+TOKENIZER: Any = Words()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The  Eiffel Tower!", "eiffel tower"),
+        ("an apple, a day", "apple day"),
+        ("U.S.-based theatre", "usbased theatre"),
+        ("the", ""),
+        ("Anne", "anne"),
+    ],
+)
+def test_answers_are_normalised_as_the_official_script_does(text: str, expected: str) -> None:
+    assert normalised_answer(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("guess", "answer", "em", "f1"),
+    [
+        ("the Normans", "Normans", 1.0, 1.0),
+        ("in the 10th century", "10th century", 0.0, 0.8),
+        ("France, Italy", "italy france", 0.0, 1.0),
+        ("a cat cat", "cat", 0.0, 2 / 3),
+        ("", "", 1.0, 1.0),
+        ("", "Normans", 0.0, 0.0),
+        ("Normans", "", 0.0, 0.0),
+    ],
+)
+def test_em_and_f1_of_one_answer(guess: str, answer: str, em: float, f1: float) -> None:
+    assert exact(guess, answer) == em
+    assert overlap(guess, answer) == pytest.approx(f1)
+
+
+def test_the_best_of_several_answers_counts() -> None:
+    assert best_over(exact, "France", ["Paris", "france."]) == 1.0
+    assert best_over(overlap, "north of France", ["Paris", "France"]) == pytest.approx(0.5)
+    assert best_over(exact, "", []) == 1.0
+
+
+def test_the_scores_are_torchmetrics_own_for_version_1_1() -> None:
+    from torchmetrics.functional.text import squad
+
+    rows = [("the Rhine river", ["Rhine", "river Rhine"]), ("1,000", ["1000"]), ("north", ["south", "the north east"])]
+    predictions = [{"prediction_text": guess, "id": str(at)} for at, (guess, _) in enumerate(rows)]
+    targets: list[Any] = [
+        {"answers": {"text": answers, "answer_start": [0] * len(answers)}, "id": str(at)}
+        for at, (_, answers) in enumerate(rows)
+    ]
+    theirs = squad(predictions, targets)
+    ours = squad_scores([Answer(guess) for guess, _ in rows], [answers for _, answers in rows], None)
+    assert ours["em"] == pytest.approx(float(theirs["exact_match"]) / 100)
+    assert ours["f1"] == pytest.approx(float(theirs["f1"]) / 100)
+
+
+def test_no_answer_is_given_above_the_threshold_and_the_best_one_is_found() -> None:
+    """By hand; `best_*` also against all thresholds."""
+    found = [Answer("x", -2.0), Answer("y", -1.0), Answer("z", 1.0), Answer("w", 1.0), Answer("v", 3.0)]
+    answers: list[list[str]] = [["x"], [], ["z"], [], []]
+    values = squad_scores(found, answers, 0.0)
+    assert values["em"] == pytest.approx((1 + 0 + 0 + 1 + 1) / 5)
+    thresholds = [-9.0, *(guess.null for guess in found)]
+    assert values["best_em"] == max(squad_scores(found, answers, t)["em"] for t in thresholds)
+    assert values["best_em"] == pytest.approx(4 / 5)
+    assert squad_scores(found, answers, -9.0)["em"] == pytest.approx(3 / 5)
+
+
+def test_windows_reach_the_end_and_each_other() -> None:
+    assert window_starts(10, 10, 4) == [0]
+    assert window_starts(11, 10, 4) == [0, 4]
+    for tokens in range(1, 60):
+        for room, stride in ((7, 3), (8, 8), (5, 1)):
+            starts = window_starts(tokens, room, stride)
+            assert starts[-1] + room >= tokens
+            assert len(starts) == 1 or starts[-2] + room < tokens
+            assert all(b - a == stride for a, b in itertools.pairwise(starts))
+
+
+EXAMPLES = [
+    Question("who is it", "one two three four five six seven eight nine ten", ["five six"], [19]),
+    Question("what else", "alpha beta", [], []),
+]
+
+
+def rows(length: int = 12) -> Any:
+    return Spans(answerless=True, stride=4).encode(EXAMPLES, TOKENIZER, VOCABULARY, {"length": length})
+
+
+def test_rows_have_the_answer_where_the_window_has_it_whole() -> None:
+    found = rows()  # 3 + 3 special tokens, so 6 words of the context, and strides of 3
+    assert found.example_N.tolist() == [0, 0, 0, 1]
+    assert found.length_N.tolist() == [12, 12, 10, 7]
+    assert found.framed.label_N.tolist() == [[9, 10], [6, 7], [0, 0], [0, 0]]
+    batch = task_batch(found, np.arange(4))
+    assert batch["label_B"].shape == (4, 2)
+    assert batch["part_BL"][0].tolist() == [0] * 5 + [1] * 7 + [0] * 4
+
+
+def test_labels_read_back_as_the_answers() -> None:
+    found, form = rows(), Spans(answerless=True, metrics=("em", "f1"))
+    outputs = []
+    for (start, end), length in zip(found.framed.label_N.tolist(), found.length_N.tolist(), strict=True):
+        score_L2 = np.zeros((length + 4, 2), np.float32)  # with padding, that must not count
+        score_L2[length:] = 99.0
+        score_L2[start, 0] = score_L2[end, 1] = 5.0
+        outputs.append(score_L2)
+    answers = form.predictions(outputs, found, EXAMPLES)
+    assert answers[0].text == "five six"
+    assert answers[0].null < 0 < answers[1].null
+    assert form.score(answers, EXAMPLES) == {"em": 1.0, "f1": 1.0}
+
+
+def test_the_best_span_is_the_best_of_all() -> None:
+    score_L2 = np.random.default_rng(0).normal(size=(12, 2))
+    for longest in (1, 3, 30):
+        spans = [(a, b) for a in range(12) for b in range(a, min(12, a + longest))]
+        start, end = max(spans, key=lambda span: score_L2[span[0], 0] + score_L2[span[1], 1])
+        assert best_span(score_L2, longest)[1:] == (start, end)
+    assert best_span(score_L2[:0], 3) == (-np.inf, 0, 0)
+
+
+def test_the_head_s_loss_is_the_mean_of_both_ends_without_padding() -> None:
+    from ceteris.heads.spans import SpanHead
+
+    torch.manual_seed(0)
+    head, hidden_BLD = SpanHead(4), torch.randn(2, 6, 4)
+    batch = {"length_B": torch.tensor([6, 4]), "label_B": torch.tensor([[1, 3], [0, 0]])}
+    outputs: Any = SimpleNamespace(hidden_BLD=hidden_BLD)
+    expected = 0.0
+    for row, length in enumerate((6, 4)):
+        logs_L2 = head.edges(hidden_BLD[row, :length]).log_softmax(0)
+        expected -= sum(float(logs_L2[int(batch["label_B"][row, side]), side]) for side in (0, 1)) / 2
+    assert float(head(outputs, batch)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_words_beside_those_of_the_question() -> None:
+    asked = [Question("When did Rome burn?", "Long ago Rome burn 64 quietly; then came peace and trade", ["64"], [19])]
+    assert answers_by_words(asked, asked)[0].text in ("64", "ago")
+
+
+def write(folder: Path, split: str, **answers: Any) -> None:
+    row = {"question": "who", "context": "it was Ada", "answers": {"text": ["Ada"], "answer_start": [7]}}
+    pq.write_table(pa.Table.from_pylist([row, {**row, **answers}]), folder / f"{split}.parquet")
+
+
+def task(folder: Path, **changes: Any) -> Questions:
+    columns = {"question": "question", "context": "context", "answers": "answers"}
+    return Questions("toy", columns, path=str(folder), **changes)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"answers": {"text": ["Ada"], "answer_start": [6]}}, "row 1 of train: the answer 'Ada' is not at character 6"),
+        ({"answers": {"text": ["Ada"], "answer_start": [70]}}, "is not at character 70 of its context: mend"),
+        ({"answers": {"text": ["Ada"], "answer_start": [-3]}}, "is not at character -3"),
+        ({"answers": {"text": [""], "answer_start": [3]}}, "the answer '' is not at"),
+        ({"answers": {"text": [], "answer_start": []}}, "row 1 of train has no answer: set tasks.toy.answerless=true"),
+        ({"answers": {"text": ["Ada"], "answer_start": []}}, "1 answers and 0 offsets"),
+        ({"question": " "}, "row 1 of train has no text in column 'question'"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, bad: dict[str, Any], message: str) -> None:
+    write(tmp_path, "train", **bad)
+    write(tmp_path, "validation")
+    with pytest.raises(UserError, match=message):
+        task(tmp_path).examples(tmp_path / "cache")
+
+
+def test_examples_are_kept_as_they_are(tmp_path: Path) -> None:
+    for split in ("train", "validation"):
+        write(tmp_path, split, answers={"text": [], "answer_start": []})
+    found = task(tmp_path, answerless=True)
+    rows = [Question("who", "it was Ada", ["Ada"], [7]), Question("who", "it was Ada", [], [])]
+    assert found.examples(tmp_path / "cache")["train"] == rows
+    assert found.summary(tmp_path / "cache")["labels"]["train"] == {"answered": 1, "unanswered": 1}
+    with pytest.raises(UserError, match="without answerless"):
+        task(tmp_path, metrics=["best_f1"])

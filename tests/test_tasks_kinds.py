@@ -1,0 +1,134 @@
+"""Every task of `conf/task`, and a fine-tuning of each kind from config to record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from ceteris.components import build
+from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.finetuning import saved
+from ceteris.forms.choice import form_of
+from ceteris.models import checkpoint
+from ceteris.tasks.regression import Values
+from ceteris.training.budget import data_of
+from ceteris.training.run import run
+from ceteris.training.steps import task_batch
+
+ROOT = Path(__file__).parents[1]
+REAL = {  # task: folder, examples of validation
+    "cola": ("glue/cola", 1043),
+    "mrpc": ("glue/mrpc", 408),
+    "stsb": ("glue/stsb", 1500),
+    "rte": ("glue/rte", 277),
+    "wnli": ("glue/wnli", 71),
+    "qnli": ("glue/qnli_devsplit", 1037),
+    "boolq": ("boolq_devsplit", 741),
+    "ag_news": ("ag_news", 7600),
+    "wnut_17": ("wnut_17", 1009),
+    "ud_en_ewt": ("ud_en_ewt", 2001),
+    "squad": ("squad", 2910),
+    "squad_v2": ("squad_v2_devsplit", 1378),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_real_sets_have_their_sizes(name: str, shared: Path, tmp_path: Path) -> None:
+    folder, expected = REAL[name]
+    cfg = compose(["scale=test", f"task={name}", f"tasks.{name}.path={shared / folder}"])
+    summary = build(cfg.tasks[name]).summary(tmp_path)
+    assert summary["examples"]["validation"] == expected
+    assert sum(summary["labels"]["validation"].values()) >= expected
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "conf/task").glob("*.yaml")))
+def test_every_task_makes_its_form(name: str) -> None:
+    cfg = compose(["scale=test", f"task={name}"])
+    for node in cfg.tasks.values():
+        task = build(node)
+        assert build(task.form.config()) == task.form
+
+
+KINDS = {
+    "stsb": ("glue/stsb", []),
+    "wnut_17": ("wnut_17", ["tasks.wnut_17.crf=true", "finetune.layers=[1,-1]", "finetune.bilstm=true"]),
+    "squad_v2": ("squad_v2_devsplit", ["finetuning=adapters", "finetuning.size=4"]),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, text_folder: Path, tmp_path: Path) -> None:
+    folder, extra = KINDS[name]
+    cfg = compose([
+        "scale=test", "corpus=text", f"corpus.path={text_folder}", "tokenizer.vocab_size=160", "logger=none",
+        f"paths.runs={tmp_path}", f"paths.cache={tmp_path}", f"task={name}", f"tasks.{name}.path={shared / folder}",
+        f"tasks.{name}.max_train=32", f"tasks.{name}.max_validation=40", "finetune.keep=true", "finetune.seeds=[0]",
+        *extra,
+    ])  # fmt: skip
+    made = run(cfg)
+    record = json.loads((made / "result.json").read_text())
+    task = build(cfg.tasks[name])
+    assert set(record["task_runs"][0]["metrics"]) == set(task.form.metrics)
+    assert {f"{name}/{metric}" for metric in task.form.metrics} <= set(record["baselines"])
+    data = data_of(cfg)
+    encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
+    checkpoint.load(encoder, made / "model")
+    tuned = saved.load(made / "tuned" / f"{name}-0.safetensors", encoder)
+    examples = task.examples(tmp_path)["validation"]
+    rows = tuned.form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    outputs = []
+    with torch.inference_mode():
+        for at in range(len(rows.length_N)):
+            outputs += list(tuned.form.outputs(tuned.encoder, tuned.head, task_batch(rows, np.array([at]))))
+    found = tuned.form.score(tuned.form.predictions(outputs, rows, examples), examples)
+    assert found == pytest.approx(record["task_runs"][0]["metrics"], abs=1e-4)
+
+
+def test_a_model_that_writes_is_refused_before_compute() -> None:
+    cfg = compose(["scale=test", "task=stsb"])
+    task = build(cfg.tasks.stsb)
+    assert form_of(task, build(cfg.model)) is task.form
+    with pytest.raises(UserError, match=r"tasks\.stsb"):
+        form_of(task, build(compose(["scale=test", "model=t5_tiny"]).model))
+
+
+def write(folder: Path, labels: list[Any]) -> None:
+    for split in ("train", "validation"):
+        table = pa.table({"sentence": [f"text {n}" for n in range(len(labels))], "label": labels})
+        pq.write_table(table, folder / f"{split}.parquet")
+
+
+def values(folder: Path, least: float = 0, most: float = 5) -> Values:
+    return Values("toy", {"text": "sentence", "label": "label"}, least, most, path=str(folder))
+
+
+def test_values_without_a_label_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, [0.5, None, -1.0, float("nan"), 5.0])
+    assert [row.label for row in values(tmp_path).examples(tmp_path / "c")["train"]] == [0.5, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [([1.0, 7.5], r"row 1 of train has the label 7\.5, no number from 0"), (["x", "y"], "has the label 'x'"),
+     ([2.0, 2.0], "the same label")],
+)  # fmt: skip
+def test_bad_values(labels: list[Any], message: str, tmp_path: Path) -> None:
+    write(tmp_path, labels)
+    with pytest.raises(UserError, match=message):
+        values(tmp_path).examples(tmp_path / "c")
+
+
+def test_a_length_beyond_the_model_is_refused_before_compute(shared: Path, text_folder: Path, tmp_path: Path) -> None:
+    cfg = compose(["scale=test", "corpus=text", f"corpus.path={text_folder}", "tokenizer.vocab_size=160",
+                   f"paths.runs={tmp_path}", f"paths.cache={tmp_path}", "logger=none", "task=stsb",
+                   f"tasks.stsb.path={shared / 'glue/stsb'}", "finetune.length=9999"])  # fmt: skip
+    with pytest.raises(UserError, match=r"finetune\.length=9999 exceeds model\.positions"):
+        run(cfg)
