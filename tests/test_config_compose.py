@@ -16,6 +16,7 @@ CHOICES = [name for name in FILES if name != "train" and name not in RECIPES]
 REQUIRED = {
     "corpus/text": ["corpus.path=somewhere"],
     "tokenizer/pretrained": ["tokenizer.name=somewhere"],
+    "model/pretrained": ["model.name=somewhere"],
     "masking/annotator/function": ["masking.annotator.call='module:function'"],
 }
 OWNERS = {

@@ -99,4 +99,5 @@ class Cosine(nn.Module):
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """The sum of the squared errors."""
         target_B = (batch["label_B"].float() - self.least) / (self.most - self.least)
-        return (self.logits(outputs, batch)[:, 0].float() - target_B).square().sum()
+        wrong_B: Tensor = self.logits(outputs, batch)[:, 0].float() - target_B
+        return wrong_B.square().sum()

@@ -236,9 +236,10 @@ def load_foreign(encoder: Encoder, folder: Path) -> None:
 
     Raises UserError for weights that are missing or have another shape.
     """
-    level = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
-    logging.disable_progress_bar()
+    quiet: Any = logging
+    level = quiet.get_verbosity()
+    quiet.set_verbosity_error()
+    quiet.disable_progress_bar()
     try:
         theirs, report = KINDS[encoder.spec.family][1].from_pretrained(
             str(folder), add_pooling_layer=False, use_safetensors=True, local_files_only=True, output_loading_info=True
@@ -249,7 +250,7 @@ def load_foreign(encoder: Encoder, folder: Path) -> None:
     except (OSError, ValueError, SafetensorError, RuntimeError) as error:
         raise _unfit(folder / WEIGHTS, str(error)) from error
     finally:
-        logging.set_verbosity(level)
+        quiet.set_verbosity(level)
 
 
 def load_head(model: Model, head: nn.Module, folder: Path) -> bool:
