@@ -47,8 +47,8 @@ tables: setup ## every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
-test: setup ## the fast tests
-	@$(BIN)/python -m pytest
+test: setup ## the fast tests, one process a core
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 test-slow: setup ## the tests that take longer
 	@$(BIN)/python -m pytest -m slow
