@@ -17,6 +17,7 @@ CHOICES = [name for name in FILES if name not in ("train", "run", *RECIPES, *LAU
 REQUIRED = {
     "corpus/text": ["corpus.path=somewhere"],
     "tokenizer/pretrained": ["tokenizer.name=somewhere"],
+    "model/pretrained": ["model.name=somewhere"],
     "masking/annotator/function": ["masking.annotator.call='module:function'"],
 }
 OWNERS = {

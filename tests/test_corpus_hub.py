@@ -91,7 +91,7 @@ def test_two_sets_from_sub_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["wikitext2", "wikitext103", "bookcorpus_wikipedia", "c4"])
 def test_without_a_network_one_line_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ceteris.corpus.hub._reachable", lambda address: False)
+    monkeypatch.setattr("ceteris.network._reachable", lambda address: False)
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
     with pytest.raises(UserError, match=r"cannot be loaded from the hub.*corpus\.path=FOLDER"):
         next(iter(corpus(name).documents(tmp_path)))
@@ -107,7 +107,7 @@ def test_streams_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     fake = ModuleType("datasets")
     fake.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", fake)
-    monkeypatch.setattr("ceteris.corpus.hub._reachable", lambda address: True)
+    monkeypatch.setattr("ceteris.network._reachable", lambda address: True)
     found = corpus("c4", limit=3)
     first = list(found.documents(tmp_path))
     assert [one.split for one in first] == ["train"] * 3 + ["validation"]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import urlparse
-from urllib.request import getproxies
 
 from ceteris.console import bar, say
 from ceteris.corpus.document import Document, in_parts, paragraphs
@@ -24,6 +19,7 @@ from ceteris.corpus.text import identity
 from ceteris.corpus.units import Rows, Unit
 from ceteris.errors import UserError
 from ceteris.hashing import digest
+from ceteris.network import patience
 
 
 @dataclass(frozen=True)
@@ -125,7 +121,7 @@ def load(found: Set, streaming: bool) -> Any:
     """
     from datasets import load_dataset
 
-    with _patience():
+    with patience():
         try:
             return load_dataset(found.name, found.config, revision=found.revision, streaming=streaming)
         except Exception as error:  # the hub's client raises errors of many libraries
@@ -141,30 +137,3 @@ def _rows(found: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator
                 raise UserError(cause, f"set {key} of the set to one of: {', '.join(row)}")
         name = f"{where}#{number}" if found.id_column is None else f"{where}#{row[found.id_column]}"
         yield Row(name, str(row[found.text_column] or ""))
-
-
-@contextmanager
-def _patience() -> Iterator[None]:
-    """Without a way to the hub its client looks into its cache only, and does not try again for half a minute."""
-    from huggingface_hub import constants
-
-    before, logger = constants.HF_HUB_OFFLINE, logging.getLogger("huggingface_hub")
-    level = logger.level
-    constants.HF_HUB_OFFLINE = before or not _reachable(constants.ENDPOINT)
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-        logger.setLevel(level)
-
-
-def _reachable(address: str) -> bool:
-    url = urlparse(address)
-    if url.scheme in getproxies():
-        return True
-    try:
-        socket.create_connection((url.hostname or "", url.port or 443), timeout=5).close()
-    except OSError:
-        return False
-    return True

@@ -21,7 +21,18 @@ from ceteris.finetuning.method import Method
 from ceteris.forms.form import Form
 from ceteris.models.encoder import Batch, Encoder
 
-HEADS = ("layers", "combine", "pooling", "bilstm", "dropout", "label_smoothing", "focal")  # settings that shape a head
+HEADS = (
+    "layers",
+    "combine",
+    "pooling",
+    "bilstm",
+    "dropout",
+    "label_smoothing",
+    "focal",
+    "windows",
+    "most_windows",
+    "siamese",
+)  # settings that shape a head
 
 
 class Tuned(NamedTuple):

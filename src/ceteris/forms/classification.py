@@ -12,8 +12,9 @@ import numpy as np
 
 from ceteris.errors import UserError
 from ceteris.forms.form import Form, Pooler
-from ceteris.tasks.encode import Encoded, encode
+from ceteris.tasks.encode import Rows, encode
 from ceteris.tasks.example import Example
+from ceteris.tasks.groups import apart, windows
 from ceteris.tasks.metrics import METRICS, score
 from ceteris.tasks.verbalise import Fields
 
@@ -32,14 +33,35 @@ class RowForm(Form):
     def width(self) -> int:
         """Numbers that the classifier gives."""
 
-    def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Encoded:
-        """See `Form.encode` and `tasks.encode.encode`."""
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Least and most of the labels where they are values."""
+        return None
+
+    def fits(self, settings: Any, examples: Sequence[Example]) -> None:
+        """See `Form.fits`: windows need single texts, a siamese network needs pairs, a cosine needs values."""
+        paired = examples[0].pair is not None
+        if settings["windows"] is not None and paired:
+            raise UserError("finetune.windows is set, but the task has pairs", "set finetune.windows=null")
+        if settings["siamese"] is not None and not paired:
+            raise UserError("finetune.siamese is set, but the task has single texts", "set finetune.siamese=null")
+        if settings["siamese"] == "cosine" and self.span is None:
+            raise UserError("finetune.siamese=cosine is for tasks with values", "use [u, v, difference]")
+
+    def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Rows:
+        """See `Form.encode` and `tasks.encode.encode`; `tasks.groups` where an example has several rows."""
+        if settings.get("windows") is not None:
+            return windows(examples, tokenizer, vocabulary, settings, settings["batch_size"])
+        if settings.get("siamese") is not None:
+            return apart(examples, tokenizer, vocabulary, settings, 2 * settings["batch_size"])
         return encode(examples, tokenizer, vocabulary, settings["length"], settings["truncation"])
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
-        """See `Form.head`: the classifier of `heads.stack.row_head`."""
-        from ceteris.heads.stack import row_head
+        """See `Form.head`: the classifier of `heads.stack.row_head`, or of `pair_head`."""
+        from ceteris.heads.stack import pair_head, row_head
 
+        if settings.get("siamese") is not None:
+            return pair_head(settings, model, self.width, self.loss(settings), seed, self.span)
         return row_head(settings, model, self.width, self.loss(settings), seed, pooler)
 
     def loss(self, settings: Any) -> RowLoss:

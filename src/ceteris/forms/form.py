@@ -54,6 +54,12 @@ class Form(ABC):
     def check_words(self, tokenizer: Tokenizer, settings: Any) -> None:  # noqa: B027 (most forms write nothing)
         """Raise UserError for what this tokenizer and the settings of fine-tuning do not allow to be written."""
 
+    def fits(self, settings: Any, examples: Sequence[Any]) -> None:
+        """Raise UserError where the settings of fine-tuning ask for more rows an example than the form has."""
+        for key in ("windows", "siamese"):
+            if settings[key] is not None:
+                raise UserError(f"finetune.{key} is for tasks on whole texts", f"set finetune.{key}=null")
+
     @abstractmethod
     def check_examples(self, rows: Sequence[Any], key: str) -> None:
         """Raise UserError for training examples from which nothing can be learned."""

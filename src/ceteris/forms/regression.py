@@ -36,6 +36,11 @@ class Regression(RowForm):
         object.__setattr__(self, "metrics", tuple(self.metrics))
 
     @property
+    def span(self) -> tuple[float, float]:
+        """The range of the labels."""
+        return self.least, self.most
+
+    @property
     def width(self) -> int:
         """One value."""
         return 1

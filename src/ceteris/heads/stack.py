@@ -13,6 +13,8 @@ from ceteris.heads.classification import ClassificationHead
 from ceteris.heads.layers import COMBINATIONS, OnLayers
 from ceteris.heads.loss import Loss, RowLoss
 from ceteris.heads.pooling import POOLINGS, OnPooled, OnTextCNN
+from ceteris.heads.siamese import COSINE, Cosine, Linear, OnPairs, parts_of
+from ceteris.heads.windows import POOLED, OnWindows
 from ceteris.heads.wrapper import Wide
 from ceteris.models.encoder import Encoder
 from ceteris.models.weights import initialise
@@ -36,6 +38,27 @@ def check(settings: Any, layers: int) -> None:
         raise UserError(f"finetune.head_lr={settings['head_lr']} is not positive", "give a rate, or null")
     if settings["pooler"] == "pretrained" and (chosen is not None or settings["pooling"] == "cnn"):
         raise UserError("finetune.pooler=pretrained reads [CLS] of the last layer", "leave layers and pooling alone")
+    _check_groups(settings)
+
+
+def _check_groups(settings: Any) -> None:
+    """The settings under which an example has several rows."""
+    if settings["windows"] is not None:
+        if settings["windows"] not in POOLED:
+            raise UserError(f"finetune.windows={settings['windows']} is unknown", f"use null, {', '.join(POOLED)}")
+        if settings["siamese"] is not None:
+            raise UserError("finetune.windows and finetune.siamese are both set", "set one of them to null")
+        room = settings["length"] - 2
+        if settings["stride"] is not None and not 1 <= settings["stride"] <= room:
+            raise UserError(
+                f"finetune.stride={settings['stride']} does not fit windows of {room}", "give 1 to a window"
+            )
+        if settings["most_windows"] < 1:
+            raise UserError(f"finetune.most_windows={settings['most_windows']} is below 1", "give a whole number")
+    if settings["siamese"] is not None:
+        parts_of(settings["siamese"])
+        if settings["pooler"] == "pretrained":
+            raise UserError("finetune.siamese has no pooler", "set finetune.pooler=fresh")
 
 
 def loss_of(settings: Any) -> Loss:
@@ -47,16 +70,38 @@ def row_head(
     settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, pooler: dict[str, Tensor] | None = None
 ) -> nn.Module:
     """A new classifier of so many outputs (its pooler may be given) with what stands between it and the encoder:
-    layers, BiLSTM, pooling.
+    layers, BiLSTM, pooling, windows.
 
     Its initial weights depend on seed, name and shape alone.
     """
     states = _states_width(settings, encoder)
     read = OnTextCNN.width if settings.pooling == "cnn" else states
-    head = ClassificationHead(Wide(read), width, settings.dropout, loss)
-    initialise(head, seed, STD)
+    head: Any = ClassificationHead(Wide(read), width, settings.dropout, loss)
+    classifier = head
+    if settings.get("windows") is not None:
+        head = OnWindows(settings.windows, read, settings.most_windows, head)
+        initialise(head, seed, STD)
+    initialise(classifier, seed, STD)  # the same bits whatever stands below
     if pooler is not None:
-        head.pooler.load_state_dict(pooler)
+        classifier.pooler.load_state_dict(pooler)
+    return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
+
+
+def pair_head(
+    settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, span: tuple[float, float] | None
+) -> nn.Module:
+    """A new head on two texts that are read apart. `span`: least and most of the labels where they are values, which
+    the cosine of the embeddings is to order.
+    """
+    states = _states_width(settings, encoder)
+    head: Any
+    if settings.siamese == COSINE:
+        head = Cosine(*(span or (0.0, 1.0)))
+    else:
+        read, parts = OnTextCNN.width if settings.pooling == "cnn" else states, parts_of(settings.siamese)
+        head = Linear(read * len(parts), width, loss)
+        initialise(head, seed, STD)
+        head = OnPairs(parts, span is not None, head)
     return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
 
 

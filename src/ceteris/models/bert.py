@@ -69,6 +69,16 @@ class Bert:
             raise UserError(f"model.groups={self.groups} without sharing", "set model.sharing=all, attention or ffn")
 
     @property
+    def family(self) -> str:
+        """The kind of model in `transformers` that the layers are."""
+        return "bert" if self.norm == "post" else "roberta-prelayernorm"
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Arguments of the config of `transformers` that follow from no setting here."""
+        return {}
+
+    @property
     def table_width(self) -> int:
         """Width of the word embeddings, to which prediction heads are tied."""
         return self.hidden if self.embedding is None else self.embedding

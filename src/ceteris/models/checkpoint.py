@@ -11,13 +11,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AlbertConfig, ElectraConfig, T5Config
+from transformers.utils import logging
 
 from ceteris.errors import UserError
-from ceteris.models.encoder import Encoder
+from ceteris.models.encoder import KINDS, Encoder
+from ceteris.models.source import WEIGHTS
 from ceteris.models.text_to_text import TextToText
 
 Model = Encoder | TextToText
-WEIGHTS = "model.safetensors"
 EMBEDDINGS = "embed_tokens.weight"  # of a T5 stack: the table that both share, under its second name
 
 
@@ -57,6 +58,9 @@ _PRELN = _Layout(
     None,
     {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
     _pair("roberta_prelayernorm."),
+)
+_ROBERTA = _PRELN._replace(
+    prefix="roberta.", masked="RobertaForMaskedLM", causal="RobertaForCausalLM", pair=_pair("roberta.")
 )
 _ALBERT = _Layout(
     "albert.",
@@ -136,8 +140,8 @@ def encoder_files(encoder: Encoder, head: nn.Module | None, pair: nn.Module | No
 
 
 def _layout(spec: Any) -> _Layout:
-    if spec.norm == "pre":
-        return _PRELN
+    if spec.family != "bert":
+        return _PRELN if spec.norm == "pre" else _ROBERTA
     if spec.table_width == spec.hidden:
         return _BERT
     # `transformers` forms groups in floating point, which agrees with ours for groups of equal size
@@ -228,8 +232,55 @@ def load_pooler(encoder: Encoder, folder: Path) -> dict[str, Tensor]:
         return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}
 
 
-def load_head(folder: Path) -> dict[str, Tensor] | None:
+def load_written_head(folder: Path) -> dict[str, Tensor] | None:
     """{"weight": [V, D]} of the head of a text-to-text model that `save` wrote; None where it is tied to the table."""
     with safe_open(folder / WEIGHTS, framework="pt") as file:
         name = f"{_LM_HEAD}weight"
         return {"weight": file.get_tensor(name)} if name in file.keys() else None  # noqa: SIM118 (no mapping)
+
+
+def load_foreign(encoder: Encoder, folder: Path) -> None:
+    """Fill an encoder with the weights of others, read by the class of `transformers` that they belong to.
+
+    Raises UserError for weights that are missing or have another shape.
+    """
+    quiet: Any = logging
+    level = quiet.get_verbosity()
+    quiet.set_verbosity_error()
+    quiet.disable_progress_bar()
+    try:
+        theirs, report = KINDS[encoder.spec.family][1].from_pretrained(
+            str(folder), add_pooling_layer=False, use_safetensors=True, local_files_only=True, output_loading_info=True
+        )
+        if report["missing_keys"]:
+            raise RuntimeError(f"without {min(report['missing_keys'])}")
+        encoder.backbone.load_state_dict(theirs.float().state_dict())
+    except (OSError, ValueError, SafetensorError, RuntimeError) as error:
+        raise _unfit(folder / WEIGHTS, str(error)) from error
+    finally:
+        quiet.set_verbosity(level)
+
+
+def load_head(model: Model, head: nn.Module, folder: Path) -> bool:
+    """Fill the head on tokens with a checkpoint's; False, and it stays as it is, where the file has no such head."""
+    names = _head_names(model, head)
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        theirs = {_modern(name): name for name in file.keys()}  # noqa: SIM118 (no mapping)
+        if not names or not set(names.values()) <= theirs.keys():
+            return False
+        head.load_state_dict({ours: file.get_tensor(theirs[name]).float() for ours, name in names.items()})
+    return True
+
+
+def _head_names(model: Model, head: nn.Module) -> dict[str, str]:
+    """{our name: the file's} of the weights of a head on tokens."""
+    if isinstance(model, TextToText):
+        return {name: f"lm_head.{name}" for name in head.state_dict()}
+    names = _layout(model.spec).head
+    split = {name: name.partition(".") for name in head.state_dict()}
+    return {ours: names[part] + dot + rest for ours, (part, dot, rest) in split.items() if part in names}
+
+
+def _modern(name: str) -> str:
+    """The name of a weight in today's `transformers`."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel, RobertaPreLayerNormConfig, RobertaPreLayerNormModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    RobertaConfig,
+    RobertaModel,
+    RobertaPreLayerNormConfig,
+    RobertaPreLayerNormModel,
+)
 
 if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
 
 Batch = dict[str, Any]
+KINDS: dict[str, tuple[Any, Any]] = {
+    "bert": (BertConfig, BertModel),
+    "roberta": (RobertaConfig, RobertaModel),
+    "roberta-prelayernorm": (RobertaPreLayerNormConfig, RobertaPreLayerNormModel),
+}
 _UNSEEN = torch.iinfo(torch.int32).max  # rank of padding: it alone sees itself
 
 
@@ -34,9 +46,10 @@ class Outputs(NamedTuple):
 class Encoder(nn.Module):
     """An encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
-    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`. With left-only attention the first token sees nothing
-    else, so that the last real token ([SEP]) stands for the row. Layers that share weights hold the same modules;
-    shared parameters go by the name that they have in the first of these layers, so that they start from its bits.
+    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`, and a checkpoint's own kind is kept. With left-only
+    attention the first token sees nothing else, so that the last real token ([SEP]) stands for the row. Layers that
+    share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
+    so that they start from its bits.
     """
 
     def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
@@ -44,9 +57,9 @@ class Encoder(nn.Module):
         self.spec = spec
         self.width, self.depth = spec.hidden, spec.layers
         self.left = spec.attention == "left"
-        self.first_position = 0 if spec.norm == "post" else vocabulary.pad + 1  # RoBERTa counts from the padding id
+        self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.shape = _shape(spec, vocabulary, self.first_position)
-        self.backbone: Any = _backbone(spec.norm, self.shape)
+        self.backbone: Any = _backbone(spec.family, self.shape)
         if spec.table_width != spec.hidden:
             self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
         _share(self.backbone.encoder.layer, spec)
@@ -73,7 +86,7 @@ class Encoder(nn.Module):
         hidden_BLD = self.backbone(
             input_ids=ids_BL,
             attention_mask=self._visible(batch, position_1L),
-            token_type_ids=batch["part_BL"],
+            token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
             position_ids=position_1L + self.first_position,
             use_cache=False,
         ).last_hidden_state
@@ -136,13 +149,13 @@ def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, 
         "eos_token_id": vocabulary.sep,
         "attn_implementation": "sdpa",
         "is_decoder": spec.attention == "left",
+        **spec.own,
     }
 
 
-def _backbone(norm: str, shape: dict[str, Any]) -> Any:
-    if norm == "pre":
-        return RobertaPreLayerNormModel(RobertaPreLayerNormConfig(**shape), add_pooling_layer=False)
-    return BertModel(BertConfig(**shape), add_pooling_layer=False)
+def _backbone(family: str, shape: dict[str, Any]) -> Any:
+    config, model = KINDS[family]
+    return model(config(**shape), add_pooling_layer=False)
 
 
 def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:

@@ -30,6 +30,10 @@ _NEUTRAL: dict[str, dict[str, Any]] = {
         "focal": 0.0,
         "head_lr": None,
         "target_length": 64,
+        "windows": None,
+        "stride": None,
+        "most_windows": 16,
+        "siamese": None,
     },
 }
 
@@ -96,21 +100,26 @@ def _meaning(node: Any) -> Any:
     """A config node without places, with the `semantics` number of each component in it.
 
     A component's `neutral` holds settings that came after the first records, each with the value at which it changes
-    nothing: at that value it is left out, so that older runs keep their names.
+    nothing: at that value it is left out, so that older runs keep their names. Its `unmeant` names settings that tell
+    where something is, whose content it gives in their place.
     """
     if isinstance(node, list):
         return [_meaning(item) for item in node]
     if not isinstance(node, dict):
         return node
     own = kind(node["_target_"]) if "_target_" in node else None
-    neutral = getattr(own, "neutral", {})
+    neutral, unmeant = getattr(own, "neutral", {}), getattr(own, "unmeant", ())
     kept = {
         key: _meaning(value)
         for key, value in node.items()
-        if key not in _PLACES and not (key in neutral and value == neutral[key])
+        if key not in _PLACES and key not in unmeant and not (key in neutral and value == neutral[key])
     }
     if own is not None:
         kept["semantics"] = int(getattr(own, "semantics", 1))
+    if hasattr(own, "content"):
+        from ceteris.components import build
+
+        kept["content"] = build(node).content()
     return kept
 
 

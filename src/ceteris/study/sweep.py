@@ -387,7 +387,7 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
         refined.arms.get(source, ()),
         sweep.chosen.get(source, ()),
         overrides,
-        ["trainer.max_steps=0"] if arm == SCRATCH else [],
+        ["trainer.max_steps=0", "untrained=true"] if arm == SCRATCH else [],
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],
     )
 

@@ -1,4 +1,4 @@
-"""A tokenizer that exists already: a name on the hub or a local folder."""
+"""A tokenizer that exists already: a name on the hub, a local folder, or that of one of our runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ceteris.errors import UserError
+from ceteris.models.source import PACKAGE, local, require
+from ceteris.network import patience
 from ceteris.tokens.tokenizer import Tokenizer, assemble
 
 _ATTRIBUTES = {
@@ -24,6 +26,7 @@ _NEW = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<m
 class Pretrained:
     """Special tokens are found by role (cls or bos, sep or eos, mask, pad, unk); a missing one is added with a new id.
 
+    name: as of `models.source.local`; runs: where runs are looked for by their signature.
     vocab_size: None or any number, without effect; recipes that set the size of a trained vocabulary leave it be.
     """
 
@@ -31,6 +34,7 @@ class Pretrained:
     revision: str | None = None
     vocab_size: int | None = None
     sentinels: int = 0
+    runs: str = "runs"
 
     trained: ClassVar[bool] = False
     semantics: ClassVar[int] = 1
@@ -38,15 +42,21 @@ class Pretrained:
     def __post_init__(self) -> None:
         if self.sentinels < 0:
             raise UserError(f"tokenizer.sentinels={self.sentinels}", "give 0 or more")
-        if _is_path(self.name) and not Path(self.name).expanduser().is_dir():
-            raise UserError(
-                f"tokenizer.name={self.name} is no folder", "give a folder with tokenizer.json, or a hub name"
-            )
+        if not self.name.startswith(PACKAGE):
+            self._folder()
+
+    def require(self) -> None:
+        """Raise Unavailable for a package that is not installed."""
+        require(self.name, "tokenizer.name")
+
+    def _folder(self) -> Path | None:
+        """Where the tokenizer lies, or None for a name on the hub."""
+        return local(self.name, Path(self.runs), "tokenizer.name")
 
     def identity(self) -> dict[str, Any]:
         """What decides the vocabulary: the files of a local folder, or name and revision."""
         source: Any = [self.name, self.revision]
-        if (folder := Path(self.name).expanduser()).is_dir():
+        if (folder := self._folder()) is not None:
             files = sorted(path for path in folder.iterdir() if path.is_file())
             stats = [(path.name, path.stat()) for path in files]
             source = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
@@ -68,17 +78,14 @@ class Pretrained:
     def _load(self) -> Any:
         from transformers import AutoTokenizer
 
-        place = str(Path(self.name).expanduser()) if Path(self.name).expanduser().is_dir() else self.name
+        place = str(self._folder() or self.name)
         try:
-            return AutoTokenizer.from_pretrained(place, revision=self.revision or "main", trust_remote_code=False)
+            with patience():
+                return AutoTokenizer.from_pretrained(place, revision=self.revision or "main", trust_remote_code=False)
         except Exception as error:  # transformers and the hub raise many kinds
             first = next(iter(str(error).splitlines()), type(error).__name__)
             mend = "give a hub name that can be reached, or a local folder with tokenizer.json"
             raise UserError(f"tokenizer.name={self.name} cannot be loaded ({first[:160]})", mend) from error
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith((".", "/", "~")) or name.count("/") > 1
 
 
 def _token(loaded: Any, attributes: Iterable[str]) -> str | None:

@@ -34,7 +34,7 @@ from ceteris.training.callbacks import Bar, TaskCurve
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
-from ceteris.training.steps import TaskSteps, loader, task_batch
+from ceteris.training.steps import TaskSteps, loader, pieces, task_batch
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
@@ -90,7 +90,7 @@ def finetune(
 def _given(cfg: Any, encoder: Any, folder: Path) -> Pooler | None:
     """Weights of pre-training that heads of tasks start from: the pooler where it is asked for, a separate head."""
     if hasattr(encoder.spec, "layout"):
-        return checkpoint.load_head(folder)
+        return checkpoint.load_written_head(folder)
     return checkpoint.load_pooler(encoder, folder) if cfg.finetune.pooler == "pretrained" else None
 
 
@@ -130,7 +130,9 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
     if cfg.finetune.epochs < 0:
         raise UserError(f"finetune.epochs={cfg.finetune.epochs} is negative", "give a number of passes")
     for node in cfg.tasks.values():
-        form_of(build(node), model).check_words(tokenizer, cfg.finetune)
+        form = form_of(build(node), model)
+        form.check_words(tokenizer, cfg.finetune)
+        _check_rows(cfg, build(node), form)
         model.check_length(cfg.finetune.length, "finetune.length")
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
@@ -152,6 +154,13 @@ def _check_writing(cfg: Any) -> None:
             )
     if not build(cfg.finetuning).writes:
         raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
+
+
+def _check_rows(cfg: Any, task: Any, form: Form) -> None:
+    """Raise UserError for a task whose examples have not the rows that are asked for."""
+    settings = cfg.finetune
+    if settings.windows is not None or settings.siamese is not None:
+        form.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
 
 
 def _run(
@@ -224,7 +233,8 @@ def evaluated(learner: Finetuning, form: Form, encoded: Rows, examples: Sequence
     head: Any = learner.objective.heads["task"]
     found: dict[int, Any] = {}
     with torch.inference_mode():
-        for row_B in order(encoded.length_N, ROWS, 0, 0, shuffle=False):
+        batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
+        for row_B in (part for rows in batches for part in pieces(encoded, rows)):
             batch = learner.transfer_batch_to_device(task_batch(encoded, row_B), learner.device, 0)
             found |= zip(row_B.tolist(), form.outputs(learner.encoder, head, batch), strict=True)
     outputs_N = [found[row] for row in range(len(found))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +78,12 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     plan, steps = plan_of(cfg, data)
     for component in (cfg.optimizer, cfg.lr_schedule):
         build(component)
-    encoder = build(cfg.model).build(data.vocabulary, root_seed(cfg))
+    model = build(cfg.model)
+    encoder = model.build(data.vocabulary, root_seed(cfg))
     objective = build(cfg.objective).build(encoder)
     initialise(objective, root_seed(cfg), encoder.spec.initializer_range)
+    if hasattr(model, "fill"):
+        model.fill(encoder, objective.heads[objective.main])
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
@@ -151,6 +155,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
+    shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True)
     part = _record(stage, meter, metrics)
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     write_json(found, part)

@@ -67,7 +67,13 @@ class TaskSteps:
         epoch, at = divmod(step, self.per_epoch)
         if epoch not in self._orders:
             self._orders = {epoch: order(self.encoded.length_N, self.batch_size, self.seed, epoch, shuffle=True)}
-        return [task_batch(self.encoded, self._orders[epoch][at])]
+        return [task_batch(self.encoded, rows) for rows in pieces(self.encoded, self._orders[epoch][at])]
+
+
+def pieces(encoded: Rows, row_B: Any) -> list[Any]:
+    """A batch in parts that are read at once: of examples with several rows each not too many."""
+    split = getattr(encoded, "pieces", None)
+    return [row_B] if split is None else list(split(row_B))
 
 
 def task_batch(encoded: Rows, rows: Any) -> Batch:
