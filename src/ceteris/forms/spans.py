@@ -79,7 +79,7 @@ class Spans(Form):
 
         if self.answerless:
             cause = f"tasks.{fields.name} has questions without an answer, but the model writes one"
-            raise UserError(cause, "take task=squad, or model=bert_tiny")
+            raise UserError(cause, "take task=squad_v1, or model=bert_tiny")
         return Answers(single, self.metrics)
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
