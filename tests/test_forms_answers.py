@@ -1,0 +1,71 @@
+"""Questions on a model that writes: what is read and learned, how it is scored, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ceteris.components import build
+from ceteris.config import compose
+from ceteris.errors import UserError
+from ceteris.forms.answers import Answers
+from ceteris.forms.choice import form_of
+from ceteris.tasks.example import Question
+from ceteris.tasks.verbalise import joined
+from ceteris.training.run import run
+
+T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
+ROW = Question("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
+
+
+@pytest.fixture
+def squad(tmp_path: Path) -> Path:
+    """A folder of the layout of SQuAD."""
+    answers = {"text": ["old sailor", "sailor"], "answer_start": [4, 8]}
+    for split, count in (("train", 12), ("validation", 6)):
+        rows = {"question": [f"Who wrote {n}?" for n in range(count)]}
+        columns = {**rows, "context": [ROW.context] * count, "answers": [answers] * count}
+        pq.write_table(pa.table(columns), tmp_path / f"{split}.parquet")
+    return tmp_path
+
+
+def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
+    form = Answers(single=False)
+    assert joined(form.source(ROW)) == "question: Who wrote? context: the old sailor wrote a letter"
+    assert form.target(ROW) == "old sailor"
+
+
+@pytest.mark.parametrize(
+    ("written", "em", "f1"), [("The Sailor!", 1.0, 1.0), ("an old red sailor", 0.0, 0.8), ("", 0.0, 0.0)]
+)
+def test_what_is_written_is_scored_against_all_answers(written: str, em: float, f1: float) -> None:
+    form = Answers(single=False)
+    found = form.score(form.read([written], None), [ROW])
+    assert found == pytest.approx({"em": em, "f1": f1})
+
+
+@pytest.mark.parametrize("architecture", ["encoder_decoder", "prefix_lm"])
+def test_questions_on_a_text_to_text_model_have_a_record(arguments: list[str], squad: Path, architecture: str) -> None:
+    own = ["task=squad_v1", f"tasks.squad_v1.path={squad}", "finetune.length=64", "finetune.target_length=12"]
+    cfg = compose([*arguments, *T5, *own, f"model.architecture={architecture}"])
+    found: dict[str, Any] = json.loads((run(cfg) / "result.json").read_text())
+    assert set(found["task_runs"][0]["metrics"]) == {"f1", "em"}
+    assert "bag_of_words" in found["baselines"]["squad_v1/f1"]
+
+
+def test_an_own_task_of_questions_has_the_same_form() -> None:
+    cfg = compose([*T5, "task=docs_default"])
+    form = form_of(build(cfg.tasks.docs_default), build(cfg.model))
+    assert isinstance(form, Answers)
+    assert build(form.config()) == form
+
+
+def test_questions_without_answers_are_refused() -> None:
+    cfg = compose([*T5, "task=squad_v2"])
+    with pytest.raises(UserError, match="squad_v2 has questions without an answer, but the model writes one"):
+        form_of(build(cfg.tasks.squad_v2), build(cfg.model))
