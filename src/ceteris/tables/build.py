@@ -227,10 +227,15 @@ def _published(design: Design, paper: PublishedTable | None, arm: str) -> dict[s
 
 
 def _paper(design: Design, evidence: Evidence, paper: PublishedTable | None, columns: Sequence[str]) -> dict[str, Any]:
-    """Which of the paper's metrics stand beside our columns, and which in a block of their own."""
+    """Which of the paper's metrics stand beside our columns, and which in a block of their own.
+
+    A loss on text of our own is no counterpart of the paper's on its text: beside it stand the paper's numbers of tasks
+    alone, below the scale that has its text too.
+    """
     if paper is None:
         return {}
-    beside = {column: metric for column, metric in design.published.get("metrics", {}).items() if column in columns}
+    mapped = design.published.get("metrics", {}).items()
+    beside = {c: metric for c, metric in mapped if c in columns and (is_task(c) or design.scale == "paper")}
     rows = design.published.get("rows", {})
     return {
         "table": paper.id,
