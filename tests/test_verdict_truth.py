@@ -170,7 +170,7 @@ def test_budgets_match_within_one_percent() -> None:
 def test_the_common_loss_carries_a_claim_only_on_equal_masks_and_inputs() -> None:
     assert incomparable("mlm_loss", ("masking.schedule", "model.norm")) is None
     assert incomparable("sst2/accuracy", ("input", "masking.rate")) is None
-    for key in ("input", "input.length", "masking.rate", "masking", "objective/encoding", "tokenizer"):
+    for key in ("input", "input.length", "masking.rate", "masking", "mixture", "objective/encoding", "tokenizer"):
         assert "no verdict" in str(incomparable("mlm_loss", (key,)))
 
 
