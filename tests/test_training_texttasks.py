@@ -19,6 +19,7 @@ from ceteris.forms.choice import form_of
 from ceteris.models import checkpoint
 from ceteris.models.greedy import greedy
 from ceteris.models.t5 import ARCHITECTURES
+from ceteris.optim.adafactor import Adafactor
 from ceteris.tasks.written import Ragged
 from ceteris.training.budget import data_of
 from ceteris.training.execution import resolve
@@ -79,6 +80,13 @@ def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], archi
             batch = task_batch(guessed, np.array([0]))
             best = head.logits(model(batch), batch).argmax(-1).tolist()
             assert best[: min(len(ids) + 1, 6)] == [*ids, data.vocabulary.sep][:6]
+
+
+def test_tasks_are_fine_tuned_by_the_optimizer_of_t5(t5: list[str]) -> None:
+    own = ["optimizer@finetune.optimizer=adafactor", "finetune.optimizer.lr=1e-3", "finetune.clip=null"]
+    cfg = compose([*t5, *own, "lr_schedule@finetune.lr_schedule=constant"])
+    assert build(cfg.finetune.optimizer) == Adafactor(lr=1e-3)
+    assert record(run(cfg))["status"] == "done"
 
 
 def targets_of(ids: list[int], rows: Any, row: int) -> Any:
