@@ -6,7 +6,8 @@ POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 
 COMMON = ("mlm_", "clm_", "denoising_")  # columns of the common evaluation objective, as against the scores of tasks
 
 _LOWER = ("loss", "perplexity", "ppl", "error", "seconds", "unknown_rate")
-_FAMILIES = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")  # of the common masks
+# what the common masks stand on
+_FAMILIES = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")
 
 _OWN = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy")  # of a model's own head on the common pairs
 _PROBED = "_probe_accuracy"  # of a classifier trained on its frozen states
