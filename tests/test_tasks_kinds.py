@@ -35,7 +35,7 @@ REAL = {  # task: folder, examples of validation
     "ag_news": ("ag_news", 7600),
     "wnut_17": ("wnut_17", 1009),
     "ud_en_ewt": ("ud_en_ewt", 2001),
-    "squad": ("squad", 2910),
+    "squad_v1": ("squad", 2910),
     "squad_v2": ("squad_v2_devsplit", 1378),
 }
 
