@@ -5,19 +5,30 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hydra.version
 import pytest
 from hydra.core.plugins import Plugins
 from hydra.plugins.plugin import Plugin
 from hydra.test_utils.launcher_common_tests import BatchedSweeperTestSuite, IntegrationTestSuite, LauncherTestSuite
+from hydra.version import VersionBase
 
 JOBLIB = importlib.util.find_spec("hydra_plugins.hydra_joblib_launcher") is not None
 LAUNCHERS = ["basic", pytest.param("joblib", marks=pytest.mark.skipif(not JOBLIB, reason="no joblib launcher"))]
 OURS = ["hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "hydra.sweeper.study_name=s"]
 Runner = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_version_base() -> Iterator[None]:
+    """Hydra's suites name none; what another test of this process has named would stay."""
+    own = VersionBase.instance()
+    before, own.version_base = own.version_base, hydra.version._UNSPECIFIED_
+    yield
+    own.version_base = before
 
 
 @pytest.mark.parametrize("launcher_name", LAUNCHERS)
