@@ -89,6 +89,7 @@ def test_visible_devices_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 STOPPED = """
+import signal
 import sys
 from pathlib import Path
 from ceteris.study.pool import Slot, Work, run_all
@@ -99,6 +100,7 @@ code = (
     "pathlib.Path(sys.argv[1] + '.started').touch()\\n"
     "time.sleep(60)\\n"
 )
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background has it ignored
 folder = Path(sys.argv[1])
 paths = [folder / f"r{n}" for n in (0, 1, 2)]
 works = [Work(path.name, (sys.executable, "-S", "-c", code, str(path)), Path(f"{path}.log")) for path in paths]
