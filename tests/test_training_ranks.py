@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from ceteris.config import compose
 from ceteris.errors import UserError
@@ -64,16 +66,21 @@ def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[st
     assert np.concatenate([target for _, _, target in whole]).size > 0
 
 
-def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Made]) -> None:
-    _, alone, curve = trained("alone")
-    _, both, shared = trained("both", "profile.ranks=2")
-    assert both["profile"]["ranks"] == 2
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Made], strategy: str) -> None:
+    one, alone, curve = trained("alone", "evaluation.points=2")
+    two, both, shared = trained("both", "evaluation.points=2", f"trainer={strategy}", "profile.accelerator=cpu")
+    assert (both["profile"]["ranks"], both["profile"]["strategy"]) == (2, strategy)
     assert both["signature"] == alone["signature"]
     for own, other in zip(curve, shared, strict=True):
         assert own.keys() == other.keys()
         for key, value in own.items():
             assert other[key] == pytest.approx(value, abs=1e-5, rel=1e-5), key
     assert both["metrics"]["mlm_loss"] == pytest.approx(alone["metrics"]["mlm_loss"], abs=1e-5)
+    weights, other = (load_file(folder / "model" / "model.safetensors") for folder in (one, two))
+    assert weights.keys() == other.keys()
+    for key, weight in weights.items():
+        assert torch.allclose(other[key], weight, atol=1e-5), key
     counts = ("raw_tokens", "input_tokens", "predicted_tokens", "sequences", "steps")
     assert {key: both["budget"][key] for key in counts} == {key: alone["budget"][key] for key in counts}
 

@@ -118,6 +118,11 @@ class TaskCurve(pl.Callback):
                 logger.log_metrics({f"{self.name}/train_loss": loss}, trainer.global_step)
 
 
+def evaluation_steps(points: int, total: int) -> set[int]:
+    """The evenly spaced steps after which a run is evaluated; the end is none of them."""
+    return {math.ceil(total * point / points) for point in range(1, points)} - {total}
+
+
 class Evaluations(pl.Callback):
     """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned."""
 
@@ -130,7 +135,7 @@ class Evaluations(pl.Callback):
         reporter: Reporter | None = None,
     ) -> None:
         self.evaluate, self.curves, self.reporter = evaluate, curves, reporter
-        self.at = {math.ceil(total * point / points) for point in range(1, points)} - {total}
+        self.at = evaluation_steps(points, total)
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step in self.at:

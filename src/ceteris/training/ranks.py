@@ -1,6 +1,6 @@
 """One run on several processes: the first is the run, the others only help it to pre-train.
 
-Rank r reads every `size`-th sequence of each step. Losses are sums over counts of the whole step, so that adding up the
+Each has the whole model (DDP) or a shard of it (FSDP, `sharded.py`). Rank r reads every `size`-th sequence of each step. Losses are sums over counts of the whole step, so that adding up the
 gradients of all ranks gives that of one process; nothing else is shared. Dropout has draws of its own on every rank.
 """
 
@@ -30,6 +30,7 @@ from torch import Tensor
 from ceteris.errors import UserError
 from ceteris.study.pool import terminable
 from ceteris.training.execution import Profile
+from ceteris.training.sharded import Sharded
 
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
 
@@ -76,13 +77,13 @@ class Meeting(ClusterEnvironment):
         """It is known."""
 
 
-def trainer_settings(group: Group) -> dict[str, Any]:
-    """What Lightning's Trainer is told: DDP for several processes. A job of Slurm is queued again by its launcher."""
+def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
+    """What Lightning's Trainer is told: how several processes share. A job of Slurm is queued again by its launcher."""
     if group.size == 1:
         slurm = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else []
         return {"devices": 1, "plugins": slurm}
-    strategy = DDPStrategy(timeout=WAIT, broadcast_buffers=False)
-    return {"devices": group.size, "plugins": [Meeting(group)], "strategy": strategy}
+    shared = Sharded(group.size, WAIT) if strategy == "fsdp" else DDPStrategy(timeout=WAIT, broadcast_buffers=False)
+    return {"devices": group.size, "plugins": [Meeting(group)], "strategy": shared}
 
 
 def check(cfg: Any, profile: Profile) -> None:
@@ -98,6 +99,8 @@ def check(cfg: Any, profile: Profile) -> None:
         raise UserError(
             f"profile.ranks={ranks} inside a Hydra multirun", "start each run by itself, or the sweep by ceteris run"
         )
+    if profile.sharded and profile.compile:
+        raise UserError("profile.compile=true with shards (FSDP)", "leave it false, or take trainer=ddp")
     if cfg.trainer.noise_every is not None:
         raise UserError(f"trainer.noise_every with profile.ranks={ranks}", "measure it with profile.ranks=1")
 
@@ -167,13 +170,21 @@ def counts_of_all(trainer: Any, counts: Counter[str]) -> Counter[str]:
 
 
 def unshared(trainer: Any) -> Any:
-    """A context in which a backward pass leaves gradients as they are: `add_up` adds them once a step."""
-    return trainer.strategy.block_backward_sync() if trainer.world_size > 1 else contextlib.nullcontext()
+    """A context in which a backward pass leaves whole gradients as they are: `add_up` adds them once a step."""
+    whole = isinstance(trainer.strategy, DDPStrategy)
+    return trainer.strategy.block_backward_sync() if whole else contextlib.nullcontext()
 
 
 def add_up(trainer: Any, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
-    """Sum gradients and losses over all ranks, in place; what no rank has a gradient for keeps none."""
+    """Sum losses and whole gradients over all ranks, in place; what no rank has a gradient for keeps none.
+
+    Gradients of shards are sums already.
+    """
     if trainer.world_size == 1:
+        return
+    if isinstance(trainer.strategy, Sharded):
+        for loss in losses.values():
+            torch.distributed.all_reduce(loss)
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     device = trained[0].device
