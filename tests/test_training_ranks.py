@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.distributed.tensor import DTensor
 
 from ceteris.config import compose
 from ceteris.errors import UserError
@@ -85,12 +86,11 @@ def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Mad
     assert {key: both["budget"][key] for key in counts} == {key: alone["budget"][key] for key in counts}
 
 
-@pytest.mark.slow
-def test_two_processes_resume_to_the_same_bits(
+@pytest.fixture
+def stopped(
     trained: Callable[..., Made], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    own = ["profile.ranks=2", "profile.checkpoint_steps=2", "batch.size=6", "model.dropout=0.1"]
-    _, whole, _ = trained("whole", *own)
+) -> Callable[..., dict[str, Any]]:
+    """Start a run whose machine goes away at step 5; its checkpoint is of step 4."""
     stop = Evaluations.on_train_batch_end
 
     def fails(self: Any, trainer: Any, *rest: Any) -> None:
@@ -98,14 +98,44 @@ def test_two_processes_resume_to_the_same_bits(
             raise RuntimeError("the machine went away")
         stop(self, trainer, *rest)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Evaluations, "on_train_batch_end", fails)
-        with pytest.raises(RuntimeError, match="went away"):
-            trained("stopped", *own)
-    assert list((tmp_path / "stopped").rglob(LAST)), "it goes on from step 4"
+    def start(*own: str) -> dict[str, Any]:
+        with monkeypatch.context() as patched:
+            patched.setattr(Evaluations, "on_train_batch_end", fails)
+            with pytest.raises(RuntimeError, match="went away"):
+                trained("stopped", *own)
+        (last,) = (tmp_path / "stopped").rglob(LAST)
+        found: dict[str, Any] = torch.load(last, weights_only=True)
+        return found
+
+    return start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_resume_to_the_same_bits(
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], strategy: str
+) -> None:
+    own = [f"trainer={strategy}", "profile.checkpoint_steps=2", "batch.size=6", "model.dropout=0.1"]
+    _, whole, _ = trained("whole", *own)
+    stopped(*own)
     _, resumed, lines = trained("stopped", *own)
     assert resumed["metrics"] == whole["metrics"]
     assert [line["step"] for line in lines if "train/lr" in line] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_one_process_goes_on_from_the_checkpoint_of_shards(
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], optimizer: str
+) -> None:
+    own = ["profile.checkpoint_steps=2", "batch.size=6", f"optimizer={optimizer}"]
+    _, whole, _ = trained("whole", *own)
+    last = stopped(*own, "trainer=fsdp")
+    (moments,) = last["optimizer_states"]
+    assert not any(isinstance(value, DTensor) for value in last["state_dict"].values())
+    assert not any(isinstance(value, DTensor) for own in moments["state"].values() for value in own.values())
+    _, resumed, _ = trained("stopped", *own)
+    assert resumed["profile"]["ranks"] == 1
+    assert resumed["metrics"]["mlm_loss"] == pytest.approx(whole["metrics"]["mlm_loss"], abs=1e-5)
 
 
 def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Made], arguments: list[str]) -> None:
