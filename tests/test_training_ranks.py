@@ -51,7 +51,12 @@ def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[st
     def rows(share: tuple[int, int], micro: int | None = None) -> list[tuple[Any, ...]]:
         """Each sequence as its tokens, noised, and what is predicted where."""
         found = []
-        for batch in PretrainingSteps(plan, 9, micro, share)[1]:
+        own = PretrainingSteps(plan, 9, micro, share)[1]
+        even = PretrainingSteps(plan, 9, micro, share, even=True)[1]
+        assert len(even) == len(PretrainingSteps(plan, 9, micro, (0, ranks))[1]) or share == (0, 1)
+        assert [batch.get("idle", False) for batch in even] == [False] * len(own) + [True] * (len(even) - len(own))
+        assert not any(batch["counts"] for batch in even[len(own) :])
+        for batch in own:
             length = batch["ids_BL"].shape[1]
             slot_P, target_P = batch["slot_P"].numpy(), batch["target_P"].numpy()
             for at, ids_L in enumerate(batch["ids_BL"].numpy()):
@@ -143,6 +148,12 @@ def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Mad
         trained("none", "profile.ranks=0")
     with pytest.raises(UserError, match=r"trainer.noise_every with profile.ranks=2"):
         trained("noise", "profile.ranks=2", "trainer.noise_every=2")
+    with pytest.raises(UserError, match=r"profile.strategy=deepspeed is unknown: use ddp or fsdp"):
+        trained("unknown", "profile.strategy=deepspeed")
+    with pytest.raises(UserError, match=r"profile.compile=true with profile.strategy=fsdp"):
+        trained("compiled", "trainer=fsdp", "profile.ranks=2", "profile.compile=true", "profile.accelerator=cpu")
+    with pytest.raises(UserError, match=r"optimizer=adafactor with profile.strategy=fsdp needs whole matrices"):
+        trained("factored", "trainer=fsdp", "profile.ranks=2", "optimizer=adafactor", "profile.accelerator=cpu")
     command = [sys.executable, "-m", "ceteris", "train", "-m", *arguments, *OWN, "profile.ranks=2"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
     assert done.returncode == 2

@@ -1,7 +1,8 @@
 """One run on several processes: the first is the run, the others only help it to pre-train.
 
-Each has the whole model (DDP) or a shard of it (FSDP, `sharded.py`). Rank r reads every `size`-th sequence of each step. Losses are sums over counts of the whole step, so that adding up the
-gradients of all ranks gives that of one process; nothing else is shared. Dropout has draws of its own on every rank.
+Each has the whole model (DDP) or a shard of it (FSDP, `sharded.py`). Rank r reads every `size`-th sequence of each
+step. Losses are sums over counts of the whole step, so that adding up the gradients of all ranks gives that of one
+process; nothing else is shared. Dropout has draws of its own on every rank.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 from torch import Tensor
 
+from ceteris.components import kind
+from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.pool import terminable
 from ceteris.training.execution import Profile
@@ -99,10 +102,20 @@ def check(cfg: Any, profile: Profile) -> None:
         raise UserError(
             f"profile.ranks={ranks} inside a Hydra multirun", "start each run by itself, or the sweep by ceteris run"
         )
-    if profile.sharded and profile.compile:
-        raise UserError("profile.compile=true with shards (FSDP)", "leave it false, or take trainer=ddp")
+    if profile.sharded:
+        _check_shards(cfg, profile)
     if cfg.trainer.noise_every is not None:
         raise UserError(f"trainer.noise_every with profile.ranks={ranks}", "measure it with profile.ranks=1")
+
+
+def _check_shards(cfg: Any, profile: Profile) -> None:
+    if profile.compile:
+        raise UserError("profile.compile=true with profile.strategy=fsdp", "leave it false, or take trainer=ddp")
+    if not getattr(kind(cfg.optimizer._target_), "shards", True):
+        name = str(cfg.optimizer._target_).rpartition(".")[2].lower()
+        raise UserError(
+            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "take optimizer=adamw, or trainer=ddp"
+        )
 
 
 def _in_multirun() -> bool:
@@ -132,15 +145,28 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
         )
         for rank in range(1, profile.ranks)
     ]
+    over = threading.Event()
+    threading.Thread(target=_guard, args=(started, over), daemon=True).start()
     try:
         with terminable():
             yield Group(0, profile.ranks, port)
     finally:
+        over.set()
         for process in started:
             process.kill()
             process.wait()
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
+
+
+def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
+    """End this process where a helper failed: the others would wait for it inside of a collective, deaf to signals."""
+    while not over.wait(1.0):
+        if any(process.poll() for process in started):  # a status that is not 0
+            for process in started:
+                process.kill()
+            say("ceteris: a process that helped this run failed; the same command goes on from the last checkpoint")
+            os._exit(2)
 
 
 def obey_the_first() -> None:
