@@ -35,6 +35,7 @@ class Sharded(ModelParallelStrategy):
 
     def load_model_state_dict(self, checkpoint: Mapping[str, Any], strict: bool = True) -> None:
         """Give every rank its shards."""
+        assert self.lightning_module is not None
         options = StateDictOptions(full_state_dict=True, strict=strict)
         set_model_state_dict(self.lightning_module, checkpoint["state_dict"], options=options)
 

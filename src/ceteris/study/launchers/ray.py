@@ -90,7 +90,7 @@ class Tasks:
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
         """As many tasks at once as there are slots; where and when each runs is Ray's to say."""
-        waiting, under_way = list(reversed(queue)), {}
+        waiting, under_way = list(reversed(queue)), dict[Any, _Task]()
         try:
             with terminable():
                 while waiting or under_way:
