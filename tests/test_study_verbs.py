@@ -209,12 +209,11 @@ def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: lis
 def test_one_seed_and_one_arm_may_be_given_by_the_names_of_several(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from ceteris.training.main import train
     from hydra_plugins.ceteris_arms_sweeper.arms import ArmsSweeper
 
-    from ceteris.training.main import train
-
     given: list[str] = []
-    monkeypatch.setattr(ArmsSweeper, "sweep", lambda self, overrides: given.extend(overrides))
+    monkeypatch.setattr(ArmsSweeper, "sweep", lambda self, arguments: given.extend(arguments))
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     own = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=dynamic"]
