@@ -207,18 +207,16 @@ def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: lis
 
 
 def test_one_seed_and_one_arm_may_be_given_by_the_names_of_several(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ceteris.training.main import train
-    from hydra_plugins.ceteris_arms_sweeper.arms import ArmsSweeper
 
-    given: list[str] = []
-    monkeypatch.setattr(ArmsSweeper, "sweep", lambda self, arguments: given.extend(arguments))
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    own = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=dynamic"]
+    own = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=dynamic", "task=none", "logger=none"]
     assert train(["-m", *own, *arguments]) == 0
-    assert {"seed=0", "arm=dynamic"} <= set(given)
+    found = store.records("roberta_table1", "test", [tmp_path / "runs"]).records
+    assert [(made["arm"], made["seed"]) for made in found] == [("dynamic", 0)]
 
 
 def test_status_is_quick(tmp_path: Path) -> None:
