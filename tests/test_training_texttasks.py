@@ -103,8 +103,8 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
         (["finetune.target_length=1"], "at least 2"),
         (["finetune.length=8"], "no room for text behind its prefix"),
         (["finetune.pooling=mean"], "but the model writes"),
-        (["finetuning=adapters"], "changes encoders"),
-        (["finetuning=frozen"], "changes encoders"),
+        (["finetuning=frozen"], "leaves nothing to train"),
+        (["finetuning=top_k_layers", "finetuning.k=3"], "exceeds the model's 2 layers"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:

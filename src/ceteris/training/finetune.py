@@ -124,7 +124,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
     head_part(cfg.finetune.truncation)
     model = build(cfg.model)
     if cfg.tasks and hasattr(model, "layout"):
-        _check_writing(cfg)
+        _check_writing(cfg, model)
     elif cfg.tasks and cfg.finetune.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
     if cfg.finetune.epochs < 0:
@@ -144,7 +144,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         )
 
 
-def _check_writing(cfg: Any) -> None:
+def _check_writing(cfg: Any, model: Any) -> None:
     """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
     for key, plain in HEADLESS.items():
         if cfg.finetune[key] != plain:
@@ -152,8 +152,9 @@ def _check_writing(cfg: Any) -> None:
             raise UserError(
                 f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
             )
-    if not build(cfg.finetuning).writes:
-        raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
+    if not build(cfg.finetuning).moves and model.head == "tied":
+        cause = "finetuning=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or take finetuning=adapters")
 
 
 def _check_rows(cfg: Any, task: Any, form: Form) -> None:
