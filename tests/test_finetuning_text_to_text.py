@@ -61,7 +61,7 @@ def rows(cfg: Any) -> Written:
 
 
 def tuned(cfg: Any, model: TextToText, fit: bool = True) -> Any:
-    learner, steps = finetuner(cfg, model, rows(cfg), form(cfg), 7)  # type: ignore[arg-type]
+    learner, steps = finetuner(cfg, model, rows(cfg), form(cfg), 7)
     if fit:
         trainer(resolve(cfg.profile), steps.total, []).fit(learner, loader(steps, 0, 0))
     return learner.eval()
@@ -117,7 +117,7 @@ def test_adapters_of_t5_follow_each_feed_forward_network_of_both_stacks() -> Non
     for sublayers in (block.layer for blocks in stacks for block in blocks):
         assert [isinstance(each.dropout, Adapted) for each in sublayers] == [False] * (len(sublayers) - 1) + [True]
     weights, norms = 4 * (2 * 16 * 4 + 4 + 16), (2 * 2 + 1 + 2 * 3 + 1) * 16
-    assert trained_share(cfg, model_of(cfg))["trained_parameters"] == weights + norms  # type: ignore[arg-type]
+    assert trained_share(cfg, model_of(cfg))["trained_parameters"] == weights + norms
 
 
 @pytest.mark.parametrize("method", PUT_IN)
@@ -165,7 +165,7 @@ def test_both_stacks_open_from_the_top_in_as_many_pieces_as_layers() -> None:
 def test_closed_layers_keep_their_bits_until_they_open() -> None:
     cfg = config("finetuning=gradual_unfreezing", "finetuning.spread=1.0")
     model = model_of(cfg)
-    learner, steps = finetuner(cfg, model, rows(cfg), form(cfg), 7)  # type: ignore[arg-type]
+    learner, steps = finetuner(cfg, model, rows(cfg), form(cfg), 7)
     trainer(resolve(cfg.profile), steps.total // 2, []).fit(learner, loader(steps, 0, 0))
     moved = set(saved.trained(learner.encoder, model))
     assert {model.depth_of(name) for name in moved} == {0, 2}
@@ -187,8 +187,8 @@ def test_a_saved_fine_tuning_writes_the_same_on_the_shared_model(
     model = model_of(cfg)
     learner = tuned(cfg, model)
     head = learner.objective.heads["task"]
-    saved.save(tmp_path / "one.safetensors", learner.encoder, head, model, cfg, form(cfg))  # type: ignore[arg-type]
-    found = saved.load(tmp_path / "one.safetensors", model)  # type: ignore[arg-type]
+    saved.save(tmp_path / "one.safetensors", learner.encoder, head, model, cfg, form(cfg))
+    found = saved.load(tmp_path / "one.safetensors", model)
     assert torch.equal(logits(cfg, found.encoder, found.head), logits_of(cfg, learner))
     batch = task_batch(rows(cfg), np.arange(4))
     with torch.inference_mode():
@@ -196,14 +196,14 @@ def test_a_saved_fine_tuning_writes_the_same_on_the_shared_model(
         assert written == greedy(learner.encoder, head, batch, 6)
     other = model_of(cfg, seed=1)
     with pytest.raises(UserError, match="another backbone"):
-        saved.load(tmp_path / "one.safetensors", other)  # type: ignore[arg-type]
+        saved.load(tmp_path / "one.safetensors", other)
 
 
 def test_a_frozen_model_trains_a_head_of_its_own_alone_and_without_dropout() -> None:
     cfg = config("finetuning=frozen", "model.head=separate", "model.dropout=0.5")
     model = model_of(cfg)
     learner = tuned(cfg, model)
-    assert not saved.trained(learner.encoder, model)  # type: ignore[arg-type]
+    assert not saved.trained(learner.encoder, model)
     silent = logits_of(cfg, learner)
     learner.train()
     assert torch.equal(logits_of(cfg, learner), silent)

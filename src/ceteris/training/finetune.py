@@ -21,7 +21,7 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.hashing import digest
 from ceteris.heads.stack import check
 from ceteris.models import checkpoint
-from ceteris.models.encoder import Encoder
+from ceteris.models.tunable import Tunable
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
 from ceteris.tasks.baselines import baselines
@@ -62,7 +62,7 @@ class Work(NamedTuple):
 
 
 def finetune(
-    cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path, tracked: Tracked | None = None
+    cfg: Any, data: Data, encoder: Tunable, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
 
@@ -94,7 +94,7 @@ def _given(cfg: Any, encoder: Any, folder: Path) -> Pooler | None:
     return checkpoint.load_pooler(encoder, folder) if cfg.finetune.pooler == "pretrained" else None
 
 
-def trained_share(cfg: Any, encoder: Encoder) -> dict[str, float]:
+def trained_share(cfg: Any, encoder: Tunable) -> dict[str, float]:
     """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it."""
     own = copy.deepcopy(encoder)
     build(cfg.finetuning).shape(own, 0)
@@ -166,7 +166,7 @@ def _check_rows(cfg: Any, task: Any, form: Form) -> None:
 
 def _run(
     cfg: Any,
-    encoder: Encoder,
+    encoder: Tunable,
     work: Work,
     seed: int,
     profile: Profile,
@@ -194,7 +194,7 @@ def _run(
 
 
 def finetuner(
-    cfg: Any, encoder: Encoder, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
+    cfg: Any, encoder: Tunable, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method = cfg.finetune, build(cfg.finetuning)
@@ -218,7 +218,7 @@ def finetuner(
     return learner, steps
 
 
-def _rates(method: Method, encoder: Encoder, head: float) -> Rates:
+def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
     """Shares of the optimizer's rate by the learner's names of parameters."""
 
     def rate(name: str) -> float:
