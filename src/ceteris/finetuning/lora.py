@@ -41,7 +41,7 @@ class Lora(Method):
     def require(self) -> None:
         """Raise Unavailable without the package."""
         if importlib.util.find_spec("peft") is None:
-            raise Unavailable("finetuning=lora needs the package peft", "pip install peft")
+            raise Unavailable("finetuning=lora needs the package peft", "pip install 'ceteris[lora]'")
 
     def check(self, layers: int) -> None:
         self.require()
