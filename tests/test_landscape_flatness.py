@@ -118,9 +118,9 @@ def test_a_missing_checkpoint_is_one_line(
         assert main(asked) == 2
     finally:
         (tmp_path / "away").rename(file)
-    assert "scratch/seed0 has not kept the fine-tuning sst2-1; run it with" in capsys.readouterr().err
+    assert "scratch/seed0 has not kept the fine-tuning sst2-1: run it with" in capsys.readouterr().err
     assert main([*asked, "task=mnli"]) == 2
-    assert "'mnli' was not fine-tuned in pretraining_helps at scale=test; done: sst2" in capsys.readouterr().err
+    assert "'mnli' was not fine-tuned in pretraining_helps at scale=test: done: sst2" in capsys.readouterr().err
     assert main([*asked[:3], f"runs={tmp_path}"]) == 2
     assert "no finished run of pretraining_helps" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
