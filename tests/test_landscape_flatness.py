@@ -177,14 +177,14 @@ def texts(scene: Scene) -> str:
 
 
 def test_a_drawing_has_both_lines_and_a_plane_where_one_was_measured() -> None:
-    drawn = landscape.panels(measured())
-    assert len(drawn) == 3
-    assert len(landscape.panels(measured(planes=False))) == 2
-    assert "one (n=2)" in texts(drawn[0])
-    assert "two (n=2)" in texts(drawn[1])
-    assert "one: training loss on a plane" in texts(drawn[2])
-    squares = [item for item in drawn[2].items if isinstance(item, Area)]
+    whole, (line, around), (plane,) = (f(measured()) for f in (landscape.drawing, landscape.lines, landscape.planes))
+    assert landscape.planes(measured(planes=False)) == []
+    assert landscape.drawing(measured(planes=False)).height < line.height + 1 < whole.height
+    assert "one (n=2)" in texts(line)
+    assert "two (n=2)" in texts(around)
+    assert "one: training loss on a plane" in texts(plane)
+    squares = [item for item in plane.items if isinstance(item, Area)]
     shades = np.array([square.opacity for square in squares])
     assert shades.min() == 0
     assert shades.max() == pytest.approx(0.92)
-    assert "start and end are 0.25 of the start's length apart" in texts(drawn[2])
+    assert "start and end are 0.25 of the start's length apart" in texts(plane)

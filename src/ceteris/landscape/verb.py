@@ -13,7 +13,7 @@ from ceteris.console import progress, say
 from ceteris.errors import UserError
 from ceteris.plots import landscape
 from ceteris.plots.png import png
-from ceteris.plots.scene import beside, headed
+from ceteris.plots.scene import headed
 from ceteris.plots.svg import svg
 from ceteris.study.store import Record, records
 from ceteris.study.sweep import Sweep, load
@@ -61,7 +61,7 @@ def flatness(argv: list[str]) -> int:
     asked = parse(argv)
     task, runs = found(asked)
     measured = measure(asked, task, runs)
-    scene = headed(beside(landscape.panels(measured)), f"{asked.study} at {asked.scale} scale: {task}, training loss")
+    scene = headed(landscape.drawing(measured), f"{asked.study} at {asked.scale} scale: {task}, training loss")
     content = {
         f"{NAME}.json": (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
         f"{NAME}.svg": svg(scene).encode(),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ceteris.plots import axes, curves
 from ceteris.plots.panel import LEFT, TOP, WIDTH, said, scene, titled
-from ceteris.plots.scene import Area, Item, Label, Line, Mark, Scene
+from ceteris.plots.scene import Area, Item, Label, Line, Mark, Scene, beside
 from ceteris.tables.curves import banded
 
 Measured = Mapping[str, Any]  # the content of flatness.json
@@ -20,21 +20,32 @@ _ABOVE = 1.5  # of the highest loss at a start: what lies above it is drawn at t
 _ENDS: Final = {"circle": (0.0, 0.0), "square": (1.0, 0.0), "up": (0.0, 1.0)}  # start, end, end of another seed
 
 
-def panels(measured: Measured) -> list[Scene]:
-    """The line, the random directions, and a plane for each arm that has two fine-tunings."""
-    lines = [
+def drawing(measured: Measured) -> Scene:
+    """All panels as one: the lines in a row, the planes below them."""
+    rows = [beside(row) for row in (lines(measured), planes(measured)) if row]
+    return beside(rows, max(row.width for row in rows))
+
+
+def lines(measured: Measured) -> list[Scene]:
+    """The loss along the way from start to end, and in random directions from the end."""
+    return [
         _lines(measured, "line", "from the start (0) to the end (1) and beyond"),
         _lines(measured, "around", "from the end (0), in random directions of the weights' length"),
     ]
-    planes = {arm: own["plane"] for arm, own in measured["arms"].items() if "plane" in own}
-    levels = _levels([row for plane in planes.values() for row in plane], _top(measured))
-    return lines + [_plane(measured, arm, plane, levels) for arm, plane in planes.items()]
+
+
+def planes(measured: Measured) -> list[Scene]:
+    """A plane for each arm that has two fine-tunings."""
+    found = {arm: own["plane"] for arm, own in measured["arms"].items() if "plane" in own}
+    levels = _levels([row for plane in found.values() for row in plane], _top(measured))
+    return [_plane(measured, arm, plane, levels) for arm, plane in found.items()]
 
 
 def _top(measured: Measured) -> float:
-    """The loss up to which differences are shown."""
+    """The loss up to which differences are shown; 1 where no start has a loss that is a number."""
     start = measured["places"]["line"].index(0.0)
-    return _ABOVE * max(_number(losses[start]) for own in measured["arms"].values() for losses in own["line"])
+    found = [losses[start] for own in measured["arms"].values() for losses in own["line"]]
+    return _ABOVE * max([loss for loss in found if loss is not None], default=1.0)
 
 
 def _number(loss: float | None) -> float:
@@ -47,7 +58,7 @@ def _lines(measured: Measured, name: str, across: str) -> Scene:
     for arm, own in measured["arms"].items():
         runs = [[min(_number(loss), top) for loss in losses] for losses in own[name]]
         found[f"{arm} (n={len(runs)})"] = banded(measured["places"][name], runs)
-    title = "training loss: " + ("the way that was taken" if name == "line" else "around the end")
+    title = "training loss: " + ("from start to end" if name == "line" else "around the end")
     return curves.panel(title, list(found), found, "mean over seeds, band: 95 % interval", across, top)
 
 
@@ -66,7 +77,7 @@ def _plane(measured: Measured, arm: str, plane: Sequence[Sequence[float | None]]
     x = axes.Scale(places[0] - half, places[-1] + half, LEFT, LEFT + side)
     y = axes.Scale(places[0] - half, places[-1] + half, TOP + side, TOP)
     items: list[Item] = [*titled(f"{arm}: training loss on a plane", _moved(measured, arm))]
-    items += _cells(plane, levels, cell, TOP + side)
+    items += [*_cells(plane, levels, cell, TOP + side), _box(LEFT, LEFT + side, TOP, TOP + side)]
     ticks = [*axes.across(x, TOP + side, TOP + side, 4), *axes.up(y, LEFT, LEFT, 4)]
     items += [item for item in ticks if isinstance(item, Label)]
     items.append(Label(LEFT + side / 2, TOP + side + 28, "towards the end", 10, "middle", "soft"))
@@ -115,5 +126,8 @@ def _shades(levels: list[float], top: float) -> tuple[list[Item], float]:
         items.append(_square(left, left + wide, top, top + 10, _DARKEST * at / len(levels)))
     for at, level in enumerate(levels, 1):
         items.append(Label(LEFT + wide * at, top + 22, f"{level:.2g}", 9, "middle", "soft"))
-    box = ((LEFT, top), (LEFT + wide * _BANDS, top), (LEFT + wide * _BANDS, top + 10), (LEFT, top + 10), (LEFT, top))
-    return [*items, Line(box, "soft", 1)], top + 28
+    return [*items, _box(LEFT, LEFT + wide * _BANDS, top, top + 10)], top + 28
+
+
+def _box(left: float, right: float, top: float, bottom: float) -> Line:
+    return Line(((left, top), (right, top), (right, bottom), (left, bottom), (left, top)), "soft", 1)
