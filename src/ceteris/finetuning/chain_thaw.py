@@ -10,7 +10,7 @@ from ceteris.finetuning.method import Method
 if TYPE_CHECKING:
     from torch import nn
 
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 HEAD = -1  # the stage in which the head alone moves
 
@@ -21,20 +21,20 @@ class ChainThaw(Method):
 
     Felbo et al. (arXiv 1708.00524, section 3.3), a row of ULMFiT's table 7 (arXiv 1801.06146, section 5). They end a
     stage where the validation loss no longer falls; here stages are equal pieces, so that every method has the same
-    number of steps. What follows the last layer moves with it.
+    number of steps. What follows the last layer moves with it; word embeddings to which a head is tied are the head.
     """
 
     semantics: ClassVar[int] = 1
-    writes: ClassVar[bool] = False
 
     def stage(self, layers: int, done: float) -> int:
         """What moves once the share `done` is over: HEAD, a depth (0: embeddings, i + 1: layer i), layers + 1: all."""
         return min(HEAD + int(done * (layers + 3)), layers + 1)
 
-    def open(self, encoder: Encoder, done: float) -> None:
+    def open(self, encoder: Tunable, done: float) -> None:
         stage = self.stage(encoder.depth, done)
         for name, parameter in encoder.named_parameters():
-            parameter.requires_grad_(stage in (encoder.depth_of(name), encoder.depth + 1))
+            own = HEAD if stage == HEAD and name in encoder.head_weights else encoder.depth_of(name)
+            parameter.requires_grad_(stage in (own, encoder.depth + 1))
 
     def open_head(self, head: nn.Module, layers: int, done: float) -> None:
         head.requires_grad_(self.stage(layers, done) in (HEAD, layers + 1))

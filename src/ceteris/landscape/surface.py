@@ -17,7 +17,8 @@ from ceteris.components import build
 from ceteris.config import root_seed
 from ceteris.finetuning import saved
 from ceteris.models import checkpoint
-from ceteris.models.encoder import Batch, Encoder
+from ceteris.models.encoder import Batch
+from ceteris.models.tunable import Tunable
 from ceteris.models.weights import named_generator
 from ceteris.tokens.prepare import Data
 from ceteris.training.budget import data_of
@@ -124,7 +125,7 @@ class Tunings:
         profile = resolve(cfg.profile)
         self.device = torch.device("cuda" if profile.accelerator == "gpu" else "cpu")
         self.data: Data = data_of(cfg)
-        self.encoder: Encoder = build(cfg.model).build(self.data.vocabulary, root_seed(cfg))
+        self.encoder: Tunable = build(cfg.model).build(self.data.vocabulary, root_seed(cfg))
         checkpoint.load(self.encoder, folder / "model")
 
     def surface(self, seed: int) -> Surface:

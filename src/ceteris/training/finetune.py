@@ -21,7 +21,7 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.hashing import digest
 from ceteris.heads.stack import check
 from ceteris.models import checkpoint
-from ceteris.models.encoder import Encoder
+from ceteris.models.tunable import Tunable
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
 from ceteris.study.store import TUNING
@@ -63,7 +63,7 @@ class Work(NamedTuple):
 
 
 def finetune(
-    cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path, tracked: Tracked | None = None
+    cfg: Any, data: Data, encoder: Tunable, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
 
@@ -95,7 +95,7 @@ def _given(cfg: Any, encoder: Any, folder: Path) -> Pooler | None:
     return checkpoint.load_pooler(encoder, folder) if cfg.finetune.pooler == "pretrained" else None
 
 
-def trained_share(cfg: Any, encoder: Encoder) -> dict[str, float]:
+def trained_share(cfg: Any, encoder: Tunable) -> dict[str, float]:
     """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it."""
     own = copy.deepcopy(encoder)
     build(cfg.finetuning).shape(own, 0)
@@ -125,7 +125,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
     head_part(cfg.finetune.truncation)
     model = build(cfg.model)
     if cfg.tasks and hasattr(model, "layout"):
-        _check_writing(cfg)
+        _check_writing(cfg, model)
     elif cfg.tasks and cfg.finetune.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
     for key, what in (("epochs", "passes"), ("points", "evaluations, or 0 for no learning curve")):
@@ -146,7 +146,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         )
 
 
-def _check_writing(cfg: Any) -> None:
+def _check_writing(cfg: Any, model: Any) -> None:
     """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
     for key, plain in HEADLESS.items():
         if cfg.finetune[key] != plain:
@@ -154,8 +154,9 @@ def _check_writing(cfg: Any) -> None:
             raise UserError(
                 f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
             )
-    if not build(cfg.finetuning).writes:
-        raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
+    if not build(cfg.finetuning).moves and model.head == "tied":
+        cause = "finetuning=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or take finetuning=adapters")
 
 
 def _check_rows(cfg: Any, task: Any, form: Form) -> None:
@@ -167,7 +168,7 @@ def _check_rows(cfg: Any, task: Any, form: Form) -> None:
 
 def _run(
     cfg: Any,
-    encoder: Encoder,
+    encoder: Tunable,
     work: Work,
     seed: int,
     profile: Profile,
@@ -208,7 +209,7 @@ def _own_seed(cfg: Any, task: str, seed: int) -> int:
     return int(digest([root_seed(cfg), task, seed], 15), 16)
 
 
-def begun(cfg: Any, data: Data, encoder: Encoder, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     own = build(cfg.tasks[task])
     work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
@@ -218,7 +219,7 @@ def begun(cfg: Any, data: Data, encoder: Encoder, task: str, seed: int, folder: 
 
 
 def finetuner(
-    cfg: Any, encoder: Encoder, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
+    cfg: Any, encoder: Tunable, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method = cfg.finetune, build(cfg.finetuning)
@@ -242,7 +243,7 @@ def finetuner(
     return learner, steps
 
 
-def _rates(method: Method, encoder: Encoder, head: float) -> Rates:
+def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
     """Shares of the optimizer's rate by the learner's names of parameters."""
 
     def rate(name: str) -> float:
