@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from ceteris.models.tunable import Tunable
 
 
 class Method:
-    """What a method does to the loaded encoder. The head always moves, at the full rate; this class changes nothing."""
+    """What a method does to the loaded encoder. The head moves, at the full rate; this class changes nothing."""
 
     moves: ClassVar[bool] = True  # something besides a head
 
@@ -25,3 +27,6 @@ class Method:
 
     def open(self, encoder: Tunable, done: float) -> None:
         """Called before every step with the share of fine-tuning that is done: what is frozen for a while."""
+
+    def open_head(self, head: nn.Module, layers: int, done: float) -> None:
+        """The same for what stands on an encoder of so many layers."""

@@ -24,13 +24,14 @@ from ceteris.models import checkpoint
 from ceteris.models.tunable import Tunable
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
+from ceteris.study.store import TUNING
 from ceteris.tasks.baselines import baselines
 from ceteris.tasks.encode import Rows, head_part, order
 from ceteris.tasks.example import Examples
 from ceteris.tokens.prepare import Data
 from ceteris.tokens.tokenizer import Tokenizer
 from ceteris.tracking.service import Tracked
-from ceteris.training.callbacks import Bar, TaskCurve
+from ceteris.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
@@ -127,8 +128,9 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         _check_writing(cfg, model)
     elif cfg.tasks and cfg.finetune.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
-    if cfg.finetune.epochs < 0:
-        raise UserError(f"finetune.epochs={cfg.finetune.epochs} is negative", "give a number of passes")
+    for key, what in (("epochs", "passes"), ("points", "evaluations, or 0 for no learning curve")):
+        if cfg.finetune[key] < 0:
+            raise UserError(f"finetune.{key}={cfg.finetune[key]} is negative", f"give a number of {what}")
     for node in cfg.tasks.values():
         form = form_of(build(node), model)
         form.check_words(tokenizer, cfg.finetune)
@@ -174,14 +176,18 @@ def _run(
     folder: Path,
     tracked: Tracked | None = None,
 ) -> dict[str, float]:
-    own = int(digest([root_seed(cfg), work.name, seed], 15), 16)  # of the head, the order and dropout
-    learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, own, pooler)
-    beside = [Bar(f"{work.name} seed {seed}", steps.total), TaskCurve(f"{work.name}/seed{seed}", steps.total)]
-    if steps.total:
-        trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
+    learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    name, total = f"{work.name}/seed{seed}", steps.total
+    rows, examples = work.encoded["validation"], work.examples["validation"]
+    curve = TuningCurve(lambda: evaluated(learner, work.form, rows, examples), cfg.finetune.points, total)
+    if total:
+        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
+        trainer(profile, total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
+    for line in curve.lines:
+        append_line(folder / TUNING, {"task": work.name, "seed": seed, **line})
     if cfg.finetune.keep:
         head: Any = learner.objective.heads["task"]
-        saved.save(folder / KEPT / f"{work.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, work.form)
+        saved.save(kept(folder, work.name, seed), learner.encoder, head, encoder, cfg, work.form)
     metrics: dict[str, float] = {}
     for split, rows in work.encoded.items():
         if split != "train":
@@ -189,8 +195,27 @@ def _run(
             values = evaluated(learner, work.form, rows, work.examples[split])
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
     if tracked is not None:
-        tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, steps.total)
+        tracked.log({f"{name}/{metric}": value for metric, value in metrics.items()}, total)
     return metrics
+
+
+def kept(folder: Path, task: str, seed: int) -> Path:
+    """Where a run keeps what a fine-tuning has trained."""
+    return folder / KEPT / f"{task}-{seed}.safetensors"
+
+
+def _own_seed(cfg: Any, task: str, seed: int) -> int:
+    """Of the head, the order and dropout of a fine-tuning."""
+    return int(digest([root_seed(cfg), task, seed], 15), 16)
+
+
+def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+    """A fine-tuning of the run in `folder` before its first step, and its task."""
+    own = build(cfg.tasks[task])
+    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
+    pooler = _given(cfg, encoder, folder / "model")
+    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    return learner, work
 
 
 def finetuner(
