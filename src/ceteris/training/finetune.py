@@ -21,16 +21,17 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.hashing import digest
 from ceteris.heads.stack import check
 from ceteris.models import checkpoint
-from ceteris.models.encoder import Encoder
+from ceteris.models.tunable import Tunable
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
+from ceteris.study.store import TUNING
 from ceteris.tasks.baselines import baselines
 from ceteris.tasks.encode import Rows, head_part, order
 from ceteris.tasks.example import Examples
 from ceteris.tokens.prepare import Data
 from ceteris.tokens.tokenizer import Tokenizer
 from ceteris.tracking.service import Tracked
-from ceteris.training.callbacks import Bar, TaskCurve
+from ceteris.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
@@ -62,7 +63,7 @@ class Work(NamedTuple):
 
 
 def finetune(
-    cfg: Any, data: Data, encoder: Encoder, profile: Profile, folder: Path, tracked: Tracked | None = None
+    cfg: Any, data: Data, encoder: Tunable, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
 
@@ -94,7 +95,7 @@ def _given(cfg: Any, encoder: Any, folder: Path) -> Pooler | None:
     return checkpoint.load_pooler(encoder, folder) if cfg.finetune.pooler == "pretrained" else None
 
 
-def trained_share(cfg: Any, encoder: Encoder) -> dict[str, float]:
+def trained_share(cfg: Any, encoder: Tunable) -> dict[str, float]:
     """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it."""
     own = copy.deepcopy(encoder)
     build(cfg.finetuning).shape(own, 0)
@@ -124,11 +125,12 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
     head_part(cfg.finetune.truncation)
     model = build(cfg.model)
     if cfg.tasks and hasattr(model, "layout"):
-        _check_writing(cfg)
+        _check_writing(cfg, model)
     elif cfg.tasks and cfg.finetune.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
-    if cfg.finetune.epochs < 0:
-        raise UserError(f"finetune.epochs={cfg.finetune.epochs} is negative", "give a number of passes")
+    for key, what in (("epochs", "passes"), ("points", "evaluations, or 0 for no learning curve")):
+        if cfg.finetune[key] < 0:
+            raise UserError(f"finetune.{key}={cfg.finetune[key]} is negative", f"give a number of {what}")
     for node in cfg.tasks.values():
         form = form_of(build(node), model)
         form.check_words(tokenizer, cfg.finetune)
@@ -144,7 +146,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         )
 
 
-def _check_writing(cfg: Any) -> None:
+def _check_writing(cfg: Any, model: Any) -> None:
     """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
     for key, plain in HEADLESS.items():
         if cfg.finetune[key] != plain:
@@ -152,8 +154,9 @@ def _check_writing(cfg: Any) -> None:
             raise UserError(
                 f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
             )
-    if not build(cfg.finetuning).writes:
-        raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
+    if not build(cfg.finetuning).moves and model.head == "tied":
+        cause = "finetuning=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or take finetuning=adapters")
 
 
 def _check_rows(cfg: Any, task: Any, form: Form) -> None:
@@ -165,7 +168,7 @@ def _check_rows(cfg: Any, task: Any, form: Form) -> None:
 
 def _run(
     cfg: Any,
-    encoder: Encoder,
+    encoder: Tunable,
     work: Work,
     seed: int,
     profile: Profile,
@@ -173,14 +176,18 @@ def _run(
     folder: Path,
     tracked: Tracked | None = None,
 ) -> dict[str, float]:
-    own = int(digest([root_seed(cfg), work.name, seed], 15), 16)  # of the head, the order and dropout
-    learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, own, pooler)
-    beside = [Bar(f"{work.name} seed {seed}", steps.total), TaskCurve(f"{work.name}/seed{seed}", steps.total)]
-    if steps.total:
-        trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
+    learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    name, total = f"{work.name}/seed{seed}", steps.total
+    rows, examples = work.encoded["validation"], work.examples["validation"]
+    curve = TuningCurve(lambda: evaluated(learner, work.form, rows, examples), cfg.finetune.points, total)
+    if total:
+        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
+        trainer(profile, total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
+    for line in curve.lines:
+        append_line(folder / TUNING, {"task": work.name, "seed": seed, **line})
     if cfg.finetune.keep:
         head: Any = learner.objective.heads["task"]
-        saved.save(folder / KEPT / f"{work.name}-{seed}.safetensors", learner.encoder, head, encoder, cfg, work.form)
+        saved.save(kept(folder, work.name, seed), learner.encoder, head, encoder, cfg, work.form)
     metrics: dict[str, float] = {}
     for split, rows in work.encoded.items():
         if split != "train":
@@ -188,12 +195,31 @@ def _run(
             values = evaluated(learner, work.form, rows, work.examples[split])
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
     if tracked is not None:
-        tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, steps.total)
+        tracked.log({f"{name}/{metric}": value for metric, value in metrics.items()}, total)
     return metrics
 
 
+def kept(folder: Path, task: str, seed: int) -> Path:
+    """Where a run keeps what a fine-tuning has trained."""
+    return folder / KEPT / f"{task}-{seed}.safetensors"
+
+
+def _own_seed(cfg: Any, task: str, seed: int) -> int:
+    """Of the head, the order and dropout of a fine-tuning."""
+    return int(digest([root_seed(cfg), task, seed], 15), 16)
+
+
+def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+    """A fine-tuning of the run in `folder` before its first step, and its task."""
+    own = build(cfg.tasks[task])
+    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
+    pooler = _given(cfg, encoder, folder / "model")
+    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    return learner, work
+
+
 def finetuner(
-    cfg: Any, encoder: Encoder, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
+    cfg: Any, encoder: Tunable, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method = cfg.finetune, build(cfg.finetuning)
@@ -217,7 +243,7 @@ def finetuner(
     return learner, steps
 
 
-def _rates(method: Method, encoder: Encoder, head: float) -> Rates:
+def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
     """Shares of the optimizer's rate by the learner's names of parameters."""
 
     def rate(name: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from ceteris.training.callbacks import (
     LAST,
     Bar,
     Curves,
+    Diverged,
     Evaluations,
     LastCheckpoint,
     Meter,
@@ -162,6 +164,8 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     metrics = stage.evaluation.measure(stage.encoder, stage.head)
     for probe in stage.probes:
         metrics |= probe.measure(stage.encoder, stage.pair_head)
+    if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
+        raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
     append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
     if tracked is not None:
