@@ -81,7 +81,9 @@ def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: A
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(kept, path, {"ceteris": json.dumps(about)})
+    part = path.with_suffix(".part")
+    save_file(kept, part, {"ceteris": json.dumps(about)})
+    part.replace(path)
 
 
 def load(path: Path, backbone: Encoder) -> Tuned:
