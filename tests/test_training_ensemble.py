@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from ceteris.cli import main
 from ceteris.components import build
@@ -163,6 +164,7 @@ def test_without_an_ensemble_a_run_keeps_its_name(bert: list[str]) -> None:
         assert other.signature != plain.signature
         assert other.pretrain == plain.pretrain
     old = compose(bert)
+    OmegaConf.set_struct(old, False)
     del old["members"], old["finetune"]["ensemble"]
     assert identify(old) == plain
 
