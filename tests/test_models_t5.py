@@ -188,15 +188,15 @@ def test_a_checkpoint_gives_the_same_model_back(tmp_path: Path, architecture: st
         checkpoint.load(spec(hidden=16).build(VOCABULARY, seed=0), tmp_path)
 
 
-def test_depths_rise_from_the_embeddings_to_the_end() -> None:
+def test_depths_rise_in_both_stacks_from_the_embeddings_to_the_end() -> None:
     model, _ = parts()
     names = [
         "backbone.shared.weight",
         *(f"backbone.encoder.block.{n}.layer.0.SelfAttention.q.weight" for n in range(2)),
         *(f"backbone.decoder.block.{n}.layer.2.layer_norm.weight" for n in range(2)),
     ]
-    assert [model.depth_of(name) for name in names] == [0, 1, 2, 3, 4]
-    assert model.depth_of("backbone.decoder.final_layer_norm.weight") == model.depth == 4
+    assert [model.depth_of(name) for name in names] == [0, 1, 2, 1, 2]
+    assert model.depth_of("backbone.decoder.final_layer_norm.weight") == model.depth == 2
     assert all(name in dict(model.named_parameters()) for name in names)
 
 

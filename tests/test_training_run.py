@@ -148,14 +148,10 @@ def test_arms_of_one_pretraining_share_it(
     assert "pre-training found" in capsys.readouterr().err
 
 
-def test_a_diverged_run_is_a_record(arguments: list[str]) -> None:
-    found = record(
-        run(
-            compose(
-                [*arguments, "trainer.max_steps=6", "trainer.log_every=1", "optimizer.lr=1e30", "trainer.clip=null"]
-            )
-        )
-    )
+@pytest.mark.parametrize("steps", [6, 1])
+def test_a_diverged_run_is_a_record(arguments: list[str], steps: int) -> None:
+    broken = ["trainer.log_every=1", "optimizer.lr=1e30", "trainer.clip=null"]
+    found = record(run(compose([*arguments, f"trainer.max_steps={steps}", *broken])))
     assert found["status"] == "diverged"
     assert "loss" in found["error"]
 

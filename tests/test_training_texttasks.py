@@ -103,8 +103,8 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
         (["finetune.target_length=1"], "at least 2"),
         (["finetune.length=8"], "no room for text behind its prefix"),
         (["finetune.pooling=mean"], "but the model writes"),
-        (["finetuning=adapters"], "changes encoders"),
-        (["finetuning=frozen"], "changes encoders"),
+        (["finetuning=frozen"], "leaves nothing to train"),
+        (["finetuning=top_k_layers", "finetuning.k=3"], "exceeds the model's 2 layers"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:
@@ -113,7 +113,13 @@ def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], change
         open_stage(cfg, data_of(cfg), resolve(cfg.profile), Path(cfg.paths.runs))
 
 
-def test_a_text_task_from_a_folder(arguments: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "head", "share"),
+    [([], "separate", 1.0), (["finetuning=adapters_t5", "finetuning.size=4"], "tied", 0.01)],
+)
+def test_a_text_task_from_a_folder(
+    method: list[str], head: str, share: float, arguments: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "copying"
     folder.mkdir()
     for split, count in (("train", 12), ("validation", 6)):
@@ -121,9 +127,10 @@ def test_a_text_task_from_a_folder(arguments: list[str], tmp_path: Path) -> None
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
     own = ["task=text_table", f"tasks.text_table.path={folder}", "finetune.target_length=8", "finetune.keep=true"]
     own += ["finetune.length=64", "tasks.text_table.metrics=[rougeL,bleu,f1,exact_match]"]
-    cfg = compose([*arguments, *T5, *own, "model.head=separate"])
+    cfg = compose([*arguments, *T5, *own, *method, f"model.head={head}"])
     made = run(cfg)
     found = record(made)
+    assert share / 2 < found["tuned"]["trained_share"] <= share
     assert set(found["task_runs"][0]["metrics"]) == {"rougeL", "bleu", "f1", "exact_match"}
     assert found["baselines"]["text_table/exact_match"]["bag_of_words"] == 1.0
     model = build(cfg.model).build(data_of(cfg).vocabulary, cfg.seed)

@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[str, str, str, str]] = {
     "run": ("ceteris.study.runner", "run", "SWEEP [scale=...] [--until-decided]", "arms x seeds; finds finished runs"),
     "status": ("ceteris.study.status", "status", "SWEEP [scale=...]", "arm x seed, or trials: done, running, failed"),
     "table": ("ceteris.tables.verb", "table", "SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
+    "flatness": ("ceteris.landscape.verb", "flatness", "SWEEP [scale=...] [task=...]", "the loss around tuned weights"),
     "audit": ("ceteris.audit.verb", "audit", "SWEEP [scale=...] | --reproduce RUN", "what stands behind a table"),
     "report": ("ceteris.report.verb", "report", "[out=FOLDER]", "a static site of all tables and verdicts"),
     "dashboard": ("ceteris.tracking.dashboard", "dashboard", "SWEEP [scale=...] [--save]", "its W&B dashboards"),

@@ -85,16 +85,23 @@ def _again(folder: Path, record: Record, place: Path, cache: str | None) -> Path
 def _config(folder: Path, record: Record, place: Path, cache: str | None) -> Any:
     from omegaconf import OmegaConf
 
-    stored = read_config(folder)
-    if stored is None:
-        raise UserError(f"{folder} holds no readable config.yaml", "without it nothing can be run again")
-    default = OmegaConf.to_container(compose(["scale=null"]), resolve=True)
-    config = completed(stored, default)
+    config = stored_config(folder)
     config["run_dir"] = str(place / "run")
     config["paths"] = {**config["paths"], "runs": str(place), **({"cache": cache} if cache else {})}
     config["logger"] = OmegaConf.to_container(compose(["scale=null", "logger=none"]).logger)
     config["profile"] |= {key: record["profile"][key] for key in _PROFILE if key in record["profile"]}
     return OmegaConf.create(config)
+
+
+def stored_config(folder: Path) -> dict[str, Any]:
+    """A run's config as plain data, with the settings that came after it. Raises UserError where it cannot be read."""
+    from omegaconf import OmegaConf
+
+    stored = read_config(folder)
+    if stored is None:
+        raise UserError(f"{folder} holds no readable config.yaml", "without it nothing can be run again")
+    config: dict[str, Any] = completed(stored, OmegaConf.to_container(compose(["scale=null"]), resolve=True))
+    return config
 
 
 def completed(stored: Any, default: Any) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ceteris.errors import UserError
 from ceteris.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 PLACES = ("attention", "ffn")
 ACTIVATIONS = ("gelu", "relu")
@@ -21,8 +21,8 @@ class Adapters(Method):
     """x + up(activation(down(x))) after a sublayer's projection and dropout, before the residual sum and its LayerNorm.
 
     Houlsby et al. (arXiv 1902.00751, section 2.1): two a layer, near the identity at first. Adapters and all LayerNorms
-    move, nothing else. T5 (arXiv 1910.10683, section 3.5.1) has them after the feed-forward alone, with `relu`. Layers
-    that share weights share their adapters.
+    move, nothing else. T5 (arXiv 1910.10683, section 3.5.1) has them after the feed-forward networks of encoder
+    and decoder alone, with `relu`. Layers that share weights share their adapters.
 
     Attributes:
         size: width of the bottleneck.
@@ -37,7 +37,6 @@ class Adapters(Method):
     after: Sequence[str] = PLACES
     activation: str = "gelu"
     semantics: ClassVar[int] = 1
-    writes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -49,24 +48,14 @@ class Adapters(Method):
         if self.activation not in ACTIVATIONS:
             raise UserError(f"finetuning.activation={self.activation} is unknown", f"use {' or '.join(ACTIVATIONS)}")
 
-    def shape(self, encoder: Encoder, seed: int) -> None:
-        from torch import nn
-
+    def shape(self, encoder: Tunable, seed: int) -> None:
         from ceteris.finetuning.bottleneck import Adapted, begin
 
         encoder.requires_grad_(False)
-        for module in encoder.modules():
-            if isinstance(module, nn.LayerNorm):
-                module.requires_grad_(True)
-        for output in self._outputs(encoder):
-            if not isinstance(output.dropout, Adapted):
-                output.dropout = Adapted(output.dropout, encoder.width, self.size, self.activation)
+        for norm in encoder.norms():
+            norm.requires_grad_(True)
+        for place, sublayer in list(encoder.sublayers()):
+            if place in self.after and not isinstance(sublayer.dropout, Adapted):
+                sublayer.dropout = Adapted(sublayer.dropout, encoder.width, self.size, self.activation)
+        encoder.share()
         begin(encoder, seed, self.std)
-
-    def _outputs(self, encoder: Encoder) -> Iterator[Any]:
-        """The modules that project a sublayer and add the residual; both backbones name them alike."""
-        for layer in encoder.backbone.encoder.layer:
-            if "attention" in self.after:
-                yield layer.attention.output
-            if "ffn" in self.after:
-                yield layer.output

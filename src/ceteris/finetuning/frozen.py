@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, ClassVar
 from ceteris.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 
 @dataclass(frozen=True)
 class Frozen(Method):
     """Only the head is trained, on states without dropout (BERT, arXiv 1810.04805, section 5.3).
 
-    Which states it reads is `finetune.layers` and `finetune.combine`.
+    Which states a head on an encoder reads is `finetune.layers` and `finetune.combine`. Of a model that writes the head
+    must be a matrix of its own.
     """
 
     semantics: ClassVar[int] = 1
-    writes: ClassVar[bool] = False
+    moves: ClassVar[bool] = False
 
-    def shape(self, encoder: Encoder, seed: int) -> None:
-        from torch import nn
-
+    def shape(self, encoder: Tunable, seed: int) -> None:
         encoder.requires_grad_(False)
-        for module in encoder.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = 0.0
+        encoder.silence()

@@ -9,7 +9,7 @@ from ceteris.errors import UserError
 from ceteris.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,9 @@ class GradualUnfreezing(Method):
     """First the top layer and the head move, then one layer more in each of equal pieces, the embeddings last.
 
     ULMFiT (arXiv 1801.06146, section 3.3) adds a layer an epoch, T5 (arXiv 1910.10683, section 3.5.1) one in each of as
-    many pieces as there are layers. `spread` is the share of fine-tuning after which everything moves. Below the top
-    layer each has `decay` times the rate of the one above (ULMFiT's discriminative fine-tuning, section 3.2: 1 / 2.6).
+    many pieces as there are layers, in encoder and decoder in parallel; word embeddings to which the head is tied move
+    throughout. `spread` is the share of fine-tuning after which everything moves. Below the top layer each has `decay`
+    times the rate of the one above (ULMFiT's discriminative fine-tuning, section 3.2: 1 / 2.6).
     Raises UserError for a share or a decay outside (0, 1].
     """
 
@@ -33,14 +34,18 @@ class GradualUnfreezing(Method):
         if not 0 < self.decay <= 1:
             raise UserError(f"finetuning.decay={self.decay} is outside (0, 1]", "give a factor a layer, such as 0.385")
 
-    def rate(self, encoder: Encoder, name: str) -> float:
+    def rate(self, encoder: Tunable, name: str) -> float:
         return float(self.decay ** (encoder.depth - encoder.depth_of(name)))
 
-    def lowest(self, layers: int, done: float) -> int:
-        """The lowest depth that moves (0: embeddings, i + 1: layer i) once the share `done` is over."""
-        return max(0, layers - int(done / self.spread * (layers + 1)))
+    def lowest(self, layers: int, done: float, last: int = 0) -> int:
+        """The lowest depth that moves (0: embeddings, i + 1: layer i) once the share `done` is over.
 
-    def open(self, encoder: Encoder, done: float) -> None:
-        lowest = self.lowest(encoder.depth, done)
+        `last` is the depth that is opened last.
+        """
+        return max(last, layers - int(done / self.spread * (layers + 1 - last)))
+
+    def open(self, encoder: Tunable, done: float) -> None:
+        throughout = encoder.head_weights
+        lowest = self.lowest(encoder.depth, done, 1 if throughout else 0)
         for name, parameter in encoder.named_parameters():
-            parameter.requires_grad_(encoder.depth_of(name) >= lowest)
+            parameter.requires_grad_(encoder.depth_of(name) >= lowest or name in throughout)

@@ -9,7 +9,7 @@ from ceteris.errors import UserError
 from ceteris.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class LayerwiseDecay(Method):
 
     ELECTRA (arXiv 2003.10555) is published with `top_gap=2`, a level left over from a pooler that was removed; 1 is its
     mend, and ULMFiT's rule with decay = 1 / 2.6 (arXiv 1801.06146, section 3.2). With 0 the top layer has the full rate
-    (Sun et al., arXiv 1905.05583, section 5.4.3). Raises UserError for values outside these ranges.
+    (Sun et al., arXiv 1905.05583, section 5.4.3). Layers of encoder and decoder at the same height have the same rate;
+    embeddings have theirs even where the head is tied to them. Raises UserError for values outside these ranges.
     """
 
     decay: float
@@ -31,5 +32,5 @@ class LayerwiseDecay(Method):
         if self.top_gap not in (0, 1, 2):
             raise UserError(f"finetuning.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
 
-    def rate(self, encoder: Encoder, name: str) -> float:
+    def rate(self, encoder: Tunable, name: str) -> float:
         return float(self.decay ** (encoder.depth + self.top_gap - encoder.depth_of(name)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ceteris.errors import Unavailable, UserError
 from ceteris.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 MATRICES = ("query", "key", "value", "dense")
 
@@ -29,7 +29,6 @@ class Lora(Method):
     dropout: float = 0.0
     matrices: Sequence[str] = ("query", "value")
     semantics: ClassVar[int] = 1
-    writes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.rank < 1:
@@ -42,29 +41,24 @@ class Lora(Method):
     def require(self) -> None:
         """Raise Unavailable without the package."""
         if importlib.util.find_spec("peft") is None:
-            raise Unavailable("finetuning=lora needs the package peft", "pip install peft")
+            raise Unavailable("finetuning=lora needs the package peft", "pip install 'ceteris[lora]'")
 
     def check(self, layers: int) -> None:
         self.require()
 
-    def shape(self, encoder: Encoder, seed: int) -> None:
+    def shape(self, encoder: Tunable, seed: int) -> None:
         self.require()
         from peft import LoraConfig, inject_adapter_in_model
 
         encoder.requires_grad_(False)
-        config = LoraConfig(
-            r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=self._targets(encoder)
-        )
+        chosen = [name for kind, name in encoder.matrices() if kind in self.matrices]
+        config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=chosen)
         inject_adapter_in_model(config, encoder.backbone)
+        encoder.share()
         _begin(encoder, seed)
 
-    def _targets(self, encoder: Any) -> list[str]:
-        """Full names of the matrices, of the layers alone."""
-        names = (name for name, _ in encoder.backbone.named_modules() if "encoder.layer." in name)
-        return [name for name in names if name.rpartition(".")[2] in self.matrices]
 
-
-def _begin(encoder: Encoder, seed: int) -> None:
+def _begin(encoder: Tunable, seed: int) -> None:
     """A uniform in +- 1 / sqrt(inputs), as the package has it, but a pure function of seed and name; B is zero."""
     import torch
 

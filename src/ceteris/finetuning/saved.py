@@ -19,7 +19,8 @@ from ceteris.config import plain
 from ceteris.errors import UserError
 from ceteris.finetuning.method import Method
 from ceteris.forms.form import Form
-from ceteris.models.encoder import Batch, Encoder
+from ceteris.models.encoder import Batch
+from ceteris.models.tunable import Tunable
 
 HEADS = (
     "layers",
@@ -38,7 +39,7 @@ HEADS = (
 class Tuned(NamedTuple):
     """A task's model: an encoder whose untrained weights are those of the shared backbone, and the head."""
 
-    encoder: Encoder
+    encoder: Tunable
     head: Any
     form: Form
 
@@ -49,7 +50,7 @@ class Tuned(NamedTuple):
         return logits_BC
 
 
-def fingerprint(encoder: Encoder) -> str:
+def fingerprint(encoder: Tunable) -> str:
     """The name of a backbone: the hash of its weights."""
     state = blake2b(digest_size=8)
     for name, parameter in sorted(encoder.named_parameters()):
@@ -58,7 +59,7 @@ def fingerprint(encoder: Encoder) -> str:
     return state.hexdigest()
 
 
-def trained(shaped: Encoder, backbone: Encoder) -> dict[str, Tensor]:
+def trained(shaped: Tunable, backbone: Tunable) -> dict[str, Tensor]:
     """{name: weight} of what a method put in or moved."""
     before = dict(backbone.named_parameters())
     found: dict[str, Tensor] = {}
@@ -69,7 +70,7 @@ def trained(shaped: Encoder, backbone: Encoder) -> dict[str, Tensor]:
     return found
 
 
-def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: Any, form: Form) -> None:
+def save(path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, cfg: Any, form: Form) -> None:
     """Write the head and what was trained; the file names the backbone that it belongs to."""
     tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
@@ -86,7 +87,7 @@ def save(path: Path, shaped: Encoder, head: nn.Module, backbone: Encoder, cfg: A
     part.replace(path)
 
 
-def load(path: Path, backbone: Encoder) -> Tuned:
+def load(path: Path, backbone: Tunable) -> Tuned:
     """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
 
     Raises UserError for a file that is none of these, and for one that belongs to another backbone.
@@ -122,7 +123,7 @@ def _component(node: dict[str, Any], base: type, path: Path) -> Any:
     return build(node)
 
 
-def _replace(encoder: Encoder, name: str, tensor: Tensor) -> None:
+def _replace(encoder: Tunable, name: str, tensor: Tensor) -> None:
     """A parameter of its own in the place of the shared one."""
     owner, _, leaf = name.rpartition(".")
     setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

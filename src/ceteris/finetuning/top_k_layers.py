@@ -9,14 +9,15 @@ from ceteris.errors import UserError
 from ceteris.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from ceteris.models.encoder import Encoder
+    from ceteris.models.tunable import Tunable
 
 
 @dataclass(frozen=True)
 class TopKLayers(Method):
     """The `k` uppermost layers and what follows them move (Houlsby et al., arXiv 1902.00751, "variable fine-tuning").
 
-    Weights that layers share belong to the lowest of them. Raises UserError for a `k` below 1.
+    Of encoder and decoder those of each; embeddings stay even where the head is tied to them. Weights that layers share
+    belong to the lowest of them. Raises UserError for a `k` below 1.
     """
 
     k: int
@@ -30,6 +31,6 @@ class TopKLayers(Method):
         if self.k > layers:
             raise UserError(f"finetuning.k={self.k} exceeds the model's {layers} layers", "give at most so many")
 
-    def shape(self, encoder: Encoder, seed: int) -> None:
+    def shape(self, encoder: Tunable, seed: int) -> None:
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.depth_of(name) > encoder.depth - self.k)

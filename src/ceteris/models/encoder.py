@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -15,6 +15,8 @@ from transformers import (
     RobertaPreLayerNormConfig,
     RobertaPreLayerNormModel,
 )
+
+from ceteris.models.tunable import Tunable
 
 if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
@@ -43,7 +45,7 @@ class Outputs(NamedTuple):
         return self.hidden_BLD[:, 0] if self.summary_BD is None else self.summary_BD
 
 
-class Encoder(nn.Module):
+class Encoder(Tunable):
     """An encoder without heads, in the shape of `spec` (`ceteris.models.bert.Bert`).
 
     Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`, and a checkpoint's own kind is kept. With left-only
@@ -62,17 +64,13 @@ class Encoder(nn.Module):
         self.backbone: Any = _backbone(spec.family, self.shape)
         if spec.table_width != spec.hidden:
             self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
-        _share(self.backbone.encoder.layer, spec)
+        self.share()
 
     @property
     def table_VD(self) -> nn.Parameter:
         """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
         weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
         return weight
-
-    def parameter_count(self) -> int:
-        """Weights without those of heads; shared ones count once."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
         """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
@@ -121,14 +119,31 @@ class Encoder(nn.Module):
         module.register_forward_hook(hook)
 
     def depth_of(self, parameter: str) -> int:
-        """0 for embeddings, i + 1 for layer i, the number of layers for what follows the last one.
-
-        Weights that layers share count where they are used first.
-        """
+        """See `Tunable.depth_of`."""
         if "embeddings" in parameter:
             return 0
         parts = parameter.split(".")
         return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
+
+    def sublayers(self) -> Iterator[tuple[str, Any]]:
+        """See `Tunable.sublayers`; post-LN and pre-LN name theirs alike."""
+        for layer in self.backbone.encoder.layer:
+            yield "attention", layer.attention.output
+            yield "ffn", layer.output
+
+    def norms(self) -> Iterator[nn.Module]:
+        """See `Tunable.norms`."""
+        return (module for module in self.modules() if isinstance(module, nn.LayerNorm))
+
+    def matrices(self) -> Iterator[tuple[str, str]]:
+        """See `Tunable.matrices`: they are named so."""
+        for name, module in self.backbone.named_modules():
+            if "encoder.layer." in name and isinstance(module, nn.Linear):
+                yield name.rpartition(".")[2], name
+
+    def share(self) -> None:
+        """See `Tunable.share`."""
+        _share(self.backbone.encoder.layer, self.spec)
 
 
 def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:

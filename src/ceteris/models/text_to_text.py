@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from transformers import T5Config, T5Model
-from transformers.models.t5.modeling_t5 import T5Stack
+from transformers.models.t5.modeling_t5 import (
+    T5Attention,
+    T5LayerCrossAttention,
+    T5LayerFF,
+    T5LayerNorm,
+    T5LayerSelfAttention,
+    T5Stack,
+)
 
 from ceteris.models.encoder import Batch, Outputs
+from ceteris.models.tunable import Tunable
 
 if TYPE_CHECKING:
     from ceteris.tokens.vocabulary import Vocabulary
 
+PLACES: dict[type[nn.Module], str] = {
+    T5LayerSelfAttention: "attention",
+    T5LayerCrossAttention: "attention",
+    T5LayerFF: "ffn",
+}
+MATRICES = {
+    "q": "query",
+    "k": "key",
+    "v": "value",
+    "o": "dense",
+    "wi": "dense",
+    "wi_0": "dense",
+    "wi_1": "dense",
+    "wo": "dense",
+}
 
-class TextToText(nn.Module):
+
+class TextToText(Tunable):
     """A text-to-text model without its head, in the shape of `spec` (`ceteris.models.t5.T5`): `T5Model`, or one T5
     stack over one stream.
 
@@ -25,21 +50,16 @@ class TextToText(nn.Module):
     def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.spec, self.vocabulary = spec, vocabulary
-        self.width, self.depth = spec.hidden, spec.depth * (1 if spec.single else 2)
+        self.width, self.depth = spec.hidden, spec.depth
         config = T5Config(**spec.config(vocabulary))
         self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
-        if spec.architecture == "encoder_decoder_shared":
-            _share(self.backbone)
+        self.share()
 
     @property
     def table_VD(self) -> nn.Parameter:
         """The word embeddings, [V, D], to which the head is tied."""
         weight: nn.Parameter = self.backbone.shared.weight
         return weight
-
-    def parameter_count(self) -> int:
-        """Weights without those of a separate head; shared ones count once."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, batch: Batch, state: Any = None) -> Outputs:
         """Hidden states [B, T, D] of what is written, or [B, L, D] of the whole stream.
@@ -67,17 +87,42 @@ class TextToText(nn.Module):
         return real_BL
 
     def depth_of(self, parameter: str) -> int:
-        """0 for embeddings, i + 1 for layer i, those of the decoder behind those of the encoder; the number of layers
-        for what follows the last one. Weights that both share count where they are used first.
-        """
+        """See `Tunable.depth_of`: encoder and decoder stand side by side."""
         if "shared" in parameter:
             return 0
         parts = parameter.split(".")
-        layers = int(self.spec.depth)  # of a stack
-        below = layers if "decoder" in parts and not self.spec.single else 0
-        if "block" in parts:
-            return below + int(parts[parts.index("block") + 1]) + 1
-        return below + layers
+        return int(parts[parts.index("block") + 1]) + 1 if "block" in parts else self.depth
+
+    def sublayers(self) -> Iterator[tuple[str, Any]]:
+        """See `Tunable.sublayers`: those of the encoder, then those of the decoder."""
+        return ((PLACES[type(module)], module) for module in self.modules() if type(module) in PLACES)
+
+    def norms(self) -> Iterator[nn.Module]:
+        """See `Tunable.norms`."""
+        return (module for module in self.modules() if isinstance(module, T5LayerNorm))
+
+    def matrices(self) -> Iterator[tuple[str, str]]:
+        """See `Tunable.matrices`; attention to what is read counts as attention."""
+        for name, module in self.backbone.named_modules():
+            if isinstance(module, nn.Linear) and (kind := MATRICES.get(name.rpartition(".")[2])):
+                yield kind, name
+
+    def share(self) -> None:
+        """See `Tunable.share`."""
+        if self.spec.architecture == "encoder_decoder_shared":
+            _share(self.backbone)
+
+    def silence(self) -> None:
+        """See `Tunable.silence`; attention keeps its rate itself."""
+        super().silence()
+        for module in self.modules():
+            if isinstance(module, T5Attention):
+                module.dropout = 0.0
+
+    @property
+    def head_weights(self) -> frozenset[str]:
+        """See `Tunable.head_weights`: the word embeddings where the head is tied to them."""
+        return frozenset({"backbone.shared.weight"} if self.spec.head == "tied" else ())
 
 
 def _pair(config: T5Config) -> Any:
@@ -115,12 +160,13 @@ class _Stream(nn.Module):
 
 
 def _share(backbone: Any) -> None:
-    """Give the decoder the encoder's weights of self-attention, feed-forward networks and norms."""
+    """Give the decoder the encoder's weights of self-attention, feed-forward networks and norms, and what is put in."""
     encoder: Any = backbone.encoder
     decoder: Any = backbone.decoder
     for reads, writes in zip(encoder.block, decoder.block, strict=True):
         for part in "qkvo":
             setattr(writes.layer[0].SelfAttention, part, getattr(reads.layer[0].SelfAttention, part))
-        writes.layer[0].layer_norm = reads.layer[0].layer_norm
+        for part in ("layer_norm", "dropout"):
+            setattr(writes.layer[0], part, getattr(reads.layer[0], part))
         writes.layer[-1] = reads.layer[-1]
     decoder.final_layer_norm = encoder.final_layer_norm

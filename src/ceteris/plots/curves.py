@@ -27,27 +27,38 @@ def panels(table: Table) -> list[Scene]:
     ]
 
 
-def panel(metric: str, names: list[str], found: dict[str, Any], below: str) -> Scene:
-    """Curves by name, in the colours of their places in `names`; `below`: what they are."""
+def panel(
+    metric: str,
+    names: list[str],
+    found: dict[str, Any],
+    below: str,
+    across: str = "input tokens",
+    top: float | None = None,
+) -> Scene:
+    """Curves by name, in the colours of their places in `names`.
+
+    `below`: what they are; `across`: what the places, `tokens`, are; `top`: where the panel ends, by itself above all
+    but the highest values.
+    """
     bottom = TOP + _HEIGHT
     tokens = [value for curve in found.values() for value in curve["tokens"]]
     x = axes.spread([0.0, *tokens], LEFT, RIGHT, room=0.02)
-    y = _heights(found, bottom)
+    y = _heights(found, bottom, top)
     items = [*titled(metric, below), *axes.up(y, LEFT, RIGHT)]
     items += [item for item in axes.across(x, bottom, bottom) if not isinstance(item, Line) or item.width != 1]
     items.append(Line(((LEFT, bottom), (RIGHT, bottom)), "soft", 1))
     for at, name in enumerate(names):
         if name in found:
             items += _curve(found[name], at, x, y)
-    items.append(Label((LEFT + RIGHT) / 2, bottom + 28, "input tokens", 10, "middle", "soft"))
+    items.append(Label((LEFT + RIGHT) / 2, bottom + 28, across, 10, "middle", "soft"))
     marks, end = key(names, bottom + 32, lines=True)
     words, end = said([], end)
-    return scene([*items, *marks, *words], end, f"{metric} against input tokens")
+    return scene([*items, *marks, *words], end, f"{metric} against {across}")
 
 
-def _heights(found: dict[str, Any], bottom: float) -> axes.Scale:
+def _heights(found: dict[str, Any], bottom: float, top: float | None) -> axes.Scale:
     values = sorted(value for curve in found.values() for value in _ends(curve))
-    high = values[min(len(values) - 1, int((1 - _QUANTILE) * len(values)))]
+    high = values[min(len(values) - 1, int((1 - _QUANTILE) * len(values)))] if top is None else top
     return axes.spread([values[0], high], bottom, TOP, room=0.05)
 
 

@@ -14,7 +14,8 @@ SEMANTICS = 1  # raised when the meaning of a run changes as a whole
 # What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
 _PLACES = frozenset({"path", "name", "hub", "cache"})
 _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer", "evaluation")
-_REPORTING = {"trainer": {"log_every", "noise_every"}, "finetune": {"keep"}}  # what is measured or kept on the way
+# What is only measured or kept on the way
+_REPORTING = {"trainer": {"log_every", "noise_every"}, "finetune": {"keep", "points"}}
 # Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
 # components stand in their `neutral`.
 _NEUTRAL: dict[str, dict[str, Any]] = {

@@ -18,7 +18,8 @@ from ceteris.hashing import digest
 RECORD = "result.json"
 FAILED = "failed.json"
 CONFIG = "config.yaml"
-KEPT = (CONFIG, "metrics.jsonl", RECORD)  # of a run, in the committed results
+TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetune.points
+KEPT = (CONFIG, "metrics.jsonl", TUNING, RECORD)  # of a run, in the committed results
 SCHEMA = 1
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {

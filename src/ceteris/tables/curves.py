@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ceteris.study.store import TUNING
 from ceteris.tables.evidence import Record
 from ceteris.verdict.statistics import summarize
 
@@ -35,12 +36,32 @@ def folder_of(record: Record, roots: Sequence[Path]) -> Path | None:
 
 
 def read(folder: Path) -> dict[str, Curve]:
-    """{metric: curve} of a run: losses and accuracies. A line that cannot be read is left out."""
+    """{metric: curve} of a run: losses and accuracies of pre-training, then what its fine-tunings wrote.
+
+    A line that cannot be read is left out.
+    """
     found_lines = lines(folder / FILE)
     steps = {line["step"]: float(line[TOKENS]) for line in found_lines if TOKENS in line}
     shown = [name for name in dict.fromkeys(name for line in found_lines for name in line) if name.endswith(_SHOWN)]
-    found = {name: _curve(name, found_lines, steps) for name in shown}
+    found = {name: _curve(name, found_lines, steps) for name in shown} | _tuning(folder)
     return {name: curve for name, curve in found.items() if len(curve.tokens) > 1}
+
+
+def _tuning(folder: Path) -> dict[str, Curve]:
+    """{"task/metric": the mean curve over fine-tuning seeds}; of a point that was written twice the last counts."""
+    kept = {(line.get("task"), line.get("seed"), line.get("step", 0)): line for line in lines(folder / TUNING)}
+    found: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    for (task, _, step), line in kept.items():
+        for name, value in line.get("values", {}).items():
+            if math.isfinite(value):
+                found.setdefault(f"{task}/{name}", {}).setdefault(step, []).append((float(line["tokens"]), value))
+    return {name: _mean([points for _, points in sorted(steps.items())]) for name, steps in found.items()}
+
+
+def _mean(points: Sequence[Sequence[tuple[float, float]]]) -> Curve:
+    """The curve of the mean of several ones, given step by step."""
+    means = [[math.fsum(part) / len(part) for part in zip(*step, strict=True)] for step in points]
+    return Curve([tokens for tokens, _ in means], [value for _, value in means])
 
 
 def _curve(name: str, lines: Sequence[dict[str, Any]], steps: Mapping[int, float]) -> Curve:
@@ -108,11 +129,16 @@ def averaged(curves: Sequence[Curve]) -> dict[str, Any]:
     """Mean and 95 % interval over runs at the places of the first one, as far as all of them go."""
     ends = min(curve.tokens[-1] for curve in curves)
     grid = [tokens for tokens in curves[0].tokens if tokens <= ends * (1 + 1e-9)]
-    summaries = [summarize([at(curve, tokens) for curve in curves]) for tokens in grid]
+    return banded([round(tokens) for tokens in grid], [[at(curve, tokens) for tokens in grid] for curve in curves])
+
+
+def banded(places: Sequence[float], runs: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """{"tokens": places, "mean", "ci_low", "ci_high", "n"}: means and 95 % intervals over runs, place by place."""
+    summaries = [summarize(values) for values in zip(*runs, strict=True)]
     return {
-        "tokens": [round(tokens) for tokens in grid],
+        "tokens": list(places),
         **{name: [_drawn(getattr(found, name)) for found in summaries] for name in ("mean", "ci_low", "ci_high")},
-        "n": len(curves),
+        "n": len(runs),
     }
 
 

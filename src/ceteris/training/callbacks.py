@@ -8,7 +8,7 @@ import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,9 +113,42 @@ class TaskCurve(pl.Callback):
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.loggers and trainer.global_step % self.every == 0:
-            loss = math.fsum(float(part) for part in module.last["losses"].values())
             for logger in trainer.loggers:
-                logger.log_metrics({f"{self.name}/train_loss": loss}, trainer.global_step)
+                logger.log_metrics({f"{self.name}/train_loss": _whole(module.last["losses"])}, trainer.global_step)
+
+
+class TuningCurve(pl.Callback):
+    """The learning curve of a fine-tuning: a line of {"step", "tokens", "values"} at each of `points` evenly spaced
+    steps, the last at its end. `values` are the mean training loss since the line before and what `evaluate` finds.
+    """
+
+    def __init__(self, evaluate: Callable[[], dict[str, float]], points: int, total: int) -> None:
+        self.evaluate = evaluate
+        self.at = {math.ceil(total * point / points) for point in range(1, points + 1)}
+        self.lines: list[dict[str, Any]] = []
+        self._losses: list[dict[str, Any]] = []
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if not self.at:
+            return
+        self._losses.append(module.last["losses"])
+        if trainer.global_step in self.at:
+            values = {"train_loss": statistics.fmean(map(_whole, self._losses)), **self._evaluated(module)}
+            self.lines.append({"step": trainer.global_step, "tokens": int(module.tokens_seen), "values": values})
+            self._losses = []
+
+    def _evaluated(self, module: Any) -> dict[str, float]:
+        """The metrics; every module is afterwards in the mode in which it was."""
+        modes = [(part, part.training) for part in module.modules()]
+        values = self.evaluate()
+        for part, training in modes:
+            part.training = training
+        return values
+
+
+def _whole(losses: Mapping[str, Any]) -> float:
+    """The loss of a step over all of its heads."""
+    return math.fsum(float(part) for part in losses.values())
 
 
 class Evaluations(pl.Callback):

@@ -22,17 +22,18 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.hashing import digest
 from ceteris.heads.stack import check
 from ceteris.models import checkpoint
-from ceteris.models.encoder import Encoder
 from ceteris.models.ensemble import Ensemble
+from ceteris.models.tunable import Tunable
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
+from ceteris.study.store import TUNING
 from ceteris.tasks.baselines import baselines
 from ceteris.tasks.encode import Rows, head_part, order
 from ceteris.tasks.example import Examples
 from ceteris.tokens.prepare import Data
 from ceteris.tokens.tokenizer import Tokenizer
 from ceteris.tracking.service import Tracked
-from ceteris.training.callbacks import Bar, TaskCurve
+from ceteris.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from ceteris.training.evaluate import evaluating, on_device
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
@@ -69,8 +70,16 @@ class Base(NamedTuple):
     """A pre-trained model: the config of its pre-training, and weights that heads of tasks start from."""
 
     cfg: Any
-    encoder: Encoder
+    encoder: Tunable
     pooler: Pooler | None
+
+
+class How(NamedTuple):
+    """By what fine-tunings are done, in the folder of which run, and who is told."""
+
+    profile: Profile
+    folder: Path
+    tracked: Tracked | None
 
 
 def base_of(cfg: Any, encoder: Any, folder: Path) -> Base:
@@ -100,7 +109,7 @@ def finetune(
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
         work = _work(cfg, data, task, cache, form) if missing else Work(name, form, {}, {})
         for seed in missing:
-            done[name, seed] = _run(bases, work, seed, profile, folder / KEPT, tracked)
+            done[name, seed] = _run(bases, work, seed, How(profile, folder, tracked))
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not cfg.finetune.keep:
@@ -146,11 +155,12 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
     head_part(cfg.finetune.truncation)
     model = build(cfg.model)
     if cfg.tasks and hasattr(model, "layout"):
-        _check_writing(cfg)
+        _check_writing(cfg, model)
     elif cfg.tasks and cfg.finetune.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
-    if cfg.finetune.epochs < 0:
-        raise UserError(f"finetune.epochs={cfg.finetune.epochs} is negative", "give a number of passes")
+    for key, what in (("epochs", "passes"), ("points", "evaluations, or 0 for no learning curve")):
+        if cfg.finetune[key] < 0:
+            raise UserError(f"finetune.{key}={cfg.finetune[key]} is negative", f"give a number of {what}")
     for node in cfg.tasks.values():
         form = form_of(build(node), model)
         form.check_words(tokenizer, cfg.finetune)
@@ -168,7 +178,7 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         )
 
 
-def _check_writing(cfg: Any) -> None:
+def _check_writing(cfg: Any, model: Any) -> None:
     """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
     for key, plain in HEADLESS.items():
         if cfg.finetune[key] != plain:
@@ -176,8 +186,9 @@ def _check_writing(cfg: Any) -> None:
             raise UserError(
                 f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
             )
-    if not build(cfg.finetuning).writes:
-        raise UserError("the method of finetuning changes encoders, but the model writes", "take finetuning=full")
+    if not build(cfg.finetuning).moves and model.head == "tied":
+        cause = "finetuning=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or take finetuning=adapters")
 
 
 def _check_rows(cfg: Any, task: Any, form: Form) -> None:
@@ -187,63 +198,86 @@ def _check_rows(cfg: Any, task: Any, form: Form) -> None:
         form.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
 
 
-def _run(
-    bases: Sequence[Base], work: Work, seed: int, profile: Profile, kept: Path, tracked: Tracked | None = None
-) -> dict[str, float]:
-    model, head = _tuned(bases, work, seed, profile, kept, tracked)
+def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
+    model, head = _tuned(bases, work, seed, how)
     metrics: dict[str, float] = {}
     for split, rows in work.encoded.items():
         if split != "train":
             suffix = "" if split == "validation" else f"_{split}"
             values = evaluated(model, head, work.form, rows, work.examples[split])
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
-    if tracked is not None:
+    if how.tracked is not None:
         total = _steps(bases[0].cfg, work.encoded["train"], 0).total
-        tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
+        how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics
 
 
-def _tuned(
-    bases: Sequence[Base], work: Work, seed: int, profile: Profile, kept: Path, tracked: Tracked | None
-) -> tuple[nn.Module, Any]:
+def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.Module, Any]:
     """A fine-tuned model and its head, or an ensemble of them, of which those that are done are kept until all are."""
-    cfg, name = bases[0].cfg, f"{work.name}-{seed}"
-    each = [(base, turn) for base in bases for turn in range(turns(cfg))]
+    each = [(base, turn) for base in bases for turn in range(turns(base.cfg))]
     if len(each) == 1:
-        learner = _trained(bases[0], work, (seed, 0), profile, f"{work.name}/seed{seed}", tracked)
-        if cfg.finetune.keep:
-            _save(kept / f"{name}.safetensors", learner, bases[0], work)
-        return learner.encoder, learner.objective.heads["task"]
+        learner = _trained(bases[0], work, seed, how)
+        if bases[0].cfg.finetune.keep:
+            _save(kept(how.folder, work.name, seed), learner, bases[0], work)
+        return learner.encoder, _head(learner)
     pairs = []
     for number, (base, turn) in enumerate(each):
-        path = kept / f"{name}-model{number}.safetensors"
+        path = kept(how.folder, work.name, seed, f"-model{number}")
         if not path.is_file():
-            label = f"{work.name}/seed{seed}/model{number}"
-            _save(path, _trained(base, work, (seed, turn), profile, label, tracked), base, work)
+            _save(path, _trained(base, work, seed, how, turn, f"/model{number}"), base, work)
         pairs.append(saved.load(path, base.encoder)[:2])
     ensemble = Ensemble(pairs)
     return ensemble, ensemble
 
 
 def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
-    saved.save(path, learner.encoder, learner.objective.heads["task"], base.encoder, base.cfg, work.form)
+    saved.save(path, learner.encoder, _head(learner), base.encoder, base.cfg, work.form)
 
 
-def _trained(
-    base: Base, work: Work, seed_turn: tuple[int, int], profile: Profile, label: str, tracked: Tracked | None
-) -> Finetuning:
-    """A fine-tuning of a model. That of another seed or turn differs in the head, the order and dropout."""
-    seed, turn = seed_turn
-    own = int(digest([root_seed(base.cfg), work.name, seed, *([turn] if turn else [])], 15), 16)
+def _head(learner: Finetuning) -> Any:
+    return learner.objective.heads["task"]
+
+
+def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
+    """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
+    own = _own_seed(base.cfg, work.name, seed, turn)
     learner, steps = finetuner(base.cfg, base.encoder, work.encoded["train"], work.form, own, base.pooler)
-    beside = [Bar(label.replace("/", " "), steps.total), TaskCurve(label, steps.total)]
-    if steps.total:
-        trainer(profile, steps.total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
+    name, total = f"{work.name}/seed{seed}{model}", steps.total
+    rows, examples = work.encoded["validation"], work.examples["validation"]
+    curve = TuningCurve(
+        lambda: evaluated(learner.encoder, _head(learner), work.form, rows, examples),
+        0 if model else base.cfg.finetune.points,
+        total,
+    )
+    if total:
+        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
+        trainer(how.profile, total, beside, how.tracked).fit(learner, loader(steps, 0, how.profile.workers))
+    for line in curve.lines:
+        append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
     return learner
 
 
+def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
+    """Where a run keeps what a fine-tuning has trained, or a model of an ensemble."""
+    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
+
+
+def _own_seed(cfg: Any, task: str, seed: int, turn: int = 0) -> int:
+    """Of the head, the order and dropout of a fine-tuning."""
+    return int(digest([root_seed(cfg), task, seed, *([turn] if turn else [])], 15), 16)
+
+
+def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+    """A fine-tuning of the run in `folder` before its first step, and its task."""
+    own = build(cfg.tasks[task])
+    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
+    pooler = base_of(cfg, encoder, folder / "model").pooler
+    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    return learner, work
+
+
 def finetuner(
-    cfg: Any, encoder: Encoder, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
+    cfg: Any, encoder: Tunable, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method = cfg.finetune, build(cfg.finetuning)
@@ -267,7 +301,7 @@ def finetuner(
     return learner, steps
 
 
-def _rates(method: Method, encoder: Encoder, head: float) -> Rates:
+def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
     """Shares of the optimizer's rate by the learner's names of parameters."""
 
     def rate(name: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +28,17 @@ from ceteris.search.trial import reporter
 from ceteris.tokens.prepare import Data
 from ceteris.tracking.service import Tracked
 from ceteris.training.budget import plan_of, train_flops
-from ceteris.training.callbacks import LAST, Bar, Curves, Evaluations, LastCheckpoint, Meter, append_line, keep_lines
+from ceteris.training.callbacks import (
+    LAST,
+    Bar,
+    Curves,
+    Diverged,
+    Evaluations,
+    LastCheckpoint,
+    Meter,
+    append_line,
+    keep_lines,
+)
 from ceteris.training.evaluate import Evaluation, Probe
 from ceteris.training.execution import Profile, matrix_peak
 from ceteris.training.finetune import check_finetuning
@@ -154,6 +165,8 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     metrics = stage.evaluation.measure(stage.encoder, stage.head)
     for probe in stage.probes:
         metrics |= probe.measure(stage.encoder, stage.pair_head)
+    if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
+        raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
     append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
     if tracked is not None:
