@@ -41,7 +41,7 @@ def test_the_launcher_is_a_choice_of_its_group_and_no_override_of_the_arms() -> 
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("launcher=cloud", "unknown choice launcher=cloud: known: local, slurm"),
+        ("launcher=cloud", "unknown choice launcher=cloud: known: local, ray, slurm"),
         ("launcher.partition=long", "'launcher.partition' is no config group or key"),
     ],
 )
@@ -153,6 +153,32 @@ def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with pytest.raises(UserError, match="there is no srun"):
         slurm.Slurm().open(Demand(2, None, 1, tmp_path))
     assert slurm.queue_states() is None
+
+
+def test_without_ray_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r"launcher=ray needs ray: pip install 'ceteris\[ray\]'"):
+        build(compose_launcher(["launcher=ray"])).open(Demand(2, None, 1, tmp_path))
+    with pytest.raises(UserError, match="slots=0 is below 1"):
+        build(compose_launcher(["launcher=ray"])).open(Demand(2, 0, 1, tmp_path))
+
+
+@pytest.mark.slow
+def test_a_sweep_on_ray_ends_with_the_numbers_of_this_machine(
+    arguments: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray")
+    short = ("trainer.max_steps=4",)
+    local = request_of(arguments, tmp_path, "local", *short)
+    assert run_sweep(local) == 0
+    capfd.readouterr()
+    far = request_of(arguments, tmp_path, "ray", *short, "launcher=ray", "launcher.poll_seconds=0.2", "slots=1")
+    assert run_sweep(far) == 0
+    assert capfd.readouterr().err.count("in a Ray task") == 2
+    assert numbers(far) == numbers(local)
+    bad = request_of(arguments, tmp_path, "bad", *short, "launcher=ray", "profile.precision=8-wrong")
+    assert run_sweep(bad) == 1
+    assert "profile.precision=8-wrong is unknown" in capfd.readouterr().err
 
 
 @pytest.fixture(scope="module")

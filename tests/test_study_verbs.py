@@ -206,6 +206,19 @@ def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: lis
     assert len(launcher.batches[0]) == 6, "all were launched before the first failure is raised"
 
 
+def test_one_seed_and_one_arm_may_be_given_by_the_names_of_several(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ceteris.training.main import train
+
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    own = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=dynamic", "task=none", "logger=none"]
+    assert train(["-m", *own, *arguments]) == 0
+    found = store.records("roberta_table1", "test", [tmp_path / "runs"]).records
+    assert [(made["arm"], made["seed"]) for made in found] == [("dynamic", 0)]
+
+
 def test_status_is_quick(tmp_path: Path) -> None:
     """Nothing is composed: hundreds of runs in a moment."""
     sweep = load("roberta_table1")

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
+from torch.distributed.tensor import DTensor
 
 from ceteris.config import compose
 from ceteris.errors import UserError
@@ -48,7 +51,12 @@ def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[st
     def rows(share: tuple[int, int], micro: int | None = None) -> list[tuple[Any, ...]]:
         """Each sequence as its tokens, noised, and what is predicted where."""
         found = []
-        for batch in PretrainingSteps(plan, 9, micro, share)[1]:
+        own = PretrainingSteps(plan, 9, micro, share)[1]
+        even = PretrainingSteps(plan, 9, micro, share, even=True)[1]
+        assert len(even) == len(PretrainingSteps(plan, 9, micro, (0, ranks))[1]) or share == (0, 1)
+        assert [batch.get("idle", False) for batch in even] == [False] * len(own) + [True] * (len(even) - len(own))
+        assert not any(batch["counts"] for batch in even[len(own) :])
+        for batch in own:
             length = batch["ids_BL"].shape[1]
             slot_P, target_P = batch["slot_P"].numpy(), batch["target_P"].numpy()
             for at, ids_L in enumerate(batch["ids_BL"].numpy()):
@@ -64,26 +72,30 @@ def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[st
     assert np.concatenate([target for _, _, target in whole]).size > 0
 
 
-def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Made]) -> None:
-    _, alone, curve = trained("alone")
-    _, both, shared = trained("both", "profile.ranks=2")
-    assert both["profile"]["ranks"] == 2
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Made], strategy: str) -> None:
+    one, alone, curve = trained("alone", "evaluation.points=2")
+    two, both, shared = trained("both", "evaluation.points=2", f"trainer={strategy}", "profile.accelerator=cpu")
+    assert (both["profile"]["ranks"], both["profile"]["strategy"]) == (2, strategy)
     assert both["signature"] == alone["signature"]
     for own, other in zip(curve, shared, strict=True):
         assert own.keys() == other.keys()
         for key, value in own.items():
             assert other[key] == pytest.approx(value, abs=1e-5, rel=1e-5), key
     assert both["metrics"]["mlm_loss"] == pytest.approx(alone["metrics"]["mlm_loss"], abs=1e-5)
+    weights, other = (load_file(folder / "model" / "model.safetensors") for folder in (one, two))
+    assert weights.keys() == other.keys()
+    for key, weight in weights.items():
+        assert torch.allclose(other[key], weight, atol=1e-5), key
     counts = ("raw_tokens", "input_tokens", "predicted_tokens", "sequences", "steps")
     assert {key: both["budget"][key] for key in counts} == {key: alone["budget"][key] for key in counts}
 
 
-@pytest.mark.slow
-def test_two_processes_resume_to_the_same_bits(
+@pytest.fixture
+def stopped(
     trained: Callable[..., Made], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    own = ["profile.ranks=2", "profile.checkpoint_steps=2", "batch.size=6", "model.dropout=0.1"]
-    _, whole, _ = trained("whole", *own)
+) -> Callable[..., dict[str, Any]]:
+    """Start a run whose machine goes away at step 5; its checkpoint is of step 4."""
     stop = Evaluations.on_train_batch_end
 
     def fails(self: Any, trainer: Any, *rest: Any) -> None:
@@ -91,14 +103,44 @@ def test_two_processes_resume_to_the_same_bits(
             raise RuntimeError("the machine went away")
         stop(self, trainer, *rest)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Evaluations, "on_train_batch_end", fails)
-        with pytest.raises(RuntimeError, match="went away"):
-            trained("stopped", *own)
-    assert list((tmp_path / "stopped").rglob(LAST)), "it goes on from step 4"
+    def start(*own: str) -> dict[str, Any]:
+        with monkeypatch.context() as patched:
+            patched.setattr(Evaluations, "on_train_batch_end", fails)
+            with pytest.raises(RuntimeError, match="went away"):
+                trained("stopped", *own)
+        (last,) = (tmp_path / "stopped").rglob(LAST)
+        found: dict[str, Any] = torch.load(last, weights_only=True)
+        return found
+
+    return start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_resume_to_the_same_bits(
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], strategy: str
+) -> None:
+    own = [f"trainer={strategy}", "profile.checkpoint_steps=2", "batch.size=6", "model.dropout=0.1"]
+    _, whole, _ = trained("whole", *own)
+    stopped(*own)
     _, resumed, lines = trained("stopped", *own)
     assert resumed["metrics"] == whole["metrics"]
     assert [line["step"] for line in lines if "train/lr" in line] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_one_process_goes_on_from_the_checkpoint_of_shards(
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], optimizer: str
+) -> None:
+    own = ["profile.checkpoint_steps=2", "batch.size=6", f"optimizer={optimizer}"]
+    _, whole, _ = trained("whole", *own)
+    last = stopped(*own, "trainer=fsdp")
+    (moments,) = last["optimizer_states"]
+    assert not any(isinstance(value, DTensor) for value in last["state_dict"].values())
+    assert not any(isinstance(value, DTensor) for own in moments["state"].values() for value in own.values())
+    _, resumed, _ = trained("stopped", *own)
+    assert resumed["profile"]["ranks"] == 1
+    assert resumed["metrics"]["mlm_loss"] == pytest.approx(whole["metrics"]["mlm_loss"], abs=1e-5)
 
 
 def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Made], arguments: list[str]) -> None:
@@ -106,6 +148,12 @@ def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Mad
         trained("none", "profile.ranks=0")
     with pytest.raises(UserError, match=r"trainer.noise_every with profile.ranks=2"):
         trained("noise", "profile.ranks=2", "trainer.noise_every=2")
+    with pytest.raises(UserError, match=r"profile.strategy=deepspeed is unknown: use ddp or fsdp"):
+        trained("unknown", "profile.strategy=deepspeed")
+    with pytest.raises(UserError, match=r"profile.compile=true with profile.strategy=fsdp"):
+        trained("compiled", "trainer=fsdp", "profile.ranks=2", "profile.compile=true", "profile.accelerator=cpu")
+    with pytest.raises(UserError, match=r"optimizer=adafactor with profile.strategy=fsdp needs whole matrices"):
+        trained("factored", "trainer=fsdp", "profile.ranks=2", "optimizer=adafactor", "profile.accelerator=cpu")
     command = [sys.executable, "-m", "ceteris", "train", "-m", *arguments, *OWN, "profile.ranks=2"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
     assert done.returncode == 2

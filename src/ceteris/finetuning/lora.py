@@ -25,7 +25,7 @@ class Lora(Method):
     """
 
     rank: int = 8
-    alpha: float = 16
+    alpha: int = 16
     dropout: float = 0.0
     matrices: Sequence[str] = ("query", "value")
     semantics: ClassVar[int] = 1

@@ -27,6 +27,7 @@ class Adafactor:
     decay_rate: float = 0.8
     weight_decay: float = 0.0
     semantics: ClassVar[int] = 1
+    shards: ClassVar[bool] = False  # its means are of rows and columns of whole matrices
 
     def __post_init__(self) -> None:
         for name in ("lr", "clip_threshold", "decay_rate"):

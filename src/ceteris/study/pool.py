@@ -63,6 +63,15 @@ class _Running:
     start: float
 
 
+def ranks_of(profile: Mapping[str, Any]) -> int:
+    """The processes that train one run together; None: one on every GPU, and without GPUs two."""
+    given = profile.get("ranks", 1)  # configs of older runs have none
+    if given is not None:
+        return int(given)
+    devices = [] if profile["accelerator"] == "cpu" else gpus()
+    return len(devices) or 2
+
+
 def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[Slot]:
     """Divide cores and GPUs among slots.
 

@@ -18,7 +18,7 @@ from ceteris.study.board import Board, duration, live, metric_of, note
 from ceteris.study.expand import Expanded, Plan, expand, planned_budgets
 from ceteris.study.identity import Identity
 from ceteris.study.launchers.launcher import Demand, Events, Launcher
-from ceteris.study.pool import Ended, Work, reason
+from ceteris.study.pool import Ended, Work, ranks_of, reason
 from ceteris.study.request import Request, parse
 from ceteris.study.search import Tuning, adopted, check, search
 from ceteris.study.sweep import TRIAL, Job
@@ -196,7 +196,7 @@ def _train(config: Any) -> Any:
 
 def _in_pool(state: _State, means: _Means) -> None:
     request = state.request
-    ranks = max(int(config.profile.ranks) for config in state.expanded.configs.values())
+    ranks = max(ranks_of(config.profile) for config in state.expanded.configs.values())
     demand = Demand(len(state.expanded.jobs), request.slots, ranks, request.runs / request.named)
     pool = means.launcher.open(demand)
     state.board.slots = pool.size

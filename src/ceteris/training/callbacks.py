@@ -151,6 +151,11 @@ def _whole(losses: Mapping[str, Any]) -> float:
     return math.fsum(float(part) for part in losses.values())
 
 
+def evaluation_steps(points: int, total: int) -> set[int]:
+    """The evenly spaced steps after which a run is evaluated; the end is none of them."""
+    return {math.ceil(total * point / points) for point in range(1, points)} - {total}
+
+
 class Evaluations(pl.Callback):
     """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned."""
 
@@ -163,7 +168,7 @@ class Evaluations(pl.Callback):
         reporter: Reporter | None = None,
     ) -> None:
         self.evaluate, self.curves, self.reporter = evaluate, curves, reporter
-        self.at = {math.ceil(total * point / points) for point in range(1, points)} - {total}
+        self.at = evaluation_steps(points, total)
 
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step in self.at:

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from ceteris.errors import UserError
+from ceteris.study.pool import ranks_of
 
+STRATEGIES = ("ddp", "fsdp")
 PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
 
@@ -24,6 +26,12 @@ class Profile:
     microbatch: int | None
     compile: bool
     ranks: int = 1
+    strategy: str = "ddp"
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the weights lie in shards on several devices."""
+        return self.strategy == "fsdp" and self.ranks > 1
 
     def record(self) -> dict[str, Any]:
         """As plain data, with the processor's name."""
@@ -34,7 +42,7 @@ class Profile:
 def resolve(cfg: Any) -> Profile:
     """Choose what is `auto` and set the threads of this process.
 
-    Raises UserError for a precision or accelerator that is not here.
+    Raises UserError for a precision, a strategy or an accelerator that is not here.
     """
     accelerator = cfg.accelerator if cfg.accelerator != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
     if accelerator == "gpu" and not torch.cuda.is_available():
@@ -42,10 +50,13 @@ def resolve(cfg: Any) -> Profile:
     precision = cfg.precision if cfg.precision != "auto" else _best_precision(accelerator)
     if precision not in PRECISIONS:
         raise UserError(f"profile.precision={precision} is unknown", f"use auto, {', '.join(PRECISIONS)}")
-    ranks = int(cfg.get("ranks", 1))  # configs of older runs have none
+    ranks, strategy = ranks_of(cfg), cfg.get("strategy", "ddp")  # configs of older runs have none
+    if strategy not in STRATEGIES:
+        raise UserError(f"profile.strategy={strategy} is unknown", f"use {' or '.join(STRATEGIES)}")
     threads = int(cfg.threads or max(1, len(os.sched_getaffinity(0)) // max(1, ranks)))
     torch.set_num_threads(threads)
-    return Profile(accelerator, precision, threads, int(cfg.workers), cfg.microbatch, bool(cfg.compile), ranks)
+    own = (int(cfg.workers), cfg.microbatch, bool(cfg.compile))
+    return Profile(accelerator, precision, threads, *own, ranks, strategy)
 
 
 def _best_precision(accelerator: str) -> str:

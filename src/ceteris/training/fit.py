@@ -40,7 +40,7 @@ def trainer(
         use_distributed_sampler=False,
         limit_val_batches=0,
         num_sanity_val_steps=0,
-        **trainer_settings(group or Group()),
+        **trainer_settings(group or Group(), profile.strategy),
     )
 
 

@@ -17,6 +17,7 @@ from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
 from ceteris.optim.schedule import Schedule
 from ceteris.training.ranks import add_up, counts_of_all, unshared
+from ceteris.training.sharded import shard, whole
 from ceteris.training.steps import Step
 
 
@@ -52,6 +53,11 @@ class Learner(pl.LightningModule):
         self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
         self.carried: Any = None  # a model's state between steps (memory)
 
+    def configure_model(self) -> None:
+        """Cut the weights into shards where the strategy has a mesh for them."""
+        if self.device_mesh is not None:
+            shard(self, self.device_mesh["data_parallel"])
+
     def configure_optimizers(self) -> Any:
         """One optimizer; the rate is set by hand in every step."""
         named = list(self.named_parameters())
@@ -68,8 +74,13 @@ class Learner(pl.LightningModule):
         with unshared(self.trainer):
             for index, batch in enumerate(step):
                 torch.manual_seed(int(digest([self.seed, number, index, *helping], 15), 16))
-                terms, self.carried = self.terms(batch, divisors)
-                self.manual_backward(self.loss(terms))
+                terms, carried = self.terms(batch, divisors)
+                loss = self.loss(terms)
+                if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
+                    self.manual_backward(0.0 * loss)
+                    continue
+                self.manual_backward(loss)
+                self.carried = carried
                 for name, term in terms.items():
                     losses[name] += term.detach()
         add_up(self.trainer, self.parameters(), losses)
@@ -85,14 +96,19 @@ class Learner(pl.LightningModule):
             group["lr"] = rate * group.get("rate", 1.0)
         if self.clip is not None:
             parameters = [p for p in self.parameters() if p.grad is not None]
-            self.last["grad_norm"] = nn.utils.clip_grad_norm_(parameters, self.clip)
+            self.last["grad_norm"] = whole(nn.utils.clip_grad_norm_(parameters, self.clip))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         self.last["lr"] = rate
 
+    def forward(self, batch: Batch, carried: Any) -> tuple[dict[str, Tensor], Any]:
+        """What the objective makes of a batch."""
+        found: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, carried)
+        return found
+
     def terms(self, batch: Batch, divisors: Mapping[str, float]) -> tuple[dict[str, Tensor], Any]:
         """({head: its share of the loss of a step with these divisors}, the model's state after it)."""
-        sums, carried = self.objective(self.encoder, batch, self.carried)
+        sums, carried = self(batch, self.carried)
         return {name: sums[name] / divisor for name, divisor in divisors.items()}, carried
 
     def loss(self, terms: dict[str, Tensor]) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 from ceteris.config import conf_dir, expand, explained, split_overrides
 from ceteris.errors import UserError
 
+_SINGULAR = {"seeds": "seed", "arms": "arm"}
 _FLAGS_WITH_VALUE = (
     "--config-name",
     "--config-path",
@@ -55,7 +56,7 @@ def train(argv: list[str]) -> int:
     own_scale = (
         multirun and "hydra/sweeper=arms" in overrides
     )  # that sweeper lays the scale over the sweep's base itself
-    sys.argv = ["ceteris train", *flags, *(overrides if own_scale else expand(overrides))]
+    sys.argv = ["ceteris train", *flags, *(_singular(overrides) if own_scale else expand(overrides))]
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
     return 2 if failures else 0
@@ -96,6 +97,12 @@ def _searched(overrides: list[str]) -> list[str]:
             sweeper = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("hydra", {}).get("sweeper", {})
             return [f"{key}={value}" for key, value in sweeper.get("params", {}).items()]
     return []
+
+
+def _singular(overrides: list[str]) -> list[str]:
+    """`seeds=` and `arms=` by the names that a run has for them: Hydra refuses a single value of a key it has not."""
+    pairs = (text.partition("=") for text in overrides)
+    return [f"{_SINGULAR.get(key, key)}{equals}{value}" for key, equals, value in pairs]
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:

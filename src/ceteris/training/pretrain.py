@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import shutil
@@ -37,6 +38,7 @@ from ceteris.training.callbacks import (
     LastCheckpoint,
     Meter,
     append_line,
+    evaluation_steps,
     keep_lines,
 )
 from ceteris.training.evaluate import Evaluation, Probe
@@ -50,6 +52,7 @@ from ceteris.training.plan import StepPlan
 from ceteris.training.probe import TrainedProbe
 from ceteris.training.ranks import Group, helpers
 from ceteris.training.ranks import check as check_ranks
+from ceteris.training.sharded import Gathering
 from ceteris.training.steps import PretrainingSteps, loader
 
 STAGE = "pretrain.json"
@@ -195,8 +198,9 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
         *([] if noise is None else [noise]),
         meter,
         curves,
+        *_gathering(stage),
         Evaluations(
-            lambda m: stage.evaluation.measure(m.encoder, stage.head),
+            lambda _: stage.evaluation.measure(stage.encoder, stage.head),
             cfg.evaluation.points,
             stage.steps,
             curves,
@@ -211,7 +215,15 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
 
 def help_to_train(stage: Stage, group: Group) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
-    _train(stage, [_last_checkpoint(stage)], None, group)
+    _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
+
+
+def _gathering(stage: Stage) -> list[Gathering]:
+    """What puts shards together in the stage's modules, where there are shards."""
+    if not stage.profile.sharded:
+        return []
+    at = evaluation_steps(stage.cfg.evaluation.points, stage.steps)
+    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
 
 
 def _last_checkpoint(stage: Stage) -> LastCheckpoint:
@@ -228,7 +240,8 @@ def _done(stage: Stage) -> int:
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
     """Go on from the last checkpoint to the last step. Raises KeyboardInterrupt where SIGTERM came between."""
     done, learner = _done(stage), learner_of(stage)
-    steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, (group.rank, group.size))
+    share, even = (group.rank, group.size), stage.profile.sharded
+    steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     trainer(stage.profile, stage.steps, callbacks, tracked, group).fit(
         learner,
         loader(steps, done, stage.profile.workers),
@@ -240,11 +253,12 @@ def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: G
 
 
 def learner_of(stage: Stage) -> Pretraining:
-    """The LightningModule of the stage."""
-    cfg = stage.cfg
+    """The LightningModule of the stage: around its modules, or around copies that are cut into shards."""
+    cfg, own = stage.cfg, (stage.encoder, stage.objective)
+    encoder, objective = copy.deepcopy(own) if stage.profile.sharded else own
     learner = Pretraining(
-        stage.encoder,
-        stage.objective,
+        encoder,
+        objective,
         build(cfg.optimizer),
         build(cfg.lr_schedule),
         total_steps=stage.steps,

@@ -1,7 +1,8 @@
 """One run on several processes: the first is the run, the others only help it to pre-train.
 
-Rank r reads every `size`-th sequence of each step. Losses are sums over counts of the whole step, so that adding up the
-gradients of all ranks gives that of one process; nothing else is shared. Dropout has draws of its own on every rank.
+Each has the whole model (DDP) or a shard of it (FSDP, `sharded.py`). Rank r reads every `size`-th sequence of each
+step. Losses are sums over counts of the whole step, so that adding up the gradients of all ranks gives that of one
+process; nothing else is shared. Dropout has draws of its own on every rank.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 from torch import Tensor
 
+from ceteris.components import kind
+from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.study.pool import terminable
 from ceteris.training.execution import Profile
+from ceteris.training.sharded import Sharded
 
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
 
@@ -76,13 +80,13 @@ class Meeting(ClusterEnvironment):
         """It is known."""
 
 
-def trainer_settings(group: Group) -> dict[str, Any]:
-    """What Lightning's Trainer is told: DDP for several processes. A job of Slurm is queued again by its launcher."""
+def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
+    """What Lightning's Trainer is told: how several processes share. A job of Slurm is queued again by its launcher."""
     if group.size == 1:
         slurm = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else []
         return {"devices": 1, "plugins": slurm}
-    strategy = DDPStrategy(timeout=WAIT, broadcast_buffers=False)
-    return {"devices": group.size, "plugins": [Meeting(group)], "strategy": strategy}
+    shared = Sharded(group.size, WAIT) if strategy == "fsdp" else DDPStrategy(timeout=WAIT, broadcast_buffers=False)
+    return {"devices": group.size, "plugins": [Meeting(group)], "strategy": shared}
 
 
 def check(cfg: Any, profile: Profile) -> None:
@@ -98,8 +102,20 @@ def check(cfg: Any, profile: Profile) -> None:
         raise UserError(
             f"profile.ranks={ranks} inside a Hydra multirun", "start each run by itself, or the sweep by ceteris run"
         )
+    if profile.sharded:
+        _check_shards(cfg, profile)
     if cfg.trainer.noise_every is not None:
         raise UserError(f"trainer.noise_every with profile.ranks={ranks}", "measure it with profile.ranks=1")
+
+
+def _check_shards(cfg: Any, profile: Profile) -> None:
+    if profile.compile:
+        raise UserError("profile.compile=true with profile.strategy=fsdp", "leave it false, or take trainer=ddp")
+    if not getattr(kind(cfg.optimizer._target_), "shards", True):
+        name = str(cfg.optimizer._target_).rpartition(".")[2].lower()
+        raise UserError(
+            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "take optimizer=adamw, or trainer=ddp"
+        )
 
 
 def _in_multirun() -> bool:
@@ -129,15 +145,28 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
         )
         for rank in range(1, profile.ranks)
     ]
+    over = threading.Event()
+    threading.Thread(target=_guard, args=(started, over), daemon=True).start()
     try:
         with terminable():
             yield Group(0, profile.ranks, port)
     finally:
+        over.set()
         for process in started:
             process.kill()
             process.wait()
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
+
+
+def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
+    """End this process where a helper failed: the others would wait for it inside of a collective, deaf to signals."""
+    while not over.wait(1.0):
+        if any(process.poll() for process in started):  # a status that is not 0
+            for process in started:
+                process.kill()
+            say("ceteris: a process that helped this run failed; the same command goes on from the last checkpoint")
+            os._exit(2)
 
 
 def obey_the_first() -> None:
@@ -167,13 +196,21 @@ def counts_of_all(trainer: Any, counts: Counter[str]) -> Counter[str]:
 
 
 def unshared(trainer: Any) -> Any:
-    """A context in which a backward pass leaves gradients as they are: `add_up` adds them once a step."""
-    return trainer.strategy.block_backward_sync() if trainer.world_size > 1 else contextlib.nullcontext()
+    """A context in which a backward pass leaves whole gradients as they are: `add_up` adds them once a step."""
+    whole = isinstance(trainer.strategy, DDPStrategy)
+    return trainer.strategy.block_backward_sync() if whole else contextlib.nullcontext()
 
 
 def add_up(trainer: Any, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
-    """Sum gradients and losses over all ranks, in place; what no rank has a gradient for keeps none."""
+    """Sum losses and whole gradients over all ranks, in place; what no rank has a gradient for keeps none.
+
+    Gradients of shards are sums already.
+    """
     if trainer.world_size == 1:
+        return
+    if isinstance(trainer.strategy, Sharded):
+        for loss in losses.values():
+            torch.distributed.all_reduce(loss)
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     device = trained[0].device

@@ -29,19 +29,32 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 class PretrainingSteps:
     """Steps of a plan, each cut into microbatches of at most `microbatch` sequences, rows of like length together.
 
-    Of several processes `share` is this one's (rank, their number): it reads every so many-th row.
+    Of several processes `share` is this one's (rank, their number): it reads every so many-th row. Where they must be
+    `even` in the number of microbatches, one that has fewer than the first gets idle ones, which count for nothing.
     """
 
     def __init__(
-        self, plan: StepPlan[Stream], total: int, microbatch: int | None, share: tuple[int, int] = (0, 1)
+        self,
+        plan: StepPlan[Stream],
+        total: int,
+        microbatch: int | None,
+        share: tuple[int, int] = (0, 1),
+        even: bool = False,
     ) -> None:
-        self.plan, self.total, self.microbatch, self.share = plan, total, microbatch, share
+        self.plan, self.total, self.microbatch, self.share, self.even = plan, total, microbatch, share, even
 
     def __getitem__(self, step: int) -> Step:
-        return [as_batch(self.plan.examples.batch(epoch, rows)) for epoch, rows in self._pieces(step)]
+        rank, _ = self.share
+        own = [self._batch(epoch, rows) for epoch, rows in self._pieces(step, rank)]
+        first = list(self._pieces(step, 0)) if self.even and rank else []
+        idle = [self._batch(epoch, rows[:1]) for epoch, rows in first[len(own) :]]
+        return [*own, *({**batch, "idle": True, "counts": {}} for batch in idle)]
 
-    def _pieces(self, step: int) -> Iterator[tuple[int, Any]]:
-        rank, ranks = self.share
+    def _batch(self, epoch: int, rows: Any) -> Batch:
+        return as_batch(self.plan.examples.batch(epoch, rows))
+
+    def _pieces(self, step: int, rank: int) -> Iterator[tuple[int, Any]]:
+        ranks = self.share[1]
         for epoch, whole in self.plan.blocks(step):
             rows = whole[rank::ranks]
             most = None if self.microbatch is None else max(1, self.microbatch // self.plan.examples.readings)

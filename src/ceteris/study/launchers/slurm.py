@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,12 +12,12 @@ from typing import Any, ClassVar
 from ceteris.console import say
 from ceteris.errors import UserError
 from ceteris.files import write_text
+from ceteris.study.launchers.job import LOST, Remote
 from ceteris.study.launchers.launcher import Demand, Events
 from ceteris.study.pool import Ended, Work
 
 TICKET = "slurm.job"  # in a run's folder: the job that was last given to it
 GONE = 2  # looks at the queue without a job before it counts as over: files may come late from another node
-LOST = -9  # the status of a job that left the queue without a result
 
 
 @dataclass(frozen=True)
@@ -77,29 +75,8 @@ class Slurm:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a job does. It carries its whole config: what is edited while it waits does not reach it."""
-
-    label: str
-    config: Mapping[str, Any]
-
-    def __call__(self) -> int:
-        """Train in this process, as the log tells; returns 0, or 2 where it failed."""
-        from omegaconf import OmegaConf
-
-        from ceteris.training.run import run
-
-        print(f"$ {self.label}", file=sys.stderr, flush=True)
-        try:
-            run(OmegaConf.create(dict(self.config)))
-        except UserError as error:
-            say(f"ceteris: {error}")
-            return 2
-        except Exception as error:  # also submitit's own, for a job that ran out of time too often
-            traceback.print_exc()
-            say(f"ceteris: {type(error).__name__}: {error}")
-            return 2
-        return 0
+class Run(Remote):
+    """What a job does."""
 
     def checkpoint(self) -> Any:
         """What submitit queues after a preemption or at the end of a job's time: the same run, which resumes."""
