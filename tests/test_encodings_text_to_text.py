@@ -13,6 +13,7 @@ from fake_windows import INPUTS, MASKINGS, TARGETS, VOCABULARY, corruption, gold
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ceteris.corruption import Corruption
 from ceteris.encodings.drop import Drop
 from ceteris.encodings.fragment import Fragment
 from ceteris.encodings.full import Full
@@ -25,6 +26,7 @@ from ceteris.inputs.windows import Windows
 from ceteris.layouts.encoder import Encoder
 from ceteris.layouts.encoder_decoder import EncoderDecoder
 from ceteris.layouts.single_stream import SingleStream
+from ceteris.masking.fragment import Fragment as MassFragment
 from ceteris.noise import Noise
 from ceteris.realised import realised
 from ceteris.text import Marks
@@ -238,6 +240,23 @@ def test_mass_feeds_the_token_before_each(store: FakeStore) -> None:
         assert batch["position_BT"][row, :width].tolist() == list(range(first, first + width))
         before = text.ids_BL[row, first - 1] if first else PAD
         assert batch["decoder_ids_BT"][row, :width].tolist() == [before, *batch["label_BT"][row, : width - 1].tolist()]
+
+
+@pytest.mark.parametrize(("rate", "size"), [(0.016, 1), (1.0, 63)])
+def test_the_extremes_of_mass(store: FakeStore, rate: float, size: int) -> None:
+    made = Corruption(MassFragment(rate), INPUTS["mask_80_10_10"], TARGETS["fragment"])
+    made.check(63, VOCABULARY)
+    packed = Examples(store, Windows(64), made, EncoderDecoder(), VOCABULARY, 0, 64)
+    batch, views = packed.batch(0, np.arange(40)), packed.views(0, np.arange(40))
+    assert views.marks.span_BL.sum(axis=1).tolist() == batch["target_length_B"].tolist() == [size] * 40
+    shown_BL, text_BL = batch["ids_BL"][:, :63], views.text.ids_BL
+    for row in range(40):
+        first = batch["position_BT"][row, 0]
+        assert batch["label_BT"][row].tolist() == text_BL[row, first : first + size].tolist()
+        assert first == 0 or size == 1
+    hidden = views.marks.span_BL > 0
+    assert (shown_BL[~hidden] == text_BL[~hidden]).all()
+    assert abs((shown_BL[hidden] == MASK).mean() - 0.8) < (0.25 if size == 1 else 0.03)
 
 
 def test_fixed_counts_leave_no_padding(store: FakeStore) -> None:

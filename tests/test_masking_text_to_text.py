@@ -225,6 +225,7 @@ BAD: dict[str, Any] = {
     r"masking\.rate=0": lambda: RandomSpans(0),
     r"masking\.rate=1": lambda: Iid(1),
     r"masking\.rate=1\.5": lambda: Fragment(1.5),
+    r"masking\.rate=0\.0": lambda: Fragment(0.0),
     r"masking\.mean_length=0\.5": lambda: RandomSpans(0.15, 0.5),
     r"masking\.mean_length=9 is longer than the noise, 5 of 32": lambda: RandomSpans(0.15, 9).check(32),
     r"masking\.mean_length=12 is longer": lambda: Infilling(0.3, 12).check(32),

@@ -38,6 +38,7 @@ OBJECTIVES = {  # as the gin files of T5's code name them; the same pattern for 
         "k10": "fragment_10_r10k10s80_fragment",
         "k50": "fragment_50_r10k10s80_fragment",
         "k90": "fragment_90_r10k10s80_fragment",
+        "k100": "fragment_100_r10k10s80_fragment",
     },
     "bart_table1": {
         "masking": "iid_30_m_f",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from ceteris.cli import main
 from ceteris.components import build
 from ceteris.config import compose
 from ceteris.errors import UserError
@@ -158,3 +159,47 @@ def test_empty_targets_are_refused(tmp_path: Path, arguments: list[str]) -> None
     cfg = compose([*arguments, *T5, "task=text_table", f"tasks.text_table.path={tmp_path}"])
     with pytest.raises(UserError, match="row 1 of train has no text in column 'target'"):
         build(cfg.tasks.text_table).examples(Path(cfg.paths.cache))
+
+
+ENCODER = [
+    "model=bert_tiny",
+    "input=full_sentences",
+    "masking=bernoulli",
+    "objective=mlm",
+    "tokenizer=wordpiece",
+    "tokenizer.vocab_size=150",
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["masking=iid", "masking.rate=0.5", "tokenizer.sentinels=4"], "but tokenizer.sentinels=4"),
+        (["tokenizer.sentinels=0"], "tokenizer.sentinels=0"),
+        (["tokenizer.sentinels=-1"], "tokenizer.sentinels=-1"),
+        *(([f"masking={kind}", "masking.rate=0"], "masking.rate=0") for kind in ("iid", "random_spans", "fragment")),
+        *(([f"masking={kind}", "masking.rate=1"], "masking.rate=1") for kind in ("iid", "random_spans", "deletion")),
+        (["masking=iid", "masking.rate=0.01"], "masking.rate=0.01 of"),
+        (["masking.mean_length=10"], "masking.mean_length=10 is longer than the noise"),
+        (["model=bert_tiny"], "the objective writes text, but the model is an encoder"),
+        (
+            [*ENCODER, "task=text_table", "tasks.text_table.path=PLACE/whole"],
+            "is to be written, but the model is an encoder",
+        ),
+        (["task=text_table", "tasks.text_table.path=PLACE"], "row 1 of train has no text in column 'target'"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_one_line_before_any_step(
+    arguments: list[str], changes: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": " "}\n')
+        (whole := tmp_path / "whole").mkdir(exist_ok=True)
+        (whole / f"{split}.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": "d"}\n')
+    own = [text.replace("PLACE", str(tmp_path)) for text in changes]
+    given = [text for text in arguments if not text.startswith("tokenizer")]
+    assert main(["train", *given, *T5, *own]) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    assert len(told) == 1
+    assert said in told[0]
+    assert not list(tmp_path.rglob("metrics.jsonl"))

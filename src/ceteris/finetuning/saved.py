@@ -82,7 +82,9 @@ def save(path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, cfg: A
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(kept, path, {"ceteris": json.dumps(about)})
+    part = path.with_suffix(".part")
+    save_file(kept, part, {"ceteris": json.dumps(about)})
+    part.replace(path)
 
 
 def load(path: Path, backbone: Tunable) -> Tuned:

@@ -60,6 +60,9 @@ class Form(ABC):
             if settings[key] is not None:
                 raise UserError(f"finetune.{key} is for tasks on whole texts", f"set finetune.{key}=null")
 
+    def check_ensemble(self, key: str) -> None:  # noqa: B027 (most forms have scores)
+        """Raise UserError, under the config key of the task, where the outputs of several models have no mean."""
+
     @abstractmethod
     def check_examples(self, rows: Sequence[Any], key: str) -> None:
         """Raise UserError for training examples from which nothing can be learned."""

@@ -75,6 +75,11 @@ class Tagging(Form):
         if set(SPAN_SCORES) & set(self.metrics) and not is_bio(self.classes):
             raise UserError(f"{key}.metrics: spans need the tags O, B-kind and I-kind", f"{key}.metrics=[accuracy]")
 
+    def check_ensemble(self, key: str) -> None:
+        """See `Form.check_ensemble`: the best paths of several CRFs."""
+        if self.crf:
+            raise UserError(f"{key}.crf=true finds a path, of which an ensemble has no mean", "set it to false")
+
     def check_examples(self, rows: Sequence[Tagged], key: str) -> None:
         """See `Form.check_examples`."""
         if len({tag for row in rows for tag in row.tags}) < 2:

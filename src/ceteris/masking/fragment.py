@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ceteris.masking.budget import check_rates, check_rounding
+from ceteris.errors import UserError
+from ceteris.masking.budget import check_rounding
 from ceteris.masking.schedule import Dynamic
 from ceteris.noise import Noise, below, integers
 from ceteris.protocols import Schedule
@@ -19,9 +20,10 @@ FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment stands at the start, at 
 @dataclass(frozen=True)
 class Fragment:
     """round(rate * length) consecutive free tokens: in a fifth of the rows the first ones, in a fifth the last ones,
-    elsewhere they start anywhere with equal probability.
+    elsewhere they start anywhere with equal probability. One token is predicted as BERT does; at a rate of 1 it is the
+    whole row, as a language model does (section 3.2).
 
-    Raises UserError for a rate outside (0, 1).
+    Raises UserError for a rate outside (0, 1].
     """
 
     rate: float = 0.5
@@ -32,7 +34,8 @@ class Fragment:
     single: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, None)
+        if not isinstance(self.rate, int | float) or not 0 < self.rate <= 1:
+            raise UserError(f"masking.rate={self.rate}", "give a share above 0, at most 1 for whole rows, such as 0.5")
 
     @property
     def row(self) -> str:

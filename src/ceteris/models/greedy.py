@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ceteris.models.encoder import Batch
+from ceteris.models.ensemble import mean, pairs_of
 from ceteris.models.text_to_text import TextToText
 
 
-def greedy(model: TextToText, head: Any, batch: Batch, most: int) -> list[list[int]]:
+def greedy(model: nn.Module, head: Any, batch: Batch, most: int) -> list[list[int]]:
     """What the model writes for each row: at most `most` tokens, up to its end-of-sequence token, which is left out.
 
-    What the batch holds of targets is not read.
+    An ensemble writes by the mean of its models' logits at every token. What the batch holds of targets is not read.
     """
-    vocabulary, rows = model.vocabulary, len(batch["length_B"])
-    after = _Stream(model, batch, most) if model.spec.single else _Decoder(model, batch)
-    ended_B = torch.zeros(rows, dtype=torch.bool, device=batch["ids_BL"].device)
+    pairs = pairs_of(model, head)
+    writers = [_writer(each, own, batch, most) for each, own in pairs]
+    first: Any = pairs[0][0]
+    end = first.vocabulary.sep
+    ended_B = torch.zeros(len(batch["length_B"]), dtype=torch.bool, device=batch["ids_BL"].device)
     written: list[Tensor] = []
     while len(written) < most and not bool(ended_B.all()):
-        token_B = head.scores(after(written[-1] if written else None)).argmax(-1)
-        written.append(torch.where(ended_B, vocabulary.sep, token_B))
-        ended_B |= token_B == vocabulary.sep
-    return [_upto(row, vocabulary.sep) for row in torch.stack(written, dim=1).tolist()]
+        last_B = written[-1] if written else None
+        token_B = mean([scores(last_B) for scores in writers]).argmax(-1)
+        written.append(torch.where(ended_B, end, token_B))
+        ended_B |= token_B == end
+    return [_upto(row, end) for row in torch.stack(written, dim=1).tolist()]
+
+
+def _writer(model: Any, head: Any, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
+    """What gives the logits [B, V] of the next token from the last one that was written, if any."""
+    after = _Stream(model, batch, most) if model.spec.single else _Decoder(model, batch)
+    return lambda token_B: head.scores(after(token_B))
 
 
 def _upto(row: list[int], end: int) -> list[int]:

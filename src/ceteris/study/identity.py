@@ -21,6 +21,7 @@ _REPORTING = {"trainer": {"log_every", "noise_every"}, "finetune": {"keep", "poi
 _NEUTRAL: dict[str, dict[str, Any]] = {
     "evaluation": {"probe_examples": 0},
     "finetune": {
+        "ensemble": 1,
         "pooler": "fresh",
         "bilstm": False,
         "layers": None,
@@ -77,9 +78,11 @@ def identify(cfg: Any) -> Identity:
             **meaning,
         }
     )
-    whole = {"pretrain": pretrain, "tasks": tasks}
+    whole: dict[str, Any] = {"pretrain": pretrain, "tasks": tasks}
     if tasks:
         whole |= {part: _group(values, part) for part in ("finetune", "finetuning")}
+    if (members := int(values.get("members", 1))) != 1:
+        whole["members"] = members
     signature = digest(whole)
     return Identity(signature, pretrain, _folder(values, signature), data, tasks)
 

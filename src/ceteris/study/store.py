@@ -237,7 +237,11 @@ def _held(lock: Path) -> bool:
 
 
 def last_step(folder: Path) -> int:
-    """The last optimizer step in metrics.jsonl, 0 where there is none."""
+    """The last optimizer step in metrics.jsonl, 0 where there is none; of an ensemble the sum over its members."""
+    return sum(map(_last_step, (folder, *folder.glob("members/*"))))
+
+
+def _last_step(folder: Path) -> int:
     try:
         with (folder / "metrics.jsonl").open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - 4096))

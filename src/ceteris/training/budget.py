@@ -12,6 +12,7 @@ from ceteris.examples import Stream, compose_examples
 from ceteris.mixtures.mixed import mixed
 from ceteris.tokens.prepare import Data, prepare
 from ceteris.tokens.sample import sampled
+from ceteris.training.members import members
 from ceteris.training.plan import StepPlan, compose_plan
 
 BACKWARD = 2.0  # a backward pass costs two forward passes
@@ -44,7 +45,9 @@ def plan_of(cfg: Any, data: Data) -> tuple[StepPlan[Stream], int]:
 
 
 def planned(cfg: Any) -> dict[str, Any]:
-    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-training of an arm is going to use."""
+    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-training of an arm is going to use, that of all
+    its members; epochs are those of each.
+    """
     data = data_of(cfg)
     plan, steps = plan_of(cfg, data)
     tokens = sequences = 0
@@ -53,13 +56,14 @@ def planned(cfg: Any) -> dict[str, Any]:
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
             sequences += len(rows) * plan.examples.readings
-    return {
+    one = {
         "tokens": tokens,
         "sequences": sequences,
         "steps": steps,
-        "epochs": sequences / plan.examples.readings / plan.examples.size(0),
         "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * share, cfg.input.length, sequences),
     }
+    epochs = sequences / plan.examples.readings / plan.examples.size(0)
+    return {**{key: value * members(cfg) for key, value in one.items()}, "epochs": epochs}
 
 
 def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float, rows: float = 0.0) -> float:

@@ -16,6 +16,7 @@ from ceteris.training.budget import data_of
 from ceteris.training.execution import Profile, resolve
 from ceteris.training.finetune import finetuner
 from ceteris.training.fit import trainer
+from ceteris.training.members import members, turns
 from ceteris.training.pretrain import learner_of, open_stage
 from ceteris.training.steps import PretrainingSteps, loader
 
@@ -48,8 +49,12 @@ def seconds(cfg: Any) -> dict[str, float]:
         steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
         per_step = _measure(learner_of(stage), steps, profile)
     tasks = sum(_task_seconds(cfg, data, stage.encoder, node, profile) for node in cfg.tasks.values())
-    found = {"seconds_per_step": per_step, "pretrain_seconds": per_step * stage.steps, "finetune_seconds": tasks}
-    return {**found, "seconds": found["pretrain_seconds"] + tasks}
+    found = {
+        "seconds_per_step": per_step,
+        "pretrain_seconds": per_step * stage.steps * members(cfg),
+        "finetune_seconds": tasks * members(cfg) * turns(cfg),
+    }
+    return {**found, "seconds": found["pretrain_seconds"] + found["finetune_seconds"]}
 
 
 def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile) -> float:

@@ -108,10 +108,15 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
 
 def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
     """(batch, what the encoder gives) of each packed batch."""
-    device = next(encoder.parameters()).device
     for packed_batch in arrays:
-        batch = {k: v.to(device) if torch.is_tensor(v) else v for k, v in as_batch(packed_batch).items()}
+        batch = on_device(as_batch(packed_batch), encoder)
         yield batch, encoder(batch)
+
+
+def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
+    """The batch where the model is."""
+    device = next(model.parameters()).device
+    return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
 
 
 def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:

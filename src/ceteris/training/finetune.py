@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
+from torch import nn
 
 from ceteris.components import build
 from ceteris.config import root_seed
@@ -21,6 +22,7 @@ from ceteris.forms.form import Form, Pooler
 from ceteris.hashing import digest
 from ceteris.heads.stack import check
 from ceteris.models import checkpoint
+from ceteris.models.ensemble import Ensemble
 from ceteris.models.tunable import Tunable
 from ceteris.objectives.objective import Objective
 from ceteris.optim.groups import Rates
@@ -32,9 +34,11 @@ from ceteris.tokens.prepare import Data
 from ceteris.tokens.tokenizer import Tokenizer
 from ceteris.tracking.service import Tracked
 from ceteris.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
+from ceteris.training.evaluate import evaluating, on_device
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
+from ceteris.training.members import check_members, members, turns
 from ceteris.training.steps import TaskSteps, loader, pieces, task_batch
 
 KEPT = "tuned"
@@ -62,15 +66,39 @@ class Work(NamedTuple):
     encoded: dict[str, Rows]
 
 
+class Base(NamedTuple):
+    """A pre-trained model: the config of its pre-training, and weights that heads of tasks start from."""
+
+    cfg: Any
+    encoder: Tunable
+    pooler: Pooler | None
+
+
+class How(NamedTuple):
+    """By what fine-tunings are done, in the folder of which run, and who is told."""
+
+    profile: Profile
+    folder: Path
+    tracked: Tracked | None
+
+
+def base_of(cfg: Any, encoder: Any, folder: Path) -> Base:
+    """The model with the pooler where it is asked for, or with a separate head, from the folder of its checkpoint."""
+    if hasattr(encoder.spec, "layout"):
+        return Base(cfg, encoder, checkpoint.load_written_head(folder))
+    asked = cfg.finetune.pooler == "pretrained"
+    return Base(cfg, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
+
+
 def finetune(
-    cfg: Any, data: Data, encoder: Tunable, profile: Profile, folder: Path, tracked: Tracked | None = None
+    bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
 
-    Finished fine-tunings are not repeated.
+    Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
     """
+    cfg = bases[0].cfg
     done = _finished(folder / DONE)
-    pooler = _given(cfg, encoder, folder / "model")
     baseline: dict[str, dict[str, float]] = {}
     for name, node in cfg.tasks.items():
         task = build(node)
@@ -81,26 +109,27 @@ def finetune(
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
         work = _work(cfg, data, task, cache, form) if missing else Work(name, form, {}, {})
         for seed in missing:
-            done[name, seed] = _run(cfg, encoder, work, seed, profile, pooler, folder, tracked)
+            done[name, seed] = _run(bases, work, seed, How(profile, folder, tracked))
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
+            if not cfg.finetune.keep:
+                shutil.rmtree(folder / KEPT, ignore_errors=True)
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
-    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(cfg, encoder) if cfg.tasks else {}}
+    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(bases) if cfg.tasks else {}}
 
 
-def _given(cfg: Any, encoder: Any, folder: Path) -> Pooler | None:
-    """Weights of pre-training that heads of tasks start from: the pooler where it is asked for, a separate head."""
-    if hasattr(encoder.spec, "layout"):
-        return checkpoint.load_written_head(folder)
-    return checkpoint.load_pooler(encoder, folder) if cfg.finetune.pooler == "pretrained" else None
+def trained_share(bases: Sequence[Base]) -> dict[str, float]:
+    """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it.
 
-
-def trained_share(cfg: Any, encoder: Tunable) -> dict[str, float]:
-    """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it."""
+    Of an ensemble also its number of models; the others are of one of them.
+    """
+    cfg, encoder, _ = bases[0]
+    models = len(bases) * turns(cfg)
     own = copy.deepcopy(encoder)
     build(cfg.finetuning).shape(own, 0)
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    return {"trained_parameters": count, "trained_share": count / encoder.parameter_count()}
+    ensemble = {"models": models} if models > 1 else {}
+    return {"trained_parameters": count, "trained_share": count / encoder.parameter_count(), **ensemble}
 
 
 def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
@@ -120,6 +149,7 @@ def _work(cfg: Any, data: Data, task: Any, cache: Path, form: Form) -> Work:
 
 def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
     """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
+    check_members(cfg)
     build(cfg.finetuning).check(layers)
     check(cfg.finetune, layers)
     head_part(cfg.finetune.truncation)
@@ -135,6 +165,8 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         form = form_of(build(node), model)
         form.check_words(tokenizer, cfg.finetune)
         _check_rows(cfg, build(node), form)
+        if members(cfg) * turns(cfg) > 1:
+            form.check_ensemble(build(node).key)
         model.check_length(cfg.finetune.length, "finetune.length")
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
@@ -166,54 +198,80 @@ def _check_rows(cfg: Any, task: Any, form: Form) -> None:
         form.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
 
 
-def _run(
-    cfg: Any,
-    encoder: Tunable,
-    work: Work,
-    seed: int,
-    profile: Profile,
-    pooler: Pooler | None,
-    folder: Path,
-    tracked: Tracked | None = None,
-) -> dict[str, float]:
-    learner, steps = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
-    name, total = f"{work.name}/seed{seed}", steps.total
-    rows, examples = work.encoded["validation"], work.examples["validation"]
-    curve = TuningCurve(lambda: evaluated(learner, work.form, rows, examples), cfg.finetune.points, total)
-    if total:
-        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
-        trainer(profile, total, beside, tracked).fit(learner, loader(steps, 0, profile.workers))
-    for line in curve.lines:
-        append_line(folder / TUNING, {"task": work.name, "seed": seed, **line})
-    if cfg.finetune.keep:
-        head: Any = learner.objective.heads["task"]
-        saved.save(kept(folder, work.name, seed), learner.encoder, head, encoder, cfg, work.form)
+def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
+    model, head = _tuned(bases, work, seed, how)
     metrics: dict[str, float] = {}
     for split, rows in work.encoded.items():
         if split != "train":
             suffix = "" if split == "validation" else f"_{split}"
-            values = evaluated(learner, work.form, rows, work.examples[split])
+            values = evaluated(model, head, work.form, rows, work.examples[split])
             metrics |= {f"{name}{suffix}": value for name, value in values.items()}
-    if tracked is not None:
-        tracked.log({f"{name}/{metric}": value for metric, value in metrics.items()}, total)
+    if how.tracked is not None:
+        total = _steps(bases[0].cfg, work.encoded["train"], 0).total
+        how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics
 
 
-def kept(folder: Path, task: str, seed: int) -> Path:
-    """Where a run keeps what a fine-tuning has trained."""
-    return folder / KEPT / f"{task}-{seed}.safetensors"
+def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.Module, Any]:
+    """A fine-tuned model and its head, or an ensemble of them, of which those that are done are kept until all are."""
+    each = [(base, turn) for base in bases for turn in range(turns(base.cfg))]
+    if len(each) == 1:
+        learner = _trained(bases[0], work, seed, how)
+        if bases[0].cfg.finetune.keep:
+            _save(kept(how.folder, work.name, seed), learner, bases[0], work)
+        return learner.encoder, _head(learner)
+    pairs = []
+    for number, (base, turn) in enumerate(each):
+        path = kept(how.folder, work.name, seed, f"-model{number}")
+        if not path.is_file():
+            _save(path, _trained(base, work, seed, how, turn, f"/model{number}"), base, work)
+        pairs.append(saved.load(path, base.encoder)[:2])
+    ensemble = Ensemble(pairs)
+    return ensemble, ensemble
 
 
-def _own_seed(cfg: Any, task: str, seed: int) -> int:
+def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
+    saved.save(path, learner.encoder, _head(learner), base.encoder, base.cfg, work.form)
+
+
+def _head(learner: Finetuning) -> Any:
+    return learner.objective.heads["task"]
+
+
+def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
+    """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
+    own = _own_seed(base.cfg, work.name, seed, turn)
+    learner, steps = finetuner(base.cfg, base.encoder, work.encoded["train"], work.form, own, base.pooler)
+    name, total = f"{work.name}/seed{seed}{model}", steps.total
+    rows, examples = work.encoded["validation"], work.examples["validation"]
+    curve = TuningCurve(
+        lambda: evaluated(learner.encoder, _head(learner), work.form, rows, examples),
+        0 if model else base.cfg.finetune.points,
+        total,
+    )
+    if total:
+        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
+        trainer(how.profile, total, beside, how.tracked).fit(learner, loader(steps, 0, how.profile.workers))
+    for line in curve.lines:
+        append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
+    return learner
+
+
+def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
+    """Where a run keeps what a fine-tuning has trained, or a model of an ensemble."""
+    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
+
+
+def _own_seed(cfg: Any, task: str, seed: int, turn: int = 0) -> int:
     """Of the head, the order and dropout of a fine-tuning."""
-    return int(digest([root_seed(cfg), task, seed], 15), 16)
+    return int(digest([root_seed(cfg), task, seed, *([turn] if turn else [])], 15), 16)
 
 
 def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     own = build(cfg.tasks[task])
     work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
-    pooler = _given(cfg, encoder, folder / "model")
+    pooler = base_of(cfg, encoder, folder / "model").pooler
     learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
     return learner, work
 
@@ -226,7 +284,7 @@ def finetuner(
     own = copy.deepcopy(encoder)
     method.shape(own, seed)
     head = form.head(settings, own, seed, pooler)
-    steps = TaskSteps(encoded, settings.batch_size, settings.epochs, seed)
+    steps = _steps(cfg, encoded, seed)
     optimizer = build(settings.optimizer)
     learner = Finetuning(
         own,
@@ -253,15 +311,17 @@ def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
     return rate
 
 
-def evaluated(learner: Finetuning, form: Form, encoded: Rows, examples: Sequence[Any]) -> dict[str, float]:
-    """Metrics over all examples, in full precision."""
-    learner.eval()
-    head: Any = learner.objective.heads["task"]
+def _steps(cfg: Any, encoded: Rows, seed: int) -> TaskSteps:
+    return TaskSteps(encoded, cfg.finetune.batch_size, cfg.finetune.epochs, seed)
+
+
+def evaluated(model: nn.Module, head: Any, form: Form, encoded: Rows, examples: Sequence[Any]) -> dict[str, float]:
+    """Metrics over all examples, in full precision; an ensemble is its own head."""
     found: dict[int, Any] = {}
-    with torch.inference_mode():
+    with evaluating(model, head):
         batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
         for row_B in (part for rows in batches for part in pieces(encoded, rows)):
-            batch = learner.transfer_batch_to_device(task_batch(encoded, row_B), learner.device, 0)
-            found |= zip(row_B.tolist(), form.outputs(learner.encoder, head, batch), strict=True)
+            batch = on_device(task_batch(encoded, row_B), model)
+            found |= zip(row_B.tolist(), form.outputs(model, head, batch), strict=True)
     outputs_N = [found[row] for row in range(len(found))]
     return form.score(form.predictions(outputs_N, encoded, examples), examples)

@@ -46,6 +46,7 @@ from ceteris.training.execution import Profile, matrix_peak
 from ceteris.training.finetune import check_finetuning
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Pretraining
+from ceteris.training.members import members
 from ceteris.training.noise_scale import NoiseScale
 from ceteris.training.plan import StepPlan
 from ceteris.training.probe import TrainedProbe
@@ -102,6 +103,9 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     probes = probes_of(cfg, data, objective)
     stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
     check_finetuning(cfg, encoder.depth, stage.pair_head, data.tokenizer)
+    if probes and members(cfg) > 1:
+        cause = f"members={members(cfg)}, but what is asked about pairs is asked of one model"
+        raise UserError(cause, "set evaluation.probe_examples=0 and take objective=mlm, or members=1")
     _warn_of_labels(plan.examples.report(0))
     return stage
 

@@ -17,10 +17,13 @@ from ceteris.console import say
 from ceteris.files import write_json, write_text
 from ceteris.study.identity import Identity, identify
 from ceteris.tracking.stages import FINETUNE, PRETRAIN, Stages, tell
+from ceteris.training.members import FOLDER, member, members
 
 if TYPE_CHECKING:
     from ceteris.tokens.prepare import Data
     from ceteris.training.execution import Profile
+    from ceteris.training.finetune import Base
+    from ceteris.training.pretrain import Stage
 
 SCHEMA = 1
 RECORD = "result.json"
@@ -77,14 +80,20 @@ def _run(cfg: Any, identity: Identity) -> None:
 
 
 def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:
-    """Pre-training (or one that another arm has done), then the tasks."""
+    """Pre-training (or one that another arm has done) of each member, then the tasks."""
+    from ceteris.training.ensemble import together
+    from ceteris.training.finetune import base_of
     from ceteris.training.pretrain import open_stage, pretrain
 
     stage = open_stage(cfg, data, profile, identity.folder)
-    with stages.stage(PRETRAIN) as tracked, shared_pretraining(cfg, identity):
-        part = pretrain(stage, tracked)
+    with stages.stage(PRETRAIN) as tracked:
+        with shared_pretraining(cfg, identity):
+            trained = [(stage, pretrain(stage, tracked))]
+        trained += [_member(cfg, identity, number, data, profile) for number in range(1, members(cfg))]
+        part = together(*zip(*trained, strict=True))
         tell(tracked, part, identity.folder / CURVES)
-    tuned = _finetuned(cfg, data, stage.encoder, profile, stages)
+    bases = [base_of(own.cfg, own.encoder, own.folder / "model") for own, _ in trained]
+    tuned = _finetuned(bases, data, profile, stages)
     return {
         **part,
         "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
@@ -94,14 +103,25 @@ def _stages(cfg: Any, identity: Identity, data: Data, profile: Profile, stages: 
     }
 
 
-def _finetuned(cfg: Any, data: Data, encoder: Any, profile: Profile, stages: Stages) -> dict[str, Any]:
+def _member(cfg: Any, identity: Identity, number: int, data: Data, profile: Profile) -> tuple[Stage, dict[str, Any]]:
+    """The pre-training of a further member, in a folder of its own; its curves are not logged elsewhere."""
+    from ceteris.training.pretrain import open_stage, pretrain
+
+    own, folder = member(cfg, number), identity.folder / FOLDER / str(number)
+    write_text(folder / "config.yaml", _resolved(own))
+    stage = open_stage(own, data, profile, folder)
+    with shared_pretraining(own, identify(own)._replace(folder=folder)):
+        return stage, pretrain(stage)
+
+
+def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:
     """The fine-tuning stage; without tasks nothing but empty parts of the record."""
     from ceteris.training.finetune import finetune
 
-    if not cfg.tasks:
-        return finetune(cfg, data, encoder, profile, stages.identity.folder)
+    if not bases[0].cfg.tasks:
+        return finetune(bases, data, profile, stages.identity.folder)
     with stages.stage(FINETUNE) as tracked:
-        tuned = finetune(cfg, data, encoder, profile, stages.identity.folder, tracked)
+        tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
         tell(tracked, {"metrics": task_means(tuned["task_runs"])})
     return tuned
 
