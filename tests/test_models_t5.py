@@ -58,6 +58,18 @@ def reference(folder: Path, attention: str = "eager") -> Any:
     return T5ForConditionalGeneration.from_pretrained(folder, attn_implementation=attention).eval()
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_fused_and_the_plain_form_of_attention_agree(architecture: str) -> None:
+    model, objective = parts(architecture=architecture)
+    losses = {}
+    for kernel in ("eager", "sdpa"):
+        for part in model.modules():
+            if hasattr(part, "config"):
+                part.config._attn_implementation = kernel
+        losses[kernel] = float(objective(model, ragged(model))[0]["denoising"].detach())
+    assert losses["eager"] == pytest.approx(losses["sdpa"], rel=1e-5)
+
+
 @pytest.mark.parametrize("activation", ["relu", "gated-gelu"])
 @pytest.mark.parametrize("architecture", PAIRS)
 def test_the_loss_is_that_of_transformers_in_its_eager_form(tmp_path: Path, architecture: str, activation: str) -> None:

@@ -154,5 +154,4 @@ class T5:
             "eos_token_id": vocabulary.sep,
             "decoder_start_token_id": vocabulary.pad,
             "is_encoder_decoder": not self.single,
-            "attn_implementation": "sdpa",
         }
