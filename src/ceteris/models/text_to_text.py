@@ -54,7 +54,7 @@ class TextToText(Tunable):
         self.spec, self.vocabulary = spec, vocabulary
         self.width, self.depth = spec.hidden, spec.depth
         kernel = "sdpa" if torch.cuda.is_available() else "eager"
-        config = T5Config(**spec.config(vocabulary), attn_implementation=kernel)
+        config = T5Config(**spec.config(vocabulary) | {"attn_implementation": kernel})
         self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
         self.share()
 
