@@ -21,7 +21,7 @@ from ceteris.tasks.docs_package import DocsPackage
 from ceteris.tasks.encode import Encoded
 from ceteris.tokens.vocabulary import Vocabulary
 from ceteris.training.execution import resolve
-from ceteris.training.finetune import check_finetuning, finetuner, trained_share
+from ceteris.training.finetune import Base, check_finetuning, finetuner, trained_share
 from ceteris.training.fit import trainer
 from ceteris.training.steps import loader, task_batch
 
@@ -166,12 +166,12 @@ def test_layers_open_from_the_top_and_embeddings_last() -> None:
 def test_the_share_that_is_trained_is_counted() -> None:
     cfg = config("finetuning=adapters", "finetuning.size=4")
     encoder = backbone(cfg)
-    found = trained_share(cfg, encoder)
+    found = trained_share([Base(cfg, encoder, None)])
     adapters, norms = 2 * 2 * (2 * 16 * 4 + 4 + 16), (1 + 2 * 2) * 2 * 16
     assert found["trained_parameters"] == adapters + norms
     assert found["trained_share"] == pytest.approx((adapters + norms) / encoder.parameter_count())
-    assert trained_share(config("finetuning=frozen"), encoder)["trained_share"] == 0
-    assert trained_share(config(), encoder)["trained_share"] == 1
+    assert trained_share([Base(config("finetuning=frozen"), encoder, None)])["trained_share"] == 0
+    assert trained_share([Base(config(), encoder, None)])["trained_share"] == 1
 
 
 @pytest.mark.parametrize("method", ["full", "adapters", "frozen", "gradual_unfreezing", "lora"])

@@ -28,7 +28,7 @@ from ceteris.tasks.verbalise import Fields
 from ceteris.tasks.written import Ragged, Written
 from ceteris.tokens.vocabulary import Vocabulary
 from ceteris.training.execution import resolve
-from ceteris.training.finetune import check_finetuning, finetuner, trained_share
+from ceteris.training.finetune import Base, check_finetuning, finetuner, trained_share
 from ceteris.training.fit import trainer
 from ceteris.training.steps import loader, task_batch
 
@@ -117,7 +117,7 @@ def test_adapters_of_t5_follow_each_feed_forward_network_of_both_stacks() -> Non
     for sublayers in (block.layer for blocks in stacks for block in blocks):
         assert [isinstance(each.dropout, Adapted) for each in sublayers] == [False] * (len(sublayers) - 1) + [True]
     weights, norms = 4 * (2 * 16 * 4 + 4 + 16), (2 * 2 + 1 + 2 * 3 + 1) * 16
-    assert trained_share(cfg, model_of(cfg))["trained_parameters"] == weights + norms
+    assert trained_share([Base(cfg, model_of(cfg), None)])["trained_parameters"] == weights + norms
 
 
 @pytest.mark.parametrize("method", PUT_IN)
