@@ -7,6 +7,7 @@ from typing import Any
 
 from ceteris.models import checkpoint
 from ceteris.models.ensemble import Ensemble
+from ceteris.training.evaluate import placed
 from ceteris.training.pretrain import Stage
 
 Part = dict[str, Any]  # a stage's part of the record
@@ -22,9 +23,11 @@ def together(stages: Sequence[Stage], parts: Sequence[Part]) -> Part:
     for stage in stages:  # one that was found done has no head yet
         checkpoint.load_head(stage.encoder, stage.head, stage.folder / "model")
     ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
+    with placed(first.profile.device, ensemble):
+        metrics = first.evaluation.measure(ensemble, ensemble)
     return {
         **part,
-        "metrics": first.evaluation.measure(ensemble, ensemble),
+        "metrics": metrics,
         "budget": {key: sum(own["budget"][key] for own in parts) for key in part["budget"]},
         "realised": {**part["realised"], "members": len(stages)},
     }

@@ -106,6 +106,20 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
         module.train(training)
 
 
+@contextmanager
+def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
+    """The modules on a device, and on the CPU again afterwards: where Lightning leaves them when training ends, and
+    where heads and checkpoints are made.
+    """
+    for module in modules:
+        module.to(device)
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.to("cpu")
+
+
 def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
     """(batch, what the encoder gives) of each packed batch."""
     for packed_batch in arrays:

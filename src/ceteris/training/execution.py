@@ -33,6 +33,11 @@ class Profile:
         """Whether the weights lie in shards on several devices."""
         return self.strategy == "fsdp" and self.ranks > 1
 
+    @property
+    def device(self) -> str:
+        """The kind of device that one process computes on, as torch calls it."""
+        return "cuda" if self.accelerator == "gpu" else "cpu"
+
     def record(self) -> dict[str, Any]:
         """As plain data, with the processor's name."""
         name = torch.cuda.get_device_name() if self.accelerator == "gpu" else _processor()
@@ -87,13 +92,12 @@ def matrix_peak(profile: Profile, size: int = 1024, rounds: int = 6) -> float:
     """Floating-point operations a second of a bare matrix product here, measured: the yardstick of `mfu`."""
     import time
 
-    device = "cuda" if profile.accelerator == "gpu" else "cpu"
-    left = torch.randn(size, size, device=device, dtype=PRECISIONS[profile.precision])
+    left = torch.randn(size, size, device=profile.device, dtype=PRECISIONS[profile.precision])
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
         product = left @ left
-        if device == "cuda":
+        if profile.device == "cuda":
             torch.cuda.synchronize()
         best = min(best, time.perf_counter() - start)
     del product

@@ -34,7 +34,7 @@ from ceteris.tokens.prepare import Data
 from ceteris.tokens.tokenizer import Tokenizer
 from ceteris.tracking.service import Tracked
 from ceteris.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
-from ceteris.training.evaluate import evaluating, on_device
+from ceteris.training.evaluate import evaluating, on_device, placed
 from ceteris.training.execution import Profile
 from ceteris.training.fit import trainer
 from ceteris.training.learner import Finetuning
@@ -201,11 +201,12 @@ def _check_rows(cfg: Any, task: Any, form: Form) -> None:
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
     model, head = _tuned(bases, work, seed, how)
     metrics: dict[str, float] = {}
-    for split, rows in work.encoded.items():
-        if split != "train":
-            suffix = "" if split == "validation" else f"_{split}"
-            values = evaluated(model, head, work.form, rows, work.examples[split])
-            metrics |= {f"{name}{suffix}": value for name, value in values.items()}
+    with placed(how.profile.device, model, head):
+        for split, rows in work.encoded.items():
+            if split != "train":
+                suffix = "" if split == "validation" else f"_{split}"
+                values = evaluated(model, head, work.form, rows, work.examples[split])
+                metrics |= {f"{name}{suffix}": value for name, value in values.items()}
     if how.tracked is not None:
         total = _steps(bases[0].cfg, work.encoded["train"], 0).total
         how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)

@@ -41,7 +41,7 @@ from ceteris.training.callbacks import (
     evaluation_steps,
     keep_lines,
 )
-from ceteris.training.evaluate import Evaluation, Probe
+from ceteris.training.evaluate import Evaluation, Probe, placed
 from ceteris.training.execution import Profile, matrix_peak
 from ceteris.training.finetune import check_finetuning
 from ceteris.training.fit import trainer
@@ -165,9 +165,10 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     noise = _noise(stage, curves)
     if stage.steps:
         _fit(stage, meter, curves, noise, tracked)
-    metrics = stage.evaluation.measure(stage.encoder, stage.head)
-    for probe in stage.probes:
-        metrics |= probe.measure(stage.encoder, stage.pair_head)
+    with placed(stage.profile.device, stage.encoder, stage.objective):
+        metrics = stage.evaluation.measure(stage.encoder, stage.head)
+        for probe in stage.probes:
+            metrics |= probe.measure(stage.encoder, stage.pair_head)
     if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
         raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
