@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -133,6 +134,31 @@ def test_an_edited_record_shows_on_the_page(tmp_path: Path, monkeypatch: pytest.
     assert 'class="amiss">✗ arms[dynamic]' in text
 
 
+def test_the_loss_around_tuned_weights_is_drawn_where_it_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    own = {
+        "distance": [1.0],
+        "length": [2.0],
+        "line": [[2.0, 1.0]],
+        "around": [[1.5, 1.0]],
+        "plane": [[2.0, 1.0], [1.5, None]],
+    }
+    places = {"line": [0.0, 1.0], "around": [-1.0, 0.0], "plane": [0.0, 1.0]}
+    place = tmp_path / "reports/roberta_table1/smoke/flatness.json"
+    page, heading = tmp_path / "reports/site/roberta_table1/smoke/index.html", "around the fine-tuned weights, sst2"
+    report(["examples=0"])
+    assert heading not in page.read_text()
+    place.write_text(json.dumps({"task": "sst2", "places": places, "arms": {"static": own}}))
+    report(["examples=0"])
+    assert heading in page.read_text()
+    place.write_text("[]")
+    with pytest.raises(UserError, match=r"flatness\.json cannot be read: .*`ceteris flatness`"):
+        report(["examples=0"])
+
+
 def test_failed_runs_and_strange_names_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made(tmp_path, ["smoke"])
@@ -167,13 +193,11 @@ def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     place = tmp_path / "reports/a/b/table.json"
     place.parent.mkdir(parents=True)
     place.write_text("{}")
-    with pytest.raises(UserError, match="is no table"):
+    with pytest.raises(UserError, match=r"table\.json cannot be read"):
         report([])
 
 
 def test_a_table_read_back_renders_the_same(site: Path) -> None:
-    import json
-
     folder = site.parents[1] / "reports/roberta_table1/smoke"
     again = render(json.loads((folder / "table.json").read_text()))
     assert {name: (folder / name).read_bytes() for name in again} == again

@@ -15,6 +15,7 @@ from ceteris.config import compose
 from ceteris.examples import probe_examples
 from ceteris.study.identity import identify
 from ceteris.training.budget import data_of
+from ceteris.training.evaluate import placed
 from ceteris.training.probe import TrainedProbe, fitted
 from ceteris.training.run import run
 
@@ -112,3 +113,15 @@ def test_a_text_without_documents_has_no_probe_of_next_segments(
 def test_a_negative_number_of_examples_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", *arguments, "evaluation.probe_examples=-1"]) == 2
     assert "evaluation.probe_examples=-1" in capsys.readouterr().err
+
+
+def test_what_is_evaluated_lies_on_the_device_and_afterwards_on_the_cpu() -> None:
+    class Named(torch.nn.Linear):
+        def to(self, *where: Any, **how: Any) -> Any:
+            moves.append(where[0])
+            return self
+
+    moves: list[str] = []
+    with placed("cuda", Named(1, 1), Named(1, 1)):
+        moves.append("measured")
+    assert moves == ["cuda", "cuda", "measured", "cpu", "cpu"]

@@ -63,7 +63,7 @@ def flatness(argv: list[str]) -> int:
     measured = measure(asked, task, runs)
     scene = headed(landscape.drawing(measured), f"{asked.study} at {asked.scale} scale: {task}, training loss")
     content = {
-        f"{NAME}.json": (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
+        landscape.FILE: (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
         f"{NAME}.svg": svg(scene).encode(),
         f"{NAME}.png": png(scene),
     }

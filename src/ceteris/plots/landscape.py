@@ -13,6 +13,7 @@ from ceteris.tables.curves import banded
 
 Measured = Mapping[str, Any]  # the content of flatness.json
 
+FILE: Final = "flatness.json"
 _WIDE = 260.0  # of a plane, about
 _BANDS = 8  # of losses, each a shade: light is low, in colour and in grey
 _DARKEST = 0.92

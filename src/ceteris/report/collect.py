@@ -12,6 +12,7 @@ from typing import Any
 from ceteris.audit.facts import Facts, facts
 from ceteris.audit.verb import TABLE, unfollowed
 from ceteris.errors import UserError
+from ceteris.plots import landscape
 from ceteris.study.store import Found, Roll, first_roll, records
 from ceteris.study.sweep import Sweep, load, names
 from ceteris.tables.build import Table
@@ -68,6 +69,15 @@ class Entry:
     def facts(self) -> Facts | None:
         return None if self.design is None else facts(self.design, self.found, self.roots)
 
+    @cached_property
+    def landscape(self) -> landscape.Measured | None:
+        """The loss around its fine-tuned weights, where `ceteris flatness` has measured it.
+
+        Raises UserError for a file that cannot be read.
+        """
+        path = self.folder / landscape.FILE
+        return _object(path, {"places", "arms", "task"}, "ceteris flatness") if path.is_file() else None
+
     def follows(self) -> tuple[list[str], int]:
         """(what of the table its records do not give, how many numbers it holds). Raises UserError as `build`."""
         if self.design is None:
@@ -84,7 +94,7 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     found: dict[tuple[str, str], Entry] = {}
     for root in (reports, results):
         for path in sorted(root.glob(f"*/*/{TABLE}")):
-            table = _read(path)
+            table = _object(path, {"study", "scale", "arms", "claims", "columns"}, "ceteris table")
             scale = results / str(table["scale"])
             roots = (scale,) if root == results else (runs, scale)
             entry = Entry(table, path.parent, roots, _sweep(table, roots, sweeps))
@@ -111,14 +121,15 @@ def known() -> dict[str, Sweep]:
     return sweeps
 
 
-def _read(path: Path) -> Table:
+def _object(path: Path, keys: set[str], verb: str) -> dict[str, Any]:
+    """The file's object with at least these keys, which `verb` writes."""
     try:
-        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not {"study", "scale", "arms", "claims", "columns"} <= table.keys():
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not keys <= found.keys():
             raise ValueError
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is no table", "make it again with `ceteris table`, or remove it") from error
-    return table
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"{path} cannot be read", f"make it again with `{verb}`, or remove it") from error
+    return found
 
 
 def _sweep(table: Table, roots: Sequence[Path], sweeps: dict[str, Sweep]) -> Sweep | None:

@@ -7,7 +7,7 @@ from html import escape
 
 from ceteris.audit.verb import IN_ORDER
 from ceteris.errors import UserError
-from ceteris.plots import scaling
+from ceteris.plots import landscape, scaling
 from ceteris.report.collect import Entry
 from ceteris.report.frame import bullets, framed, link
 from ceteris.study.board import duration
@@ -47,6 +47,9 @@ def _body(
     for name, panels in DRAWINGS.items():
         yield figure(TITLES[name], panels(table))
     yield figure("Effect against compute", scaling.panels(ladders([sibling.table for sibling in siblings])))
+    if (measured := entry.landscape) is not None:
+        panels = [*landscape.lines(measured), *landscape.planes(measured)]
+        yield figure(f"Training loss around the fine-tuned weights, {measured['task']}", panels)
     yield from evidence(table, linked)
     yield _runs(pages)
     yield from _cost(entry)
