@@ -48,8 +48,8 @@ def _body(
         yield figure(TITLES[name], panels(table))
     yield figure("Effect against compute", scaling.panels(ladders([sibling.table for sibling in siblings])))
     if (measured := entry.landscape) is not None:
-        panels = [*landscape.lines(measured), *landscape.planes(measured)]
-        yield figure(f"Training loss around the fine-tuned weights, {measured['task']}", panels)
+        drawn = [*landscape.lines(measured), *landscape.planes(measured)]
+        yield figure(f"Training loss around the fine-tuned weights, {measured['task']}", drawn)
     yield from evidence(table, linked)
     yield _runs(pages)
     yield from _cost(entry)
