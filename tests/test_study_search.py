@@ -173,11 +173,11 @@ def test_tuning_is_switched_off_by_hand_and_arms_are_searched_one_at_a_time(ask:
 
 def test_the_plan_counts_the_trials_without_tasks(ask: Callable[..., Request]) -> None:
     def measure(config: Any) -> dict[str, float]:
-        return {"seconds_per_step": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 5.0}
+        return {"seconds_per_step": 1.0, "start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 5.0}
 
     found = costs(expand(ask()), 1, plan, measure)
     assert [(cost.arm, cost.runs, cost.seconds) for cost in found] == [
-        ("small (trials)", 3, 10.0), ("small", 2, 15.0), ("large (trials)", 3, 10.0), ("large", 2, 15.0),
+        ("small (trials)", 3, 11.0), ("small", 2, 16.0), ("large (trials)", 3, 11.0), ("large", 2, 16.0),
     ]  # fmt: skip
 
 

@@ -135,14 +135,15 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
 
     def measure(config: Any) -> dict[str, float]:
         measured.append((config.arm, config.profile.threads))
-        return {"seconds_per_step": 2.0, "pretrain_seconds": 2.0 * planned(config)["steps"], "finetune_seconds": 5.0}
+        own = {"start_seconds": 1.0, "pretrain_seconds": 2.0 * planned(config)["steps"], "finetune_seconds": 5.0}
+        return {"seconds_per_step": 2.0, **own}
 
     found = costs(expand(request), 3, planned, measure)
     assert measured == [(arm, 3) for arm in ("static_x10", "dynamic", "static", "from_scratch")]
-    assert [(cost.runs, cost.seconds) for cost in found] == [(2, 25.0), (2, 25.0), (2, 25.0), (2, 5.0)]
+    assert [(cost.runs, cost.seconds) for cost in found] == [(2, 26.0), (2, 26.0), (2, 26.0), (2, 6.0)]
     lines = text(request, found, 2).splitlines()
     assert lines[-2].split() == ["total", "8", "6e+04", "6e+10", "3", "min"]
-    assert "about 80 s with 2 runs side by side" in lines[-1]
+    assert "about 84 s with 2 runs side by side" in lines[-1]
 
 
 class Recorder:

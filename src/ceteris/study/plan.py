@@ -18,7 +18,7 @@ Measure = Callable[[Any], Mapping[str, float]]
 
 
 class Cost(NamedTuple):
-    """One arm: its runs, and the budget and seconds of each; `seconds` holds fine-tuning too."""
+    """One arm: its runs, and the budget and seconds of each; `seconds` holds fine-tuning and the start too."""
 
     arm: str
     runs: int
@@ -74,12 +74,12 @@ def _cost(
         epochs=float(budget.get("epochs", 0.0)),
         flops=float(budget["flops"]),
         step_seconds=measured["seconds_per_step"],
-        seconds=measured["pretrain_seconds"] + measured["finetune_seconds"],
+        seconds=measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"],
     )
     tune = expanded.request.tuned
     if tune is None or arm == SCRATCH:
         return [cost]
-    seconds = cost.seconds if is_task(tune.on) else measured["pretrain_seconds"]
+    seconds = cost.seconds - (0.0 if is_task(tune.on) else measured["finetune_seconds"])
     return [cost._replace(arm=f"{arm} (trials)", runs=tune.trials * len(tune.seeds), seconds=seconds), cost]
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,9 @@ class _Clock(pl.Callback):
 
 
 def seconds(cfg: Any) -> dict[str, float]:
-    """{"seconds_per_step", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm, nothing kept."""
+    """{"seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm,
+    nothing kept. What its evaluations take is not in it.
+    """
     profile, data = resolve(cfg.profile), data_of(cfg)
     with tempfile.TemporaryDirectory() as folder:
         stage = open_stage(cfg, data, profile, Path(folder))
@@ -51,10 +56,19 @@ def seconds(cfg: Any) -> dict[str, float]:
     tasks = sum(_task_seconds(cfg, data, stage.encoder, node, profile) for node in cfg.tasks.values())
     found = {
         "seconds_per_step": per_step,
+        "start_seconds": start_seconds(),
         "pretrain_seconds": per_step * stage.steps * members(cfg),
         "finetune_seconds": tasks * members(cfg) * turns(cfg),
     }
-    return {**found, "seconds": found["pretrain_seconds"] + found["finetune_seconds"]}
+    return {**found, "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune"))}
+
+
+@cache
+def start_seconds() -> float:
+    """Until a process like a run's has read its libraries: measured once, by one that does nothing else."""
+    before = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import ceteris.training.run"], check=True)
+    return time.perf_counter() - before
 
 
 def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile) -> float:
