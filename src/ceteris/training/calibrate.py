@@ -67,7 +67,7 @@ def seconds(cfg: Any) -> dict[str, float]:
 def start_seconds() -> float:
     """Until a process like a run's has read its libraries: measured once, by one that does nothing else."""
     before = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import ceteris.training.run"], check=True)
+    subprocess.run([sys.executable, "-c", "import ceteris.training.pretrain, ceteris.training.finetune"], check=True)
     return time.perf_counter() - before
 
 
