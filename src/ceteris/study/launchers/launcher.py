@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
+from ceteris.errors import UserError
 from ceteris.study.pool import Ended, Work
 
 
@@ -18,6 +19,12 @@ class Demand(NamedTuple):
     slots: int | None
     ranks: int
     folder: Path
+
+    def size(self) -> int:
+        """How many runs are side by side where there is place for all. Raises UserError for less than one slot."""
+        if self.slots is not None and self.slots < 1:
+            raise UserError(f"slots={self.slots} is below 1", "give a number of runs side by side, or auto")
+        return min(self.runs, self.slots or self.runs)
 
 
 class Events(NamedTuple):

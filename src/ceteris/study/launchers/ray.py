@@ -31,8 +31,7 @@ class Ray:
 
     def open(self, demand: Demand) -> Tasks:
         """Raises UserError without ray, where no cluster answers, and for a number of slots below 1."""
-        if demand.slots is not None and demand.slots < 1:
-            raise UserError(f"slots={demand.slots} is below 1", "give a number of tasks at once, or auto")
+        size = demand.size()
         try:
             import ray
         except ImportError as error:
@@ -44,7 +43,7 @@ class Ray:
             raise UserError(f"no Ray answers at {self.address} ({error})", "start one by `ray start --head`") from error
         self._tell_of_what_lacks(ray.cluster_resources())
         task = ray.remote(**self._settings())(_work)
-        return Tasks(ray, task, min(demand.runs, demand.slots or demand.runs), self.cpus, self.poll_seconds)
+        return Tasks(ray, task, size, self.cpus, self.poll_seconds)
 
     def _settings(self) -> dict[str, Any]:
         memory = {} if self.memory_gb is None else {"memory": round(self.memory_gb * 2**30)}

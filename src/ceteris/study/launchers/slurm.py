@@ -40,8 +40,7 @@ class Slurm:
 
     def open(self, demand: Demand) -> Jobs:
         """Raises UserError without submitit, without Slurm's commands, and for a number of slots below 1."""
-        if demand.slots is not None and demand.slots < 1:
-            raise UserError(f"slots={demand.slots} is below 1", "give a number of jobs at once, or auto")
+        size = demand.size()
         try:
             from submitit import SlurmExecutor
         except ImportError as error:
@@ -50,7 +49,6 @@ class Slurm:
             executor = SlurmExecutor(demand.folder.resolve() / "jobs", max_num_timeout=self.timeouts)
         except RuntimeError as error:
             raise UserError("launcher=slurm, but there is no srun", "run it where jobs are submitted") from error
-        size = min(demand.runs, demand.slots or demand.runs)
         executor.update_parameters(**self._parameters(size))
         return Jobs(executor, size, self.cpus, self.poll_seconds)
 
