@@ -36,6 +36,17 @@ def test_the_published_effect_is_in_our_unit_and_set_against_what_n_could_see() 
     assert contrast(build(design(), two_tasks()))["published"] is None, "no column of the paper stands beside the loss"
 
 
+def test_what_n_could_see_is_said_where_nothing_is_decided_and_the_paper_has_no_number() -> None:
+    noisy = two_tasks()
+    for r in noisy:
+        r["metrics"]["mlm_loss"] += (r["arm"] == "dynamic") * 5.0 * (-1) ** r["seed"]
+    made = build(design(), noisy)
+    found = contrast(made)
+    assert (found["verdict"], found["published"]) == ("undecided", None)
+    (note,) = (note for note in made["notes"] if note.startswith("What could have been seen with a chance of 80 %: "))
+    assert f"dynamic - static_x10 on mlm_loss {found['detectable']:.3g} (n = 5)" in note
+
+
 def test_components_say_what_more_fine_tuning_would_buy() -> None:
     found = contrast(build(design(claims=CLAIM), two_tasks()))["components"]
     assert found["fine_tuning_seeds"] == 2

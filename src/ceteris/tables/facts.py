@@ -12,6 +12,7 @@ from ceteris.verdict.aggregate import Estimate, estimate, improvement, iqm
 from ceteris.verdict.bootstrap import ENOUGH, Interval, bca
 from ceteris.verdict.components import Components, components, differences
 from ceteris.verdict.metrics import POINT, in_points, is_task
+from ceteris.verdict.power import POWER
 from ceteris.verdict.ranks import agreement
 from ceteris.verdict.ruling import Contrast
 from ceteris.verdict.statistics import rounded, tost
@@ -66,19 +67,31 @@ def spread(groups: Sequence[Sequence[float]]) -> dict[str, float] | None:
 
 def remarks(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Notes on the contrasts of the claims (`rows` as in table.json) that n or the fine-tuning seeds leave open."""
-    notes = []
+    notes, power = [], []
     for contrast in (contrast for row in rows for contrast in row["contrasts"]):
         points = about[contrast["column"]]["unit"] == "points"
         name = f"{contrast['arm']} - {contrast['versus']} on {contrast['column']}"
         seen, papers = contrast["detectable"], contrast["published"]
+        own, least = (_size(value, points) for value in (papers, seen))
         if seen is not None and papers is not None and abs(papers) < seen:
-            own, least = (f"{abs(x) * 100:.1f} points" if points else f"{abs(x):.3g}" for x in (papers, seen))
             notes.append(f"{name}: the paper's {own} are less than n = {contrast['n']} could have seen here ({least}).")
+        elif seen is not None and contrast["verdict"] == "undecided":
+            power.append(f"{name} {least} (n = {contrast['n']})")
         parts = contrast["components"]
         if parts is not None and contrast["verdict"] == "undecided" and parts["narrower"] >= 0.05:
             share = f"{100 * parts['narrower']:.0f} %"
             notes.append(f"{name}: more fine-tuning seeds would narrow the interval by at most {share}.")
+    if power:
+        notes.append(
+            f"What could have been seen with a chance of {100 * POWER:.0f} %: {'; '.join(dict.fromkeys(power))}."
+        )
     return list(dict.fromkeys(notes))
+
+
+def _size(value: float | None, points: bool) -> str:
+    if value is None:
+        return ""
+    return f"{abs(value) * 100:.1f} points" if points else f"{abs(value):.3g}"
 
 
 def orders(design: Design, evidence: Evidence, paper: PublishedTable | None) -> list[dict[str, Any]]:
