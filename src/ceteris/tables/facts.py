@@ -72,11 +72,12 @@ def remarks(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Mapping[str, 
         points = about[contrast["column"]]["unit"] == "points"
         name = f"{contrast['arm']} - {contrast['versus']} on {contrast['column']}"
         seen, papers = contrast["detectable"], contrast["published"]
-        own, least = (_size(value, points) for value in (papers, seen))
-        if seen is not None and papers is not None and abs(papers) < seen:
-            notes.append(f"{name}: the paper's {own} are less than n = {contrast['n']} could have seen here ({least}).")
-        elif seen is not None and contrast["verdict"] == "undecided":
-            power.append(f"{name} {least} (n = {contrast['n']})")
+        least, n = "" if seen is None else _size(seen, points), contrast["n"]
+        if least and papers is not None and abs(papers) < seen:
+            own = _size(papers, points)
+            notes.append(f"{name}: the paper's {own} are less than n = {n} could have seen here ({least}).")
+        elif least and contrast["verdict"] == "undecided":
+            power.append(f"{name} {least} (n = {n})")
         parts = contrast["components"]
         if parts is not None and contrast["verdict"] == "undecided" and parts["narrower"] >= 0.05:
             share = f"{100 * parts['narrower']:.0f} %"
@@ -88,9 +89,7 @@ def remarks(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Mapping[str, 
     return list(dict.fromkeys(notes))
 
 
-def _size(value: float | None, points: bool) -> str:
-    if value is None:
-        return ""
+def _size(value: float, points: bool) -> str:
     return f"{abs(value) * 100:.1f} points" if points else f"{abs(value):.3g}"
 
 
