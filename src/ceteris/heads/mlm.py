@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, gelu, linear
+from torch.nn.functional import gelu, linear
 
+from ceteris.heads.cross_entropy import summed_cross_entropy
 from ceteris.models.encoder import Encoder, Outputs
 
 
@@ -36,4 +37,4 @@ class MaskedLMHead(nn.Module):
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """The sum of the cross-entropies, in nats."""
-        return cross_entropy(self.logits(outputs, batch).float(), batch["target_P"], reduction="sum")
+        return summed_cross_entropy(self.logits(outputs, batch), batch["target_P"])

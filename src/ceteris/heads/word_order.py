@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
+from ceteris.heads.cross_entropy import summed_cross_entropy
 from ceteris.heads.mlm import MaskedLMHead
 from ceteris.models.encoder import Outputs
 
@@ -29,4 +29,4 @@ class WordOrderHead(nn.Module):
 
     def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
         """The sum of the cross-entropies, in nats."""
-        return cross_entropy(self.logits(outputs, batch).float(), batch["moved_target_P"], reduction="sum")
+        return summed_cross_entropy(self.logits(outputs, batch), batch["moved_target_P"])

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ceteris.examples import Examples
+from ceteris.heads.cross_entropy import summed_cross_entropy
 from ceteris.models.encoder import Batch, Encoder, Outputs
 from ceteris.training.steps import as_batch
 
@@ -37,7 +38,7 @@ class Evaluation:
         loss, right = 0.0, 0
         with evaluating(encoder, head):
             for batch, logits_PV in predictions(encoder, head, self.arrays):
-                loss += float(torch.nn.functional.cross_entropy(logits_PV, batch["target_P"], reduction="sum"))
+                loss += float(summed_cross_entropy(logits_PV, batch["target_P"]))
                 right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
         return self._metrics(loss / len(self.targets), right / len(self.targets))
 

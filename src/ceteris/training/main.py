@@ -50,6 +50,7 @@ def train(argv: list[str]) -> int:
             return None
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: torch makes large arrays anew each step
     flags, overrides = _split(argv)
     overrides = [*_searched(overrides), *overrides]
     multirun = "-m" in flags or "--multirun" in flags

@@ -1,0 +1,34 @@
+"""The cross-entropy by rows is torch's own to the bit, loss and gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from ceteris.heads import cross_entropy as by_rows
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("cached", [1, 3 * 211, 1 << 19])  # one row at a time, three, all
+@pytest.mark.parametrize("rows", [0, 1, 100])
+def test_loss_and_gradient(rows: int, cached: int, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_rows, "CACHED", cached)
+    torch.manual_seed(rows)
+    logits_PV, target_P = (3 * torch.randn(rows, 211)).to(kind), torch.randint(211, (rows,))
+    ours_PV, torchs_PV = (logits_PV.clone().requires_grad_() for _ in range(2))
+    ours = by_rows.summed_cross_entropy(ours_PV, target_P)
+    torchs = cross_entropy(torchs_PV.float(), target_P, reduction="sum")
+    assert torch.equal(ours, torchs)
+    assert ours.dtype == torch.float32
+    (ours / 7).backward()  # type: ignore[no-untyped-call]
+    (torchs / 7).backward()  # type: ignore[no-untyped-call]
+    assert torch.equal(ours_PV.grad, torchs_PV.grad)  # type: ignore[arg-type]
+    assert ours_PV.grad.dtype == kind  # type: ignore[union-attr]
+    with torch.inference_mode():
+        assert torch.equal(by_rows.summed_cross_entropy(logits_PV, target_P), torchs)
+
+
+def test_a_target_beyond_the_vocabulary() -> None:
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        by_rows.summed_cross_entropy(torch.zeros(2, 5), torch.tensor([4, 5]))
