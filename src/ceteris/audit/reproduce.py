@@ -12,6 +12,7 @@ from ceteris.audit.facts import read_config
 from ceteris.config import compose, split_overrides
 from ceteris.console import say
 from ceteris.errors import UserError
+from ceteris.study.identity import NEUTRAL, identify
 from ceteris.study.store import RECORD, Record
 from ceteris.study.store import read as read_record
 from ceteris.tables.curves import FILE
@@ -66,7 +67,6 @@ def _finished(folder: Path) -> Record:
 
 def _again(folder: Path, record: Record, place: Path, cache: str | None) -> Path:
     """Run the stored config with the record's own profile; returns the new run's folder."""
-    from ceteris.study.identity import identify
     from ceteris.training.run import run
 
     config = _config(folder, record, place, cache)
@@ -100,7 +100,9 @@ def stored_config(folder: Path) -> dict[str, Any]:
     stored = read_config(folder)
     if stored is None:
         raise UserError(f"{folder} holds no readable config.yaml", "without it nothing can be run again")
-    config: dict[str, Any] = completed(stored, OmegaConf.to_container(compose(["scale=null"]), resolve=True))
+    default: Any = OmegaConf.to_container(compose(["scale=null"]), resolve=True)
+    default["evaluation"] = NEUTRAL["evaluation"]  # a text-to-text arm's has other settings than the default's
+    config: dict[str, Any] = completed(stored, default)
     return config
 
 

@@ -18,7 +18,7 @@ _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_sched
 _REPORTING = {"trainer": {"log_every", "noise_every"}, "finetune": {"keep", "points"}}
 # Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
 # components stand in their `neutral`.
-_NEUTRAL: dict[str, dict[str, Any]] = {
+NEUTRAL: dict[str, dict[str, Any]] = {
     "evaluation": {"probe_examples": 0},
     "finetune": {
         "ensemble": 1,
@@ -96,7 +96,7 @@ def task_fingerprints(cfg: Any, cache: Path) -> dict[str, str]:
 
 def _group(values: dict[str, Any], part: str) -> Any:
     """The meaning of a group of the config, without what is only reporting or changes nothing."""
-    reporting, neutral = _REPORTING.get(part, set()), _NEUTRAL.get(part, {})
+    reporting, neutral = _REPORTING.get(part, set()), NEUTRAL.get(part, {})
     return _meaning({k: v for k, v in values[part].items() if k not in reporting and (k, v) not in neutral.items()})
 
 
