@@ -34,6 +34,8 @@ def test_arms_are_composed_and_controlled(name: str, scale: str) -> None:
     configs = {arm: compose(list(arm_overrides(sweep, scale, arm))) for arm in sweep.arms}
     assert audit(sweep, configs)["controlled"]
     assert len(sweep.seeds_at(scale)) >= 2
+    asked = {column.partition("/")[0] for column in sweep.columns} & set(configs[sweep.baseline].tasks)
+    assert asked or scale == "test" or "mlm_loss" in sweep.columns  # else its table has nothing that decides
 
 
 @pytest.mark.parametrize("name", SWEEPS)
