@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_site import made, sweep_file
+from text_to_text import T5
 
 from ceteris.audit.follow import differing, numbers
 from ceteris.cli import main
@@ -120,9 +121,6 @@ def test_differing_walks_names_and_lengths() -> None:
         "columns: 1 entries in the table, 2 entries from the records",
     ]
     assert numbers(kept) == 1
-
-
-T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
 
 
 @pytest.mark.parametrize(("own", "metric"), [([], "mlm_loss"), (T5, "denoising_loss")])

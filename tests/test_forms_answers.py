@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from text_to_text import T5
 
 from ceteris.components import build
 from ceteris.config import compose
@@ -19,7 +20,6 @@ from ceteris.tasks.example import Question
 from ceteris.tasks.verbalise import joined
 from ceteris.training.run import run
 
-T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
 ROW = Question("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from text_to_text import T5
 
 from ceteris.config import compose
 from ceteris.errors import UserError
@@ -21,8 +22,6 @@ from ceteris.models.t5 import ARCHITECTURES
 from ceteris.study.identity import identify
 from ceteris.training.budget import data_of, plan_of, planned
 from ceteris.training.run import run
-
-T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
 
 
 @pytest.fixture

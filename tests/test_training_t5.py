@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from text_to_text import T5
 
 from ceteris.config import compose
 from ceteris.errors import UserError
@@ -16,8 +17,6 @@ from ceteris.training.budget import data_of, planned, train_flops
 from ceteris.training.execution import resolve
 from ceteris.training.pretrain import open_stage
 from ceteris.training.run import run
-
-T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
 
 
 @pytest.fixture

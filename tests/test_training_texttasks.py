@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from text_to_text import T5
 
 from ceteris.cli import main
 from ceteris.components import build
@@ -27,8 +28,6 @@ from ceteris.training.execution import resolve
 from ceteris.training.pretrain import open_stage
 from ceteris.training.run import run
 from ceteris.training.steps import task_batch
-
-T5 = ["family=t5", "input=windows", "masking=random_spans", "objective=denoising", "tokenizer.vocab_size=100"]
 
 
 @pytest.fixture

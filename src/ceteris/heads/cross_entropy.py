@@ -35,10 +35,8 @@ class _ByRows(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         logits_PV, target_P = ctx.saved_tensors
         found_PV = torch.empty_like(logits_PV)
-        at_target_RV = torch.zeros(0, device=logits_PV.device)
+        at_target_RV = torch.zeros_like(logits_PV[: _rows(logits_PV)], dtype=torch.float32)
         for logits_RV, target_R, found_RV in _pieces(logits_PV, target_P, found_PV):
-            if not len(at_target_RV):
-                at_target_RV = torch.zeros(logits_RV.shape, device=logits_PV.device)
             given_RV, place_R1 = at_target_RV[: len(target_R)], target_R[:, None]
             given_RV.scatter_(1, place_R1, -gradient.expand(place_R1.shape))
             found_RV.copy_(
@@ -48,9 +46,13 @@ class _ByRows(torch.autograd.Function):
         return found_PV, None
 
 
+def _rows(logits_PV: Tensor) -> int:
+    """Of a piece."""
+    return max(1, (CACHED if logits_PV.device.type == "cpu" else RESIDENT) // logits_PV.shape[1])
+
+
 def _pieces(logits_PV: Tensor, *others: Tensor) -> Any:
-    rows = max(1, (CACHED if logits_PV.device.type == "cpu" else RESIDENT) // logits_PV.shape[1])
-    return zip(*(torch.split(whole, rows) for whole in (logits_PV, *others)), strict=True)
+    return zip(*(torch.split(whole, _rows(logits_PV)) for whole in (logits_PV, *others)), strict=True)
 
 
 def _log_probabilities(logits_RV: Tensor) -> Tensor:
