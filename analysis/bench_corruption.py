@@ -17,23 +17,23 @@ from typing import Any
 import numpy as np
 from bench_masking import made_up, rate
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.drop import Drop
-from ceteris.encodings.full import Full, Permuted
-from ceteris.encodings.mask_tokens import MaskTokens
-from ceteris.encodings.shared_sentinel import SharedSentinel
-from ceteris.encodings.unique_sentinel import UniqueSentinel
-from ceteris.examples import Examples
-from ceteris.files import write_json
-from ceteris.inputs.pieces import gather
-from ceteris.inputs.windows import Windows
-from ceteris.layouts.encoder_decoder import EncoderDecoder
-from ceteris.masking.iid import Iid
-from ceteris.masking.infilling import Infilling
-from ceteris.masking.permute import Permute
-from ceteris.masking.random_spans import RandomSpans
-from ceteris.noise import Noise
-from ceteris.tokens.vocabulary import Vocabulary
+from paribus.core.files import write_json
+from paribus.core.noise import Noise
+from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.iid import Iid
+from paribus.corruption.masking.infilling import Infilling
+from paribus.corruption.masking.permute import Permute
+from paribus.corruption.masking.random_spans import RandomSpans
+from paribus.corruption.views.drop import Drop
+from paribus.corruption.views.full import Full, Permuted
+from paribus.corruption.views.mask_tokens import MaskTokens
+from paribus.corruption.views.shared_sentinel import SharedSentinel
+from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.data.formats.segments import gather
+from paribus.data.formats.windows import Windows
+from paribus.data.tokens.vocabulary import Vocabulary
 
 LENGTH, SIZE, SENTINELS, BATCHES = 128, 32100, 100, (32, 256, 1024)
 SPECIALS = (0, 1, 2, 3, 4, *range(SIZE - SENTINELS, SIZE))

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ceteris.config import compose
-from ceteris.forms.classification import Classification
-from ceteris.models.bert import Bert
-from ceteris.tasks.encode import frame
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.execution import Profile
-from ceteris.training.finetune import finetuner
-from ceteris.training.fit import trainer
-from ceteris.training.steps import loader
+from paribus.core.config import compose
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models.bert import Bert
+from paribus.tasks.encode import frame
+from paribus.tasks.types.classification import Classification
+from paribus.training.execution import Profile
+from paribus.training.finetune import finetuner
+from paribus.training.fit import trainer
+from paribus.training.steps import loader
 
 BATCH, WARM, WORDS = 32, 5, 8192
 MINI = Bert(4, 256, 4, 1024)

@@ -18,22 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from ceteris.annotators.function import Function
-from ceteris.corruption import Corruption, Masking
-from ceteris.encodings.replace import Replace
-from ceteris.examples import Examples
-from ceteris.files import write_json
-from ceteris.inputs.full_sentences import FullSentences
-from ceteris.layouts.encoder import Encoder
-from ceteris.masking.annotated_span import AnnotatedSpan
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.masking.geometric_span import GeometricSpan
-from ceteris.masking.ngram import NGram
-from ceteris.masking.whole_word import WholeWord
-from ceteris.noise import Noise
-from ceteris.text import Text
-from ceteris.tokens.sample import Sample
-from ceteris.tokens.vocabulary import Vocabulary
+from paribus.core.files import write_json
+from paribus.core.noise import Noise
+from paribus.corruption.collators.encoder import Encoder
+from paribus.corruption.corruption import Corruption, Masking
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.annotated_span import AnnotatedSpan
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.geometric_span import GeometricSpan
+from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.whole_word import WholeWord
+from paribus.corruption.views.replace import Replace
+from paribus.data.annotators.function import Function
+from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.text import Text
+from paribus.data.tokens.sample import Sample
+from paribus.data.tokens.vocabulary import Vocabulary
 
 LENGTH, SIZE, BATCHES = 128, 30522, (32, 256, 1024)
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ceteris.search.board import watch
+from paribus.sweeps.search.board import watch
 
 TRIALS = 10
 UNPRUNED = {"all": 10_000, "pruned": 4}  # first trials that are never pruned
@@ -25,7 +25,7 @@ def searched(folder: Path, unpruned: int) -> dict[str, float]:
     """Tokens and best loss of one search."""
     start = f"hydra.sweeper.pruner.n_startup_trials={unpruned}"
     given = [f"paths.runs={folder}", f"hydra.sweeper.n_trials={TRIALS}", "hydra/sweeper/sampler=random"]
-    command = [sys.executable, "-m", "ceteris", "train", "-m", "search=optuna_lr", *FIXED, *BUDGET, *given, start]
+    command = [sys.executable, "-m", "paribus", "train", "-m", "search=optuna_lr", *FIXED, *BUDGET, *given, start]
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL)
     board = watch(folder / "optuna_lr-smoke.search")()
     done = [row.values[0] for row in board.rows if row.state == "done"]

@@ -19,9 +19,9 @@ from typing import Any
 
 import yaml
 
-from ceteris.config import compose, plain
-from ceteris.study.store import seal
-from ceteris.tokens.prepare import data_fingerprint
+from paribus.core.config import compose, plain
+from paribus.data.tokens.prepare import data_fingerprint
+from paribus.runs.store import seal
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4)
 LINES = 125  # of metrics.jsonl
@@ -52,7 +52,7 @@ def command(folder: Path, verb: str, name: str = "", scale: bool = True) -> tupl
     """(wall-clock seconds, processor seconds) of one command in the folder."""
     arguments = [verb, *([name, "scale=smoke"] if scale else [f"paths.cache={folder / 'cache'}"])]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([sys.executable, "-m", "ceteris", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL,
+    subprocess.run([sys.executable, "-m", "paribus", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL,
                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ceteris.search.ledger import OVERRIDES, WORKER
-from ceteris.search.run import open_study, search
-from ceteris.search.settings import Settings
-from ceteris.study.space import dimension
+from paribus.sweeps.search.ledger import OVERRIDES, WORKER
+from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.worker import open_study, search
+from paribus.sweeps.space import dimension
 
 BOUNDS = {"overhead_ms": 150.0, "load_seconds": 3.0, "idle_share": 0.05}
 

@@ -17,16 +17,16 @@ from typing import Any
 import torch
 from bench_training import BATCH, LENGTH, WARM, staged, store, trained
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.unique_sentinel import UniqueSentinel
-from ceteris.examples import Examples
-from ceteris.inputs.windows import Windows
-from ceteris.layouts.encoder_decoder import EncoderDecoder
-from ceteris.masking.random_spans import RandomSpans
-from ceteris.models.t5 import T5
-from ceteris.objectives.denoising import Denoising
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.execution import Profile, matrix_peak
+from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.random_spans import RandomSpans
+from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.data.formats.windows import Windows
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models.t5 import T5
+from paribus.objectives.denoising import Denoising
+from paribus.training.execution import Profile, matrix_peak
 
 PRECISION = "bf16-mixed"
 MINI = T5(4, 256, 4, 64, 1024, dropout=0.0)

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ceteris.corpus.document import Document
-from ceteris.corpus.sentences import Blingfire, Lines, Splitter
-from ceteris.tokens import store
-from ceteris.tokens.tokenizer import Tokenizer
-from ceteris.tokens.trained import BPE, Trained, Unigram, WordPiece
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.sentences import Blingfire, Lines, Splitter
+from paribus.data.tokens import store
+from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 
 KINDS: dict[str, type[Trained]] = {"wordpiece": WordPiece, "bpe": BPE, "unigram": Unigram}
 SENTENCES = 5000  # per bare call and per document
@@ -75,7 +75,7 @@ class Repeated:
 
 def memory(text: str, kind: str, size: int, gigabytes: float) -> dict[str, Any]:
     """The whole way from documents to stores in this process, in a new cache."""
-    from ceteris.tokens.prepare import Data, Plan
+    from paribus.data.tokens.prepare import Data, Plan
 
     copies = round(gigabytes * 1e9 / len(text.encode()))
     with tempfile.TemporaryDirectory() as place:

@@ -19,25 +19,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.replace import Replace
-from ceteris.examples import Examples
-from ceteris.inputs.full_sentences import FullSentences
-from ceteris.layouts.encoder import Encoder as EncoderLayout
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.masking.schedule import Dynamic
-from ceteris.models.bert import Bert
-from ceteris.models.weights import initialise
-from ceteris.objectives.mlm import MaskedLM
-from ceteris.optim.adamw import AdamW
-from ceteris.optim.schedule import Schedule
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.callbacks import Meter
-from ceteris.training.execution import Profile, matrix_peak
-from ceteris.training.fit import trainer
-from ceteris.training.learner import Pretraining
-from ceteris.training.plan import StepPlan
-from ceteris.training.steps import PretrainingSteps, loader
+from paribus.corruption.collators.encoder import Encoder as EncoderLayout
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.views.replace import Replace
+from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.order import StepPlan
+from paribus.data.schedule import Dynamic
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models.bert import Bert
+from paribus.models.weights import initialise
+from paribus.objectives.mlm import MaskedLM
+from paribus.optim.adamw import AdamW
+from paribus.optim.schedule import Schedule
+from paribus.training.callbacks import Meter
+from paribus.training.execution import Profile, matrix_peak
+from paribus.training.fit import trainer
+from paribus.training.learner import Pretraining
+from paribus.training.steps import PretrainingSteps, loader
 
 LENGTH, BATCH, WARM = 128, 32, 5
 MINI = Bert(4, 256, 4, 1024, dropout=0.0, attention_dropout=0.0)

@@ -2,7 +2,7 @@
 
 python analysis/calibrate.py [--out analysis/results/calibration.json] [--share 1.0]
 
-Every simulated sweep is a list of records that `ceteris.tables.build.judged` rules on, as it does for `ceteris table`;
+Every simulated sweep is a list of records that `paribus.reporting.tables.build.judged` rules on;
 the false verdicts are counted in the claims that it returns. An entry of the file is one design:
 
     design, seeds, tasks, nested (fine-tuning seeds in each pre-training seed), tails (normal, or t3: Student's t with
@@ -29,17 +29,17 @@ from typing import Any
 
 import numpy as np
 
-from ceteris.console import progress, say
-from ceteris.files import write_json
-from ceteris.study.sweep import SCRATCH
-from ceteris.tables.build import Judged, judged
-from ceteris.tables.design import Design
-from ceteris.tables.until import open_claims
-from ceteris.verdict.bootstrap import bca
-from ceteris.verdict.metrics import lower_is_better
-from ceteris.verdict.power import power
-from ceteris.verdict.sequential import FIRST, Looks
-from ceteris.verdict.statistics import LEVEL
+from paribus.commands.until import open_claims
+from paribus.core.console import progress, say
+from paribus.core.files import write_json
+from paribus.reporting.tables.build import Judged, judged
+from paribus.reporting.tables.design import Design
+from paribus.sweeps.sweep import SCRATCH
+from paribus.verdict.bootstrap import bca
+from paribus.verdict.metrics import lower_is_better
+from paribus.verdict.power import power
+from paribus.verdict.sequential import FIRST, Looks
+from paribus.verdict.statistics import LEVEL
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ceteris.study.sweep import SCRATCH
-from ceteris.tables.design import Design
+from paribus.reporting.tables.design import Design
+from paribus.sweeps.sweep import SCRATCH
 
 LOSS, TASK = "mlm_loss", "docs_package/accuracy"
 MEANS = {"static_x10": (5.0, 0.60), "dynamic": (4.9, 0.605), "static": (5.4, 0.55), SCRATCH: (9.0, 0.20)}

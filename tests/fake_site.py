@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 from fake_records import design, study
 
-from ceteris.config import compose, plain
-from ceteris.study.store import seal
-from ceteris.study.sweep import SCRATCH, load
-from ceteris.tables.verb import table
+from paribus.commands.table import table
+from paribus.core.config import compose, plain
+from paribus.runs.store import seal
+from paribus.sweeps.sweep import SCRATCH, load
 
 SCHEDULES = {"static_x10": "copies", "dynamic": "dynamic", "static": "static", SCRATCH: "copies"}
 

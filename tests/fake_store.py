@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.replace import Replace
-from ceteris.examples import Examples
-from ceteris.inputs.full_sentences import FullSentences
-from ceteris.layouts.encoder import Encoder
-from ceteris.masking.bernoulli import Bernoulli
+from paribus.corruption.collators.encoder import Encoder
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.views.replace import Replace
+from paribus.data.formats.full_sentences import FullSentences
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 

@@ -6,8 +6,8 @@ import numpy as np
 from fake_store import CLS, PAD, SEP
 from hypothesis import strategies as st
 
-from ceteris.noise import Noise
-from ceteris.text import Text
+from paribus.core.noise import Noise
+from paribus.data.text import Text
 
 Rows = list[list[list[int]]]  # rows of sentences of word sizes, in tokens
 

@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 from fake_store import FakeVocabulary
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.drop import Drop
-from ceteris.encodings.fragment import Fragment as FragmentTargets
-from ceteris.encodings.full import Full, Nothing, Permuted
-from ceteris.encodings.mask_tokens import MaskTokens
-from ceteris.encodings.shared_sentinel import SharedSentinel
-from ceteris.encodings.unique_sentinel import UniqueSentinel
-from ceteris.masking.deletion import Deletion
-from ceteris.masking.everything import Everything
-from ceteris.masking.fragment import Fragment
-from ceteris.masking.iid import Iid
-from ceteris.masking.infilling import Infilling
-from ceteris.masking.permute import Permute
-from ceteris.masking.prefix import Prefix
-from ceteris.masking.random_spans import RandomSpans
-from ceteris.masking.rotation import Rotation
-from ceteris.masking.sentence_permutation import SentencePermutation
-from ceteris.text import Marks, Text
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.deletion import Deletion
+from paribus.corruption.masking.everything import Everything
+from paribus.corruption.masking.fragment import Fragment
+from paribus.corruption.masking.iid import Iid
+from paribus.corruption.masking.infilling import Infilling
+from paribus.corruption.masking.permute import Permute
+from paribus.corruption.masking.prefix import Prefix
+from paribus.corruption.masking.random_spans import RandomSpans
+from paribus.corruption.masking.rotation import Rotation
+from paribus.corruption.masking.sentence_permutation import SentencePermutation
+from paribus.corruption.views.drop import Drop
+from paribus.corruption.views.fragment import Fragment as FragmentTargets
+from paribus.corruption.views.full import Full, Nothing, Permuted
+from paribus.corruption.views.mask_tokens import MaskTokens
+from paribus.corruption.views.shared_sentinel import SharedSentinel
+from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.data.text import Marks, Text
 
 SENTINELS = 100
 TEXT = 900  # ids of text: 5 .. 904

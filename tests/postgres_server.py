@@ -32,7 +32,7 @@ def _unprivileged(*command: str) -> None:
 @contextmanager
 def server() -> Iterator[str]:
     """Yields the URL of an empty database, with its password; the server ends with the block."""
-    folder = Path(tempfile.mkdtemp(prefix="ceteris-postgres-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="paribus-postgres-", dir="/tmp"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
     with socket.socket() as free:

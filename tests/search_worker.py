@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ceteris.search.run import search
-from ceteris.search.settings import Settings
-from ceteris.study.space import dimension
+from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.worker import search
+from paribus.sweeps.space import dimension
 
 
 class Launcher:

@@ -64,7 +64,7 @@ def missing() -> str | None:
 @contextmanager
 def server(cpus: int = 2) -> Iterator[Path]:
     """Yields the cluster's folder with its logs; all daemons end with the block."""
-    folder = Path(tempfile.mkdtemp(prefix="ceteris-slurm-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="paribus-slurm-", dir="/tmp"))
     for name in ("state", "spool"):
         (folder / name).mkdir()
     key = folder / "munge.key"

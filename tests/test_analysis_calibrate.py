@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from ceteris.tables.build import judged
+from paribus.reporting.tables.build import judged
 
 ANALYSIS = Path(__file__).parents[1] / "analysis"
 KEPT = json.loads((ANALYSIS / "results" / "calibration.json").read_text())

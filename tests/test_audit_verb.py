@@ -1,4 +1,4 @@
-"""`ceteris audit`: what stands behind a table, and what does not follow; `--reproduce`: the same bits again."""
+"""`paribus audit`: what stands behind a table, and what does not follow; `--reproduce`: the same bits again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import yaml
 from fake_site import made, sweep_file
 from text_to_text import T5
 
-from ceteris.audit.follow import differing, numbers
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.study.store import seal
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.reporting.audit.follow import differing, numbers
+from paribus.runs.store import seal
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 def test_a_table_in_order(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, text = said(capsys)
     assert "numbers follow from the records" in text
-    assert "dynamic: masking.schedule._target_ = ceteris.masking.schedule.Dynamic" in text
+    assert "dynamic: masking.schedule._target_ = paribus.data.schedule.Dynamic" in text
     assert "static_x10: 800,000 input_tokens" in text
     assert "text: abc (all 20 runs)" in text
     assert "✗" not in text
@@ -133,7 +133,7 @@ def test_a_real_run_comes_out_with_the_same_bits(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ceteris.training.run import run
+    from paribus.training.run import run
 
     monkeypatch.chdir(tmp_path)
     folder = run(compose([*arguments, *own, "task=none", "logger=none", "study=mine"]))

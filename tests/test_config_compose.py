@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ceteris.config import compose, conf_dir, expand, flat, plain, scale_settings, split_overrides
-from ceteris.errors import UserError
+from paribus.core.config import compose, conf_dir, expand, flat, plain, scale_settings, split_overrides
+from paribus.core.errors import UserError
 
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/")]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ceteris.config import conf_dir
-from ceteris.corpus.docstrings import Docstrings, documented
-from ceteris.corpus.prose import prose
-from ceteris.errors import UserError
+from paribus.core.config import conf_dir
+from paribus.core.errors import UserError
+from paribus.data.corpus.docstrings import Docstrings, documented
+from paribus.data.corpus.prose import prose
 
 SAMPLES = {
     "numpy style": (

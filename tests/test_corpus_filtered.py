@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.corpus.document import Document
-from ceteris.corpus.filtered import Filtered
-from ceteris.corpus.fingerprint import fingerprint
-from ceteris.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
-from ceteris.corpus.sentences import Blingfire
-from ceteris.errors import UserError
-from ceteris.tokens.prepare import data_fingerprint
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.filtered import Filtered
+from paribus.data.corpus.fingerprint import fingerprint
+from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
+from paribus.data.corpus.sentences import Blingfire
+from paribus.data.tokens.prepare import data_fingerprint
 
 PAGES = [
     "A line that ends.\nmenu | home\nIs this kept? Yes!\nHe said “so”",

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from ceteris.components import build
-from ceteris.config import conf_dir
-from ceteris.corpus.document import paragraphs
-from ceteris.corpus.rows import Row
-from ceteris.corpus.splits import split_documents
-from ceteris.corpus.units import Articles, Joined
-from ceteris.errors import UserError
+from paribus.core.build import build
+from paribus.core.config import conf_dir
+from paribus.core.errors import UserError
+from paribus.data.corpus.document import paragraphs
+from paribus.data.corpus.rows import Row
+from paribus.data.corpus.splits import split_documents
+from paribus.data.corpus.units import Articles, Joined
 
 
 def corpus(name: str, **settings: Any) -> Any:
@@ -91,7 +91,7 @@ def test_two_sets_from_sub_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["wikitext2", "wikitext103", "bookcorpus_wikipedia", "c4"])
 def test_without_a_network_one_line_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ceteris.network._reachable", lambda address: False)
+    monkeypatch.setattr("paribus.core.hub._reachable", lambda address: False)
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
     with pytest.raises(UserError, match=r"cannot be loaded from the hub.*corpus\.path=FOLDER"):
         next(iter(corpus(name).documents(tmp_path)))
@@ -107,7 +107,7 @@ def test_streams_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     fake = ModuleType("datasets")
     fake.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", fake)
-    monkeypatch.setattr("ceteris.network._reachable", lambda address: True)
+    monkeypatch.setattr("paribus.core.hub._reachable", lambda address: True)
     found = corpus("c4", limit=3)
     first = list(found.documents(tmp_path))
     assert [one.split for one in first] == ["train"] * 3 + ["validation"]
@@ -120,8 +120,8 @@ def test_sources_do_not_import_heavy_packages(tmp_path: Path) -> None:
 
     (tmp_path / "a.txt").write_text("One.\n\nTwo.")
     code = (
-        "import sys; from pathlib import Path; from ceteris.corpus import docstrings, hub\n"
-        "from ceteris.corpus.text import Text\n"
+        "import sys; from pathlib import Path; from paribus.data.corpus import docstrings, hub\n"
+        "from paribus.data.corpus.text import Text\n"
         "list(Text(sys.argv[1]).documents(Path('.')))\n"
         "print([name for name in ('torch', 'transformers', 'datasets', 'pandas', 'pyarrow') if name in sys.modules])"
     )

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.corpus.sentences import Blingfire, Lines, Pysbd, Splitter
-from ceteris.errors import UserError
+from paribus.core.errors import UserError
+from paribus.data.corpus.sentences import Blingfire, Lines, Pysbd, Splitter
 
 TEXT = st.text(
     st.one_of(st.characters(codec="utf-8"), st.sampled_from(" .!?。！？」”\"'\u200b\ufeff\x00\t\nabcABC中文")),

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.corpus import splits as module
-from ceteris.corpus.document import Document
-from ceteris.corpus.fingerprint import fingerprint
-from ceteris.corpus.splits import split_documents
-from ceteris.corpus.text import Text
-from ceteris.errors import UserError
+from paribus.core.errors import UserError
+from paribus.data.corpus import splits as module
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.fingerprint import fingerprint
+from paribus.data.corpus.splits import split_documents
+from paribus.data.corpus.text import Text
 
 
 def documents(count: int, first: int = 0) -> list[Document]:

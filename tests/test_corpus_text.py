@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ceteris.corpus import document
-from ceteris.corpus.document import Document, in_parts
-from ceteris.corpus.files import find
-from ceteris.corpus.splits import split_documents
-from ceteris.corpus.text import Text
-from ceteris.errors import UserError
+from paribus.core.errors import UserError
+from paribus.data.corpus import document
+from paribus.data.corpus.document import Document, in_parts
+from paribus.data.corpus.files import find
+from paribus.data.corpus.splits import split_documents
+from paribus.data.corpus.text import Text
 
 
 def read(path: Path | str, **settings: object) -> list[Document]:
@@ -159,8 +159,8 @@ def test_a_gigabyte_is_read_in_bounded_memory(tmp_path: Path, unit: str) -> None
         for _ in range(1000):
             out.write((sentence * 128 + end) * 100)
     code = (
-        "import re, sys; from pathlib import Path; from ceteris.corpus.text import Text\n"
-        "from ceteris.corpus.fingerprint import fingerprint\n"
+        "import re, sys; from pathlib import Path; from paribus.data.corpus.text import Text\n"
+        "from paribus.data.corpus.fingerprint import fingerprint\n"
         "found = fingerprint(Text(sys.argv[1]), Path(sys.argv[2]))\n"
         "peak = re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]\n"
         "print(sum(found.characters.values()), int(peak) // 1024)"  # ru_maxrss would count the parent before exec

@@ -13,23 +13,23 @@ from fake_windows import INPUTS, MASKINGS, TARGETS, VOCABULARY, corruption, gold
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.drop import Drop
-from ceteris.encodings.fragment import Fragment
-from ceteris.encodings.full import Full
-from ceteris.encodings.mask_tokens import MaskTokens
-from ceteris.encodings.shared_sentinel import SharedSentinel
-from ceteris.encodings.unique_sentinel import UniqueSentinel
-from ceteris.errors import UserError
-from ceteris.examples import Examples
-from ceteris.inputs.windows import Windows
-from ceteris.layouts.encoder import Encoder
-from ceteris.layouts.encoder_decoder import EncoderDecoder
-from ceteris.layouts.single_stream import SingleStream
-from ceteris.masking.fragment import Fragment as MassFragment
-from ceteris.noise import Noise
-from ceteris.realised import realised
-from ceteris.text import Marks
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.collators.encoder import Encoder
+from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.collators.single_stream import SingleStream
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.fragment import Fragment as MassFragment
+from paribus.corruption.measured import realised
+from paribus.corruption.views.drop import Drop
+from paribus.corruption.views.fragment import Fragment
+from paribus.corruption.views.full import Full
+from paribus.corruption.views.mask_tokens import MaskTokens
+from paribus.corruption.views.shared_sentinel import SharedSentinel
+from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.data.formats.windows import Windows
+from paribus.data.text import Marks
 
 LEGAL = [
     *product(["random_spans", "random_spans_50", "iid"], ["unique", "shared", "drop", "mask", "mask_random"], TARGETS),

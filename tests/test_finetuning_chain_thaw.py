@@ -8,11 +8,11 @@ import pytorch_lightning as pl
 import torch
 from test_finetuning_methods import TASK, backbone, config, rows
 
-from ceteris.finetuning.chain_thaw import HEAD, ChainThaw
-from ceteris.training.execution import resolve
-from ceteris.training.finetune import finetuner
-from ceteris.training.fit import trainer
-from ceteris.training.steps import loader
+from paribus.finetuning.chain_thaw import HEAD, ChainThaw
+from paribus.training.execution import resolve
+from paribus.training.finetune import finetuner
+from paribus.training.fit import trainer
+from paribus.training.steps import loader
 
 
 def test_stages_are_equal_pieces_from_the_head_over_the_layers_to_all() -> None:

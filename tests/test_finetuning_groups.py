@@ -15,16 +15,16 @@ import torch
 from conftest import story
 from test_finetuning_methods import TASK, backbone, config
 
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.forms.form import Form
-from ceteris.forms.regression import Regression
-from ceteris.tasks.encode import frame
-from ceteris.tasks.groups import Groups, window_starts
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.finetune import finetuner
-from ceteris.training.run import run
-from ceteris.training.steps import pieces, task_batch
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.tasks.encode import frame
+from paribus.tasks.groups import Groups, window_starts
+from paribus.tasks.types.base import Form
+from paribus.tasks.types.regression import Regression
+from paribus.training.finetune import finetuner
+from paribus.training.run import run
+from paribus.training.steps import pieces, task_batch
 
 VOCABULARY = Vocabulary(size=60, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 COUNTS = (1, 3, 2, 5)
@@ -170,5 +170,5 @@ def test_what_does_not_fit_is_told_before_compute(
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
     assert main(["train", *arguments, *task, *wrong]) == 2
-    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("ceteris: finetune.")
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("paribus: finetune.")
     assert not list(tmp_path.rglob("pretrain.json"))

@@ -9,12 +9,12 @@ import pytest
 import torch
 from test_finetuning_methods import backbone, config, logits, rows, tuned
 
-from ceteris.heads.loss import Loss
-from ceteris.optim.adamw import AdamW
-from ceteris.tasks.encode import encode
-from ceteris.tasks.example import Example
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.steps import task_batch
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models.heads.loss import Loss
+from paribus.optim.adamw import AdamW
+from paribus.tasks.encode import encode
+from paribus.tasks.example import Example
+from paribus.training.steps import task_batch
 
 
 def read(learner: Any, batch: Any) -> torch.Tensor:

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.finetuning import saved
-from ceteris.finetuning.gradual_unfreezing import GradualUnfreezing
-from ceteris.models.encoder import Encoder
-from ceteris.tasks.docs_package import DocsPackage
-from ceteris.tasks.encode import Encoded
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.execution import resolve
-from ceteris.training.finetune import Base, check_finetuning, finetuner, trained_share
-from ceteris.training.fit import trainer
-from ceteris.training.steps import loader, task_batch
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.finetuning import saved
+from paribus.finetuning.gradual_unfreezing import GradualUnfreezing
+from paribus.models.encoder import Encoder
+from paribus.tasks.docs_package import DocsPackage
+from paribus.tasks.encode import Encoded
+from paribus.training.execution import resolve
+from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
+from paribus.training.fit import trainer
+from paribus.training.steps import loader, task_batch
 
 GOLDEN = Path(__file__).parent / "golden" / "trained_parameters.json"
 METHODS = {

@@ -14,23 +14,23 @@ from test_finetuning_methods import backbone as bert_backbone
 from test_finetuning_methods import config as bert
 from test_finetuning_methods import tuned as bert_tuned
 
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.finetuning import saved
-from ceteris.finetuning.bottleneck import Adapted
-from ceteris.finetuning.gradual_unfreezing import GradualUnfreezing
-from ceteris.forms.labels import Labels
-from ceteris.models.greedy import greedy
-from ceteris.models.t5 import ARCHITECTURES
-from ceteris.models.text_to_text import TextToText
-from ceteris.tasks.verbalise import Fields
-from ceteris.tasks.written import Ragged, Written
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.execution import resolve
-from ceteris.training.finetune import Base, check_finetuning, finetuner, trained_share
-from ceteris.training.fit import trainer
-from ceteris.training.steps import loader, task_batch
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.finetuning import saved
+from paribus.finetuning.bottleneck import Adapted
+from paribus.finetuning.gradual_unfreezing import GradualUnfreezing
+from paribus.models.greedy import greedy
+from paribus.models.t5 import ARCHITECTURES
+from paribus.models.text_to_text import TextToText
+from paribus.tasks.types.labels import Labels
+from paribus.tasks.verbalize import Fields
+from paribus.tasks.written import Ragged, Written
+from paribus.training.execution import resolve
+from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
+from paribus.training.fit import trainer
+from paribus.training.steps import loader, task_batch
 
 VOCABULARY = Vocabulary(60, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(50, 60)), 10, 59)
 LISTED = ("encoder_decoder", "encoder_decoder_shared", "prefix_lm")  # in the golden file

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from text_to_text import T5
 
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.forms.answers import Answers
-from ceteris.forms.choice import form_of
-from ceteris.tasks.example import Question
-from ceteris.tasks.verbalise import joined
-from ceteris.training.run import run
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.tasks.example import Question
+from paribus.tasks.types.answers import Answers
+from paribus.tasks.types.choice import form_of
+from paribus.tasks.verbalize import joined
+from paribus.training.run import run
 
 ROW = Question("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
 

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from ceteris.errors import UserError
-from ceteris.forms.spans import Spans, best_span, window_starts
-from ceteris.tasks.baselines import answers_by_words
-from ceteris.tasks.example import Question
-from ceteris.tasks.questions import Questions
-from ceteris.tasks.squad import Answer, best_over, exact, normalised_answer, overlap, squad_scores
-from ceteris.training.steps import task_batch
+from paribus.core.errors import UserError
+from paribus.tasks.baselines import answers_by_words
+from paribus.tasks.example import Question
+from paribus.tasks.questions import Questions
+from paribus.tasks.squad import Answer, best_over, exact, normalised_answer, overlap, squad_scores
+from paribus.tasks.types.spans import Spans, best_span, window_starts
+from paribus.training.steps import task_batch
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 
@@ -159,7 +159,7 @@ def test_the_best_span_is_the_best_of_all() -> None:
 
 
 def test_the_head_s_loss_is_the_mean_of_both_ends_without_padding() -> None:
-    from ceteris.heads.spans import SpanHead
+    from paribus.models.heads.spans import SpanHead
 
     torch.manual_seed(0)
     head, hidden_BLD = SpanHead(4), torch.randn(2, 6, 4)

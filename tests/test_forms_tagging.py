@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from ceteris.errors import UserError
-from ceteris.forms.tagging import NO_TAG, Tagging, first_pieces
-from ceteris.heads.crf import CRFHead
-from ceteris.tasks.example import Tagged
-from ceteris.tasks.spans import span_scores, spans
-from ceteris.tasks.tagging import Tags
-from ceteris.training.steps import task_batch
+from paribus.core.errors import UserError
+from paribus.models.heads.crf import CRFHead
+from paribus.tasks.example import Tagged
+from paribus.tasks.spans import span_scores, spans
+from paribus.tasks.tagging import Tags
+from paribus.tasks.types.tagging import NO_TAG, Tagging, first_pieces
+from paribus.training.steps import task_batch
 
 BIO = ("O", "B-a", "I-a", "B-b", "I-b")
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.errors import UserError
-from ceteris.inputs.blocks import blocks
+from paribus.core.errors import UserError
+from paribus.data.formats.blocks import blocks
 
 SIZES = [3, 4, 2, 1, 5, 3]
 GOLDEN = {

@@ -14,12 +14,12 @@ from fake_store import CLS, SEP, FakeStore, examples_of, random_store, store_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.errors import UserError
-from ceteris.inputs import pairs
-from ceteris.inputs.segment_pair import SegmentPair
-from ceteris.inputs.sentence_pair import SentencePair
-from ceteris.masking.schedule import Copies, Dynamic, Static
-from ceteris.noise import Noise, below, integers
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise, below, integers
+from paribus.data.formats import pairs
+from paribus.data.formats.segment_pair import SegmentPair
+from paribus.data.formats.sentence_pair import SentencePair
+from paribus.data.schedule import Copies, Dynamic, Static
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=7), min_size=2, max_size=8).filter(
     lambda documents: any(len(document) > 1 for document in documents)

@@ -12,11 +12,11 @@ from fake_store import CLS, PAD, SEP, UNK, FakeStore, examples_of, random_store,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.errors import UserError
-from ceteris.inputs import sentences
-from ceteris.inputs.blocks import blocks
-from ceteris.inputs.doc_sentences import DocSentences
-from ceteris.inputs.full_sentences import FullSentences
+from paribus.core.errors import UserError
+from paribus.data.formats import sentences
+from paribus.data.formats.blocks import blocks
+from paribus.data.formats.doc_sentences import DocSentences
+from paribus.data.formats.full_sentences import FullSentences
 
 FORMS = {"complete": FullSentences, "complete_doc": DocSentences}
 DOCUMENTS = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=1, max_size=7)

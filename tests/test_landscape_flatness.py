@@ -12,22 +12,22 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from ceteris.audit.reproduce import stored_config
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.finetuning import saved
-from ceteris.landscape.surface import Surface, Tunings, norm, random_direction
-from ceteris.landscape.verb import parse
-from ceteris.plots import landscape
-from ceteris.plots.scene import Area, Label, Scene
-from ceteris.study.identity import identify
-from ceteris.study.request import parse as parse_run
-from ceteris.study.runner import run_sweep
-from ceteris.study.store import KEPT, TUNING
-from ceteris.tables.curves import read
-from ceteris.training.finetune import check_finetuning, kept
-from ceteris.training.run import run
+from paribus.commands.cli import main
+from paribus.commands.flatness import parse
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.finetuning import saved
+from paribus.reporting.audit.reproduce import stored_config
+from paribus.reporting.flatness.surface import Surface, Tunings, norm, random_direction
+from paribus.reporting.plots import landscape
+from paribus.reporting.plots.scene import Area, Label, Scene
+from paribus.reporting.tables.curves import read
+from paribus.runs.identity import identify
+from paribus.runs.store import KEPT, TUNING
+from paribus.sweeps.request import parse as parse_run
+from paribus.sweeps.runner import run_sweep
+from paribus.training.finetune import check_finetuning, kept
+from paribus.training.run import run
 
 SMALL = ["scale=test", "task=sst2", "tokenizer.vocab_size=150", "profile.threads=1", "profile.precision=32-true"]
 

@@ -17,22 +17,22 @@ from fake_text import ROWS, Rows, made_up, noise, part, text_of, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.annotators.function import Function
-from ceteris.annotators.spacy_spans import SpacyEntities, SpacyNounChunks
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.errors import Unavailable, UserError
-from ceteris.examples import compose_examples
-from ceteris.masking.annotated_span import AnnotatedSpan
-from ceteris.noise import Noise
-from ceteris.study.identity import identify
-from ceteris.text import Text
-from ceteris.tokens.annotation import codes
-from ceteris.tokens.sample import sampled
-from ceteris.tokens.tokenizer import Tokenizer
-from ceteris.tokens.trained import BPE, Trained, Unigram, WordPiece
-from ceteris.training.budget import data_of
-from ceteris.training.run import run
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.core.errors import Unavailable, UserError
+from paribus.core.noise import Noise
+from paribus.corruption.examples import compose_examples
+from paribus.corruption.masking.annotated_span import AnnotatedSpan
+from paribus.data.annotators.function import Function
+from paribus.data.annotators.spacy_spans import SpacyEntities, SpacyNounChunks
+from paribus.data.text import Text
+from paribus.data.tokens.annotation import codes
+from paribus.data.tokens.sample import sampled
+from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
+from paribus.runs.identity import identify
+from paribus.training.budget import data_of
+from paribus.training.run import run
 
 CAPITALS = Function("fake_annotator:capitals")
 RATES = st.floats(0.05, 0.8)
@@ -249,7 +249,7 @@ def test_bad_annotators_are_one_line_and_status_2(
     message: str, given_overrides: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", *given_overrides, f"masking.annotator.call='{REFUSED[message]}'"]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(said) == 1
     assert message in said[0]
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.replace import Replace, ordinary
-from ceteris.errors import UserError
-from ceteris.masking.bernoulli import Bernoulli, lowest
-from ceteris.masking.schedule import Copies, Dynamic, Static
-from ceteris.noise import Noise
-from ceteris.realised import realised
-from ceteris.text import Text
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.bernoulli import Bernoulli, lowest
+from paribus.corruption.measured import realised
+from paribus.corruption.views.replace import Replace, ordinary
+from paribus.data.schedule import Copies, Dynamic, Static
+from paribus.data.text import Text
 
 VOCABULARY = FakeVocabulary()
 

@@ -10,16 +10,16 @@ import pytest
 from fake_store import FakeVocabulary, random_store, store_of
 from omegaconf import DictConfig, OmegaConf
 
-from ceteris.config import choices, conf_dir
-from ceteris.encodings.replace import Replace
-from ceteris.errors import UserError
-from ceteris.examples import compose_examples, evaluation_examples
-from ceteris.inputs.doc_sentences import DocSentences
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.masking.geometric_span import GeometricSpan
-from ceteris.masking.ngram import NGram
-from ceteris.masking.schedule import Copies
-from ceteris.masking.whole_word import WholeWord
+from paribus.core.config import choices, conf_dir
+from paribus.core.errors import UserError
+from paribus.corruption.examples import compose_examples, evaluation_examples
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.geometric_span import GeometricSpan
+from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.whole_word import WholeWord
+from paribus.corruption.views.replace import Replace
+from paribus.data.formats.doc_sentences import DocSentences
+from paribus.data.schedule import Copies
 
 SETTINGS = [
     "+input=full_sentences",
@@ -173,4 +173,4 @@ def test_a_split_without_text_is_refused() -> None:
 def test_config_files_say_what_they_are() -> None:
     for path in [*conf_dir().glob("masking/**/*.yaml"), *conf_dir().glob("input/*.yaml")]:
         assert path.read_text().startswith("# "), path
-        assert OmegaConf.load(path)._target_.startswith("ceteris."), path
+        assert OmegaConf.load(path)._target_.startswith("paribus."), path

@@ -15,17 +15,17 @@ from fake_text import ROWS, Rows, noise, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.annotators.function import Function
-from ceteris.cli import main
-from ceteris.corruption import Corruption
-from ceteris.encodings.replace import UNITS, Replace
-from ceteris.masking.annotated_span import AnnotatedSpan
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.masking.geometric_span import GeometricSpan
-from ceteris.masking.ngram import NGram
-from ceteris.masking.whole_word import WholeWord
-from ceteris.training.plan import StepPlan
-from ceteris.training.steps import PretrainingSteps, loader
+from paribus.commands.cli import main
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.annotated_span import AnnotatedSpan
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.geometric_span import GeometricSpan
+from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.whole_word import WholeWord
+from paribus.corruption.views.replace import UNITS, Replace
+from paribus.data.annotators.function import Function
+from paribus.data.order import StepPlan
+from paribus.training.steps import PretrainingSteps, loader
 
 KINDS: dict[str, Callable[..., Any]] = {
     "bernoulli": Bernoulli,
@@ -100,7 +100,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], *given_ove
     """The one line of a run that ends before compute."""
     capsys.readouterr()
     assert main(["train", *arguments, *given_overrides]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(said) == 1
     return said[0]
 

@@ -13,17 +13,17 @@ from fake_text import ROWS, Rows, made_up, noise, part, spans_of, text_of, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.replace import Replace
-from ceteris.errors import UserError
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.masking.geometric_span import GeometricSpan
-from ceteris.masking.ngram import NGram
-from ceteris.masking.prediction import marked
-from ceteris.masking.whole_word import WholeWord
-from ceteris.noise import Noise
-from ceteris.realised import realised
-from ceteris.text import Text, Views
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.geometric_span import GeometricSpan
+from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.prediction import marked
+from paribus.corruption.masking.whole_word import WholeWord
+from paribus.corruption.measured import realised
+from paribus.corruption.views.replace import Replace
+from paribus.data.text import Text, Views
 
 VOCABULARY: Any = FakeVocabulary()
 KINDS: dict[str, Callable[..., Any]] = {

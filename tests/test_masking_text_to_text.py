@@ -14,17 +14,17 @@ from fake_windows import INPUTS, MASKINGS, TARGETS, VOCABULARY, windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.corruption import Corruption
-from ceteris.errors import UserError
-from ceteris.masking.deletion import Deletion
-from ceteris.masking.everything import Everything
-from ceteris.masking.fragment import Fragment
-from ceteris.masking.iid import Iid
-from ceteris.masking.infilling import Infilling, poisson_bounds
-from ceteris.masking.prefix import Prefix
-from ceteris.masking.random_spans import RandomSpans
-from ceteris.masking.rotation import Rotation
-from ceteris.masking.sentence_permutation import SentencePermutation
+from paribus.core.errors import UserError
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.deletion import Deletion
+from paribus.corruption.masking.everything import Everything
+from paribus.corruption.masking.fragment import Fragment
+from paribus.corruption.masking.iid import Iid
+from paribus.corruption.masking.infilling import Infilling, poisson_bounds
+from paribus.corruption.masking.prefix import Prefix
+from paribus.corruption.masking.random_spans import RandomSpans
+from paribus.corruption.masking.rotation import Rotation
+from paribus.corruption.masking.sentence_permutation import SentencePermutation
 
 LENGTHS = st.lists(st.integers(2, 90), min_size=1, max_size=6)
 

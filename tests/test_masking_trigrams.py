@@ -11,14 +11,14 @@ from fake_text import ROWS, Rows, made_up, noise, part, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.corruption import Corruption
-from ceteris.encodings.replace import Replace
-from ceteris.encodings.shuffled_trigrams import ORDERS, ShuffledTrigrams, runs_of_three
-from ceteris.errors import UserError
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.noise import Noise
-from ceteris.realised import Realised
-from ceteris.text import Text, Views
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.measured import Realised
+from paribus.corruption.views.replace import Replace
+from paribus.corruption.views.shuffled_trigrams import ORDERS, ShuffledTrigrams, runs_of_three
+from paribus.data.text import Text, Views
 
 VOCABULARY: Any = FakeVocabulary()
 PLAIN = Corruption(Bernoulli(0.15), Replace())

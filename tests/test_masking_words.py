@@ -16,16 +16,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ceteris.errors import UserError
-from ceteris.examples import Examples
-from ceteris.masking.geometric_span import GeometricSpan
-from ceteris.masking.ngram import NGram
-from ceteris.masking.whole_word import WholeWord
-from ceteris.noise import Noise
-from ceteris.text import Text
-from ceteris.tokens.sample import Sample
-from ceteris.tokens.tokenizer import Tokenizer
-from ceteris.tokens.trained import BPE, Trained, Unigram, WordPiece
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.examples import Examples
+from paribus.corruption.masking.geometric_span import GeometricSpan
+from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.whole_word import WholeWord
+from paribus.data.text import Text
+from paribus.data.tokens.sample import Sample
+from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 
 RATES = st.floats(0.05, 0.8)
 CAPS = st.none() | st.integers(1, 20)

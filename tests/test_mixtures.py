@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from text_to_text import T5
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.mixtures.equal import Equal
-from ceteris.mixtures.mixed import TEXT, Mixed
-from ceteris.mixtures.mixture import Mixture
-from ceteris.mixtures.proportional import Proportional
-from ceteris.models.t5 import ARCHITECTURES
-from ceteris.study.identity import identify
-from ceteris.training.budget import data_of, plan_of, planned
-from ceteris.training.run import run
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.models.t5 import ARCHITECTURES
+from paribus.runs.identity import identify
+from paribus.tasks.mixtures.equal import Equal
+from paribus.tasks.mixtures.mixed import TEXT, Mixed
+from paribus.tasks.mixtures.mixture import Mixture
+from paribus.tasks.mixtures.proportional import Proportional
+from paribus.training.budget import data_of, plan_of, planned
+from paribus.training.run import run
 
 
 @pytest.fixture

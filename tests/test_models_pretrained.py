@@ -13,16 +13,16 @@ import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM, BertModel, RobertaConfig, RobertaForMaskedLM
 
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.errors import Unavailable, UserError
-from ceteris.heads.mlm import MaskedLMHead
-from ceteris.models import checkpoint
-from ceteris.models.pretrained import Pretrained
-from ceteris.study.identity import identify
-from ceteris.study.sweep import SCRATCH, arm_overrides, load
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.run import run
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.core.errors import Unavailable, UserError
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models import checkpoint
+from paribus.models.heads.mlm import MaskedLMHead
+from paribus.models.pretrained import Pretrained
+from paribus.runs.identity import identify
+from paribus.sweeps.sweep import SCRATCH, arm_overrides, load
+from paribus.training.run import run
 
 VOCABULARY = Vocabulary(size=97, pad=1, unk=3, cls=0, sep=2, mask=4, specials=(0, 1, 2, 3, 4))
 SHAPE = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "pad_token_id": 1}
@@ -127,7 +127,7 @@ def test_wrong_layouts_are_told_in_one_line(change: dict[str, Any], said: str, t
 
 
 def test_missing_checkpoints_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ceteris.network._reachable", lambda address: False)
+    monkeypatch.setattr("paribus.core.hub._reachable", lambda address: False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "config.json").write_text("{}")
@@ -143,7 +143,7 @@ def test_missing_checkpoints_are_told_in_one_line(tmp_path: Path, monkeypatch: p
     for name, said in cases:
         with pytest.raises(UserError, match=said):
             Pretrained(name, runs=str(tmp_path)).content()
-    with pytest.raises(Unavailable, match=r"ceteris\[minilm\]"):
+    with pytest.raises(Unavailable, match=r"paribus\[minilm\]"):
         Pretrained("package:no_such_package").require()
 
 

@@ -13,23 +13,23 @@ import pytest
 import torch
 from transformers import AlbertForPreTraining, AutoModelForMaskedLM
 
-from ceteris.cli import main
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.encodings.replace import Replace
-from ceteris.errors import UserError
-from ceteris.models import checkpoint
-from ceteris.models.bert import Bert
-from ceteris.models.encoder import Encoder
-from ceteris.models.weights import initialise
-from ceteris.objectives.mlm_sop import MaskedLMWithSOP
-from ceteris.objectives.objective import Objective
-from ceteris.published.atlas import table
-from ceteris.study.identity import identify
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.budget import train_flops
-from ceteris.training.run import run
-from ceteris.training.steps import as_batch
+from paribus.commands.cli import main
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.corruption.views.replace import Replace
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models import checkpoint
+from paribus.models.bert import Bert
+from paribus.models.encoder import Encoder
+from paribus.models.weights import initialise
+from paribus.objectives.mlm_sop import MaskedLMWithSOP
+from paribus.objectives.objective import Objective
+from paribus.runs.identity import identify
+from paribus.training.budget import train_flops
+from paribus.training.run import run
+from paribus.training.steps import as_batch
+from paribus.verdict.published import table
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 WIDE = dataclasses.replace(VOCABULARY, size=30000)
@@ -297,7 +297,7 @@ def test_bad_input_is_one_line_before_any_step(
     arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["train", *arguments, *bad]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert named in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))

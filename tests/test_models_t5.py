@@ -10,17 +10,17 @@ import pytest
 import torch
 from transformers import T5ForConditionalGeneration
 
-from ceteris.encodings.unique_sentinel import UniqueSentinel
-from ceteris.errors import UserError
-from ceteris.models import checkpoint
-from ceteris.models.t5 import ARCHITECTURES, SINGLE, T5
-from ceteris.models.text_to_text import TextToText
-from ceteris.models.weights import initialise
-from ceteris.objectives.denoising import Denoising
-from ceteris.objectives.objective import Objective
-from ceteris.text import Sequences
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.steps import as_batch
+from paribus.core.errors import UserError
+from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.data.text import Sequences
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models import checkpoint
+from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
+from paribus.models.text_to_text import TextToText
+from paribus.models.weights import initialise
+from paribus.objectives.denoising import Denoising
+from paribus.objectives.objective import Objective
+from paribus.training.steps import as_batch
 
 VOCABULARY = Vocabulary(100, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(90, 100)), 10, 99)
 PAIRS = tuple(name for name in ARCHITECTURES if name not in SINGLE)

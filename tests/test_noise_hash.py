@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ceteris.noise import Noise, below, integers, mix64, stream_number
+from paribus.core.noise import Noise, below, integers, mix64, stream_number
 
 ROWS, WIDTH = 512, 512
 

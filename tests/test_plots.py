@@ -12,13 +12,25 @@ from typing import Any
 import pytest
 from fake_records import LOSS, TASK, design, study
 
-from ceteris.plots import arms, axes, curves, effects, pareto, scaling
-from ceteris.plots.png import png
-from ceteris.plots.scene import COLOURS, DASHES, SERIES, SHAPES, Area, Label, Line, Mark, Scene, beside, series
-from ceteris.plots.svg import svg
-from ceteris.tables.build import build
-from ceteris.tables.curves import Curve, at, averaged, thinned
-from ceteris.verdict.ladder import ladders
+from paribus.reporting.plots import arms, axes, curves, effects, pareto, scaling
+from paribus.reporting.plots.png import png
+from paribus.reporting.plots.scene import (
+    COLOURS,
+    DASHES,
+    SERIES,
+    SHAPES,
+    Area,
+    Label,
+    Line,
+    Mark,
+    Scene,
+    beside,
+    series,
+)
+from paribus.reporting.plots.svg import svg
+from paribus.reporting.tables.build import build
+from paribus.reporting.tables.curves import Curve, at, averaged, thinned
+from paribus.verdict.ladder import ladders
 
 
 @pytest.fixture(scope="module")

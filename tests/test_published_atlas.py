@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ceteris.errors import UserError
-from ceteris.published.atlas import FOLDER, ids, table, value
-from ceteris.published.verb import published
+from paribus.commands.published import published
+from paribus.core.errors import UserError
+from paribus.verdict.published import FOLDER, ids, table, value
 
 SHARED = Path(__file__).parents[2] / "shared" / "published"
 

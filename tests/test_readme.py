@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ceteris.cli import VERBS
-from ceteris.config import compose
-from ceteris.study.audit import audit
-from ceteris.study.sweep import jobs, load
+from paribus.commands.cli import VERBS
+from paribus.core.config import compose
+from paribus.sweeps.control import audit
+from paribus.sweeps.sweep import jobs, load
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -28,7 +28,7 @@ def test_the_arm_of_ten_lines_is_a_fair_sweep(tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_command_is_a_verb_and_every_verb_is_shown() -> None:
-    shown = set(re.findall(r"^ceteris (\w+)", README, re.MULTILINE))
+    shown = set(re.findall(r"^paribus (\w+)", README, re.MULTILINE))
     assert shown == set(VERBS)
 
 

@@ -14,12 +14,12 @@ import pytest
 from fake_records import record
 from fake_site import keep, made, place_of
 
-from ceteris.cli import main
-from ceteris.errors import UserError
-from ceteris.published.atlas import ids
-from ceteris.report.samples import html
-from ceteris.report.verb import report
-from ceteris.tables.files import render
+from paribus.commands.cli import main
+from paribus.commands.report import report
+from paribus.core.errors import UserError
+from paribus.reporting.site.samples import html
+from paribus.reporting.tables.files import render
+from paribus.verdict.published import ids
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [
@@ -92,7 +92,7 @@ def test_what_a_table_page_tells(site: Path) -> None:
     for words in (
         "Arms with their intervals", "Effect sizes", "Learning curves", "Quality against compute",
         "Effect against compute", "numbers of the table follow from the records", "FLOPs",
-        "ceteris run roberta_table1 scale=smoke", "../cpu/index.html", "published/roberta_table1.html",
+        "paribus run roberta_table1 scale=smoke", "../cpu/index.html", "published/roberta_table1.html",
     ):  # fmt: skip
         assert words in text, words
     assert "stable over scales" in (site / "index.html").read_text()
@@ -155,7 +155,7 @@ def test_the_loss_around_tuned_weights_is_drawn_where_it_was_measured(
     report(["examples=0"])
     assert heading in page.read_text()
     place.write_text("[]")
-    with pytest.raises(UserError, match=r"flatness\.json cannot be read: .*`ceteris flatness`"):
+    with pytest.raises(UserError, match=r"flatness\.json cannot be read: .*`paribus flatness`"):
         report(["examples=0"])
 
 
@@ -179,7 +179,7 @@ def test_runs_without_a_table_are_said_with_the_mend(
         (tmp_path / "runs" / study / "cpu.json").write_text("{}")
     assert main(["report", "paths.cache=cache", "examples=0"]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "has no table" in line]
-    assert said == ["other at scale=cpu was run but has no table: ceteris table other scale=cpu"]
+    assert said == ["other at scale=cpu was run but has no table: paribus table other scale=cpu"]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,11 @@ import pytest
 from optuna.trial import TrialState
 from search_worker import Launcher, settings
 
-from ceteris.errors import UserError
-from ceteris.search.ledger import ATTEMPT, KIND, OVERRIDES, REASON, RETRY_OF
-from ceteris.search.run import open_study, search
-from ceteris.search.storage import open_storage, without_password
-from ceteris.study.space import dimension
+from paribus.core.errors import UserError
+from paribus.sweeps.search.ledger import ATTEMPT, KIND, OVERRIDES, REASON, RETRY_OF
+from paribus.sweeps.search.storage import open_storage, without_password
+from paribus.sweeps.search.worker import open_study, search
+from paribus.sweeps.space import dimension
 
 WORKER = Path(__file__).with_name("search_worker.py")
 

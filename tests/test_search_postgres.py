@@ -10,8 +10,8 @@ import pytest
 from search_worker import Launcher, settings
 from test_search_ledger import kill_often, share
 
-from ceteris.search.run import open_study, search
-from ceteris.search.storage import STALE, without_password
+from paribus.sweeps.search.storage import STALE, without_password
+from paribus.sweeps.search.worker import open_study, search
 
 pytestmark = pytest.mark.postgres
 
@@ -48,7 +48,7 @@ def test_a_lease_that_does_not_change_is_of_a_dead_worker(
     """A worker of another machine is judged by its lease alone, on this machine's clock."""
     place, other = open_study(settings(url, 2, tmp_path)).place, "elsewhere:1:2"
     now = 1000.0
-    monkeypatch.setattr("ceteris.search.storage.time.monotonic", lambda: now)
+    monkeypatch.setattr("paribus.sweeps.search.storage.time.monotonic", lambda: now)
     place.renew(other)
     assert place.alive(other)
     now += STALE - 1

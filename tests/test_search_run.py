@@ -1,4 +1,4 @@
-"""`ceteris run` of a search: workers side by side, on one study of real, tiny runs."""
+"""`paribus run` of a search: workers side by side, on one study of real, tiny runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ceteris.cli import main
+from paribus.commands.cli import main
 
 
 @pytest.mark.slow

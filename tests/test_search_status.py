@@ -1,4 +1,4 @@
-"""`ceteris status` of a search: what each trial does, the best of them, what is left."""
+"""`paribus status` of a search: what each trial does, the best of them, what is left."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import optuna
 import pytest
 from search_worker import Launcher, settings
 
-from ceteris.cli import main
-from ceteris.search import verb
-from ceteris.search.board import Row, TrialBoard, watch
-from ceteris.search.ledger import Counts
-from ceteris.search.run import open_study, search
+from paribus.commands.cli import main
+from paribus.sweeps.search import request as verb
+from paribus.sweeps.search.board import Row, TrialBoard, watch
+from paribus.sweeps.search.ledger import Counts
+from paribus.sweeps.search.worker import open_study, search
 
 
 class Mixed:
@@ -91,7 +91,7 @@ def test_status_is_live_in_a_terminal_and_ends_when_nothing_runs(tmp_path: Path)
     search(settings(f"journal:{tmp_path}/j", 2, tmp_path), Launcher(tmp_path / "log", 0))
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "100"}
-    command = [sys.executable, "-m", "ceteris", "status", str(tmp_path)]
+    command = [sys.executable, "-m", "paribus", "status", str(tmp_path)]
     with subprocess.Popen(command, env=environment, stdout=theirs, stderr=theirs, stdin=theirs) as process:
         assert process.wait(60) == 0
     shown = os.read(ours, 65536).decode()

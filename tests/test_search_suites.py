@@ -79,7 +79,7 @@ def test_a_job_of_our_sweeper_is_a_job_of_hydra(hydra_sweep_runner: Runner, tmp_
 
 
 def test_a_grid_has_an_end(hydra_sweep_runner: Runner, tmp_path: Path) -> None:
-    from ceteris.errors import UserError
+    from paribus.core.errors import UserError
 
     given = {"calling_file": None, "calling_module": "hydra.test_utils.a_module", "task_function": objective}
     overrides = [*OURS, "bar=interval(1,2)"]
@@ -96,5 +96,5 @@ def test_every_plugin_is_an_entry_point_too() -> None:
     for text in project["entry-points"]["hydra.plugins"].values():
         module, _, name = text.partition(":")
         named.add(getattr(importlib.import_module(module), name).__qualname__)
-    scanned = {kind.__qualname__ for kind in Plugins.instance().discover(Plugin) if "ceteris" in kind.__module__}
+    scanned = {kind.__qualname__ for kind in Plugins.instance().discover(Plugin) if "paribus" in kind.__module__}
     assert named == scanned

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from optuna.trial import TrialState
 
-from ceteris.search.storage import open_storage
+from paribus.sweeps.search.storage import open_storage
 
-SHOWS_ITSELF = "import ceteris.cli; ceteris.cli.main(); print(open('/proc/self/cmdline').read())"
+SHOWS_ITSELF = "import paribus.commands.cli; paribus.commands.cli.main(); print(open('/proc/self/cmdline').read())"
 APP = Path(__file__).with_name("search_app.py")
 
 

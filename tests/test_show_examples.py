@@ -1,4 +1,4 @@
-"""What `ceteris show` draws, writes and prints."""
+"""What `paribus show` draws, writes and prints."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 import tokenizers
 from fake_store import CLS, MASK, SEP, FakeStore, FakeVocabulary, examples_of, random_store
 
-from ceteris.errors import UserError
-from ceteris.inputs.segment_pair import SegmentPair
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.masking.schedule import Static
-from ceteris.show import show, show_examples
+from paribus.commands.show import show, show_examples
+from paribus.core.errors import UserError
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.data.formats.segment_pair import SegmentPair
+from paribus.data.schedule import Static
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`ceteris show` from the command line to the file, on a small corpus."""
+"""`paribus show` from the command line to the file, on a small corpus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ceteris.cli import main
+from paribus.commands.cli import main
 
 IN_PLACE = ["bernoulli", "geometric_span", "ngram", "subword_span", "whole_word", "random_spans", "iid", "deletion"]
 
@@ -105,5 +105,5 @@ BAD = [
 def test_bad_input_ends_with_status_two(setting: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", *arguments, setting]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("ceteris: ")
+    assert error.startswith("paribus: ")
     assert setting.partition("=")[0].rpartition(".")[2] in error

@@ -1,4 +1,4 @@
-"""`ceteris show` on text-to-text objectives: the rows of T5's table 3 on one sentence, and the file's columns."""
+"""`paribus show` on text-to-text objectives: the rows of T5's table 3 on one sentence, and the file's columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ceteris.cli import main
+from paribus.commands.cli import main
 
 SENTENCE = "The old sailor wrote a letter near the river. A friend watched the house."
 ROWS = {
@@ -116,7 +116,7 @@ def test_bad_settings_are_one_line(
 ) -> None:
     assert main(["show", *settings, "input.length=64", *changes]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("ceteris: ")
+    assert error.startswith("paribus: ")
     assert said in error
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ceteris.cli import main
-from ceteris.components import unavailable
-from ceteris.config import compose
-from ceteris.study import store
+from paribus.commands.cli import main
+from paribus.core.build import unavailable
+from paribus.core.config import compose
+from paribus.runs import store
 
 SWEEP: dict[str, Any] = {
     "study": "tagged",

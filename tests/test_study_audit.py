@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from ceteris.errors import UserError
-from ceteris.study.audit import audit, require_matched
-from ceteris.study.sweep import Sweep
+from paribus.core.errors import UserError
+from paribus.sweeps.control import audit, require_matched
+from paribus.sweeps.sweep import Sweep
 
 BASE: dict[str, Any] = {
     "study": "s",

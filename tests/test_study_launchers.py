@@ -14,16 +14,17 @@ from typing import Any
 import pytest
 import slurm_server
 
-from ceteris.components import build
-from ceteris.config import compose_launcher
-from ceteris.errors import UserError
-from ceteris.study import pool, store
-from ceteris.study.launchers import slurm
-from ceteris.study.launchers.launcher import Demand, Events
-from ceteris.study.launchers.local import Local
-from ceteris.study.pool import Work
-from ceteris.study.request import parse
-from ceteris.study.runner import run_sweep
+from paribus.core.build import build
+from paribus.core.config import compose_launcher
+from paribus.core.errors import UserError
+from paribus.runs import store
+from paribus.sweeps import pool
+from paribus.sweeps.launchers import slurm
+from paribus.sweeps.launchers.launcher import Demand, Events
+from paribus.sweeps.launchers.local import Local
+from paribus.sweeps.pool import Work
+from paribus.sweeps.request import parse
+from paribus.sweeps.runner import run_sweep
 
 NOTHING = Events(lambda work, where: None, lambda work: None, lambda end: None, lambda: None)
 
@@ -65,7 +66,7 @@ def test_hydras_launchers_take_the_arms_of_a_sweep_and_hand_errors_back(
     pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
 
     def train(*own: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ceteris", "train", "-m", f"hydra/launcher={launcher}", *arguments, *own]
+        command = [sys.executable, "-m", "paribus", "train", "-m", f"hydra/launcher={launcher}", *arguments, *own]
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ), timeout=300)
 
     sweep = ["hydra/sweeper=arms", "sweep=roberta_table1", "seed=0", "arm=static_x10,dynamic", "task=none"]
@@ -75,7 +76,7 @@ def test_hydras_launchers_take_the_arms_of_a_sweep_and_hand_errors_back(
     assert [made["arm"] for made in found.records] == ["dynamic", "static_x10"]
     bad = train("masking.rate=0.15,7", "task=none", "logger=none")
     assert bad.returncode == 2
-    assert "ceteris: " in bad.stderr
+    assert "paribus: " in bad.stderr
     assert "Traceback" not in bad.stderr
     assert len(store.records("single", "test", [tmp_path / "runs"]).records) == 1, "the other job was run"
 
@@ -157,7 +158,7 @@ def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_without_ray_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r"launcher=ray needs ray: pip install 'ceteris\[ray\]'"):
+    with pytest.raises(UserError, match=r"launcher=ray needs ray: pip install 'paribus\[ray\]'"):
         build(compose_launcher(["launcher=ray"])).open(Demand(2, None, 1, tmp_path))
     with pytest.raises(UserError, match="slots=0 is below 1"):
         build(compose_launcher(["launcher=ray"])).open(Demand(2, 0, 1, tmp_path))

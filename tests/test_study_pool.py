@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ceteris.errors import UserError
-from ceteris.study import pool
-from ceteris.study.pool import Ended, Slot, Work, machine_slots, reason, run_all
+from paribus.core.errors import UserError
+from paribus.sweeps import pool
+from paribus.sweeps.pool import Ended, Slot, Work, machine_slots, reason, run_all
 
 CORE = sorted(os.sched_getaffinity(0))[0]
 SLOT = Slot((CORE,))
@@ -34,7 +34,7 @@ def test_a_free_slot_takes_the_next_without_a_barrier(tmp_path: Path) -> None:
 def test_one_failure_stops_nobody_and_its_reason_is_its_last_line(tmp_path: Path) -> None:
     jobs = [
         work(tmp_path, "plain", "raise ValueError('the cause')"),
-        work(tmp_path, "own", "import sys; print('ceteris: no text: give one'); print('later'); sys.exit(2)"),
+        work(tmp_path, "own", "import sys; print('paribus: no text: give one'); print('later'); sys.exit(2)"),
         work(tmp_path, "killed", "import os; os.kill(os.getpid(), 9)"),
         work(tmp_path, "silent", "import sys; sys.exit(3)"),
         work(tmp_path, "good", "print('fine')"),
@@ -92,7 +92,7 @@ STOPPED = """
 import signal
 import sys
 from pathlib import Path
-from ceteris.study.pool import Slot, Work, run_all
+from paribus.sweeps.pool import Slot, Work, run_all
 code = (
     "import pathlib, signal, subprocess, sys, time\\n"
     "def stop(*unused):\\n    pathlib.Path(sys.argv[1] + '.stopped').touch(); sys.exit(0)\\n"

@@ -1,4 +1,4 @@
-"""`ceteris run` with runs that take no time: what is found, what failed, what is tried again, what is kept."""
+"""`paribus run` with runs that take no time: what is found, what failed, what is tried again, what is kept."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from test_study_store import record
 
-from ceteris.errors import UserError
-from ceteris.files import write_json
-from ceteris.study import store
-from ceteris.study.expand import expand
-from ceteris.study.identity import identify
-from ceteris.study.request import Request, parse
-from ceteris.study.runner import run_sweep, train_command
-from ceteris.study.status import survey
-from ceteris.study.sweep import Job
+from paribus.commands.status import survey
+from paribus.core.errors import UserError
+from paribus.core.files import write_json
+from paribus.runs import store
+from paribus.runs.identity import identify
+from paribus.sweeps.expand import expand
+from paribus.sweeps.request import Request, parse
+from paribus.sweeps.runner import run_sweep, train_command
+from paribus.sweeps.sweep import Job
 
 Ask = Callable[..., Request]
 
@@ -30,7 +30,7 @@ from pathlib import Path
 source, target, fails = sys.argv[1:4]
 assert sys.argv[4:] == ["profile.threads=1"], sys.argv
 if Path(fails).exists():
-    raise SystemExit("ceteris: planted failure: mend it")
+    raise SystemExit("paribus: planted failure: mend it")
 Path(target).parent.mkdir(parents=True, exist_ok=True)
 Path(target).write_text(Path(source).read_text())
 """
@@ -180,12 +180,12 @@ def test_the_anchor_runs_where_the_scale_has_tasks(ask: Ask, task_folder: Path) 
 
 
 def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> None:
-    from ceteris.config import compose
+    from paribus.core.config import compose
 
     expanded = expand(ask("seeds=3"))
     for job in expanded.jobs:
         python, flag, module, verb, *overrides = train_command(job)
-        assert (python, flag, module, verb) == (sys.executable, "-m", "ceteris", "train")
+        assert (python, flag, module, verb) == (sys.executable, "-m", "paribus", "train")
         assert compose(overrides) == expanded.config(job)
         assert identify(compose(overrides)).signature == expanded.identity(job).signature
 

@@ -11,20 +11,20 @@ import pytest
 import yaml
 from test_study_runner import made_record
 
-from ceteris.errors import UserError
-from ceteris.files import write_json
-from ceteris.study import store
-from ceteris.study.expand import expand
-from ceteris.study.identity import identify
-from ceteris.study.plan import costs
-from ceteris.study.request import Request, parse
-from ceteris.study.runner import run_sweep
-from ceteris.study.search import with_recorded
-from ceteris.study.space import dimension, grid
-from ceteris.study.status import survey
-from ceteris.study.sweep import load
-from ceteris.study.tune import Tune
-from ceteris.tables.verb import table
+from paribus.commands.plan import costs
+from paribus.commands.status import survey
+from paribus.commands.table import table
+from paribus.core.errors import UserError
+from paribus.core.files import write_json
+from paribus.runs import store
+from paribus.runs.identity import identify
+from paribus.sweeps.expand import expand
+from paribus.sweeps.request import Request, parse
+from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.space import dimension, grid
+from paribus.sweeps.sweep import load
+from paribus.sweeps.tune import Tune
+from paribus.sweeps.tuning import with_recorded
 
 SWEEP: dict[str, Any] = {
     "study": "rates",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ceteris.files import write_json
-from ceteris.study import store
+from paribus.core.files import write_json
+from paribus.runs import store
 
 
 def record(arm: str = "dynamic", seed: int = 0, signature: str = "aa", **changes: Any) -> dict[str, Any]:

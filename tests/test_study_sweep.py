@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from ceteris.config import compose, root_seed, sweeps_dir
-from ceteris.errors import UserError
-from ceteris.examples import compose_examples
-from ceteris.study.audit import audit
-from ceteris.study.identity import identify
-from ceteris.study.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
-from ceteris.training.budget import data_of
+from paribus.core.config import compose, root_seed, sweeps_dir
+from paribus.core.errors import UserError
+from paribus.corruption.examples import compose_examples
+from paribus.runs.identity import identify
+from paribus.sweeps.control import audit
+from paribus.sweeps.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
+from paribus.training.budget import data_of
 
 PLAIN: dict[str, Any] = {
     "study": "small",

@@ -1,4 +1,4 @@
-"""`ceteris run --until-decided`: seeds are added while a claim is open, and the table says at which level it tests."""
+"""`paribus run --until-decided`: seeds are added while a claim is open, and the table says at which level it tests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from test_study_store import put, record
 
-from ceteris.errors import UserError
-from ceteris.study import store
-from ceteris.study.request import Request, parse
-from ceteris.tables.until import run_until_decided
-from ceteris.tables.verb import assemble, design_of
+from paribus.commands.until import run_until_decided
+from paribus.core.errors import UserError
+from paribus.reporting.tables.assemble import assemble, design_of
+from paribus.runs import store
+from paribus.sweeps.request import Request, parse
 
 ARMS = ("static_x10", "dynamic", "static")
 

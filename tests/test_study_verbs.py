@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from test_study_store import put, record
 
-from ceteris.cli import main
-from ceteris.errors import UserError
-from ceteris.study import store
-from ceteris.study.board import Board, Cell, duration
-from ceteris.study.expand import expand
-from ceteris.study.plan import costs, text
-from ceteris.study.request import Request, parse
-from ceteris.study.status import survey
-from ceteris.study.sweep import Job, jobs, load
+from paribus.commands.cli import main
+from paribus.commands.plan import costs, text
+from paribus.commands.status import survey
+from paribus.core.errors import UserError
+from paribus.runs import store
+from paribus.sweeps.board import Board, Cell, duration
+from paribus.sweeps.expand import expand
+from paribus.sweeps.request import Request, parse
+from paribus.sweeps.sweep import Job, jobs, load
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ class Recorder:
 
 
 def sweeper(arguments: Sequence[str], launcher: Recorder) -> Any:
-    """The sweeper as Hydra makes it for `ceteris train -m hydra/sweeper=arms ...`, with another launcher."""
+    """The sweeper as Hydra makes it for `paribus train -m hydra/sweeper=arms ...`, with another launcher."""
     from hydra._internal.hydra import Hydra
     from hydra._internal.utils import create_config_search_path
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.plugins import Plugins
     from hydra.types import HydraContext, RunMode
 
-    from ceteris.config import conf_dir
+    from paribus.core.config import conf_dir
 
     GlobalHydra.instance().clear()
     hydra = Hydra.create_main_hydra2("train", create_config_search_path(str(conf_dir())))
@@ -210,7 +210,7 @@ def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: lis
 def test_one_seed_and_one_arm_may_be_given_by_the_names_of_several(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ceteris.training.main import train
+    from paribus.commands.train import train
 
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
@@ -234,7 +234,7 @@ def test_status_is_quick(tmp_path: Path) -> None:
 
 
 def test_the_study_layer_needs_no_torch() -> None:
-    code = "import sys; from ceteris.study import expand, plan, runner, status, store; "
+    code = "import sys; from paribus.sweeps import expand, plan, runner, status, store; "
     code += "print([name for name in ('torch', 'rich', 'hydra') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

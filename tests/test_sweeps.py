@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ceteris.config import compose, conf_dir, scale_settings
-from ceteris.study.audit import audit
-from ceteris.study.request import parse
-from ceteris.study.runner import run_sweep
-from ceteris.study.sweep import SCRATCH, arm_overrides, load, names
-from ceteris.tables.verb import table
+from paribus.commands.table import table
+from paribus.core.config import compose, conf_dir, scale_settings
+from paribus.sweeps.control import audit
+from paribus.sweeps.request import parse
+from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.sweep import SCRATCH, arm_overrides, load, names
 
 SWEEPS = names()
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")

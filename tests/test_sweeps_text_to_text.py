@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.examples import corruption_of
-from ceteris.study.sweep import arm_overrides, load
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.corruption.examples import corruption_of
+from paribus.sweeps.sweep import arm_overrides, load
 
 OBJECTIVES = {  # as the gin files of T5's code name them; the same pattern for BART's and MASS'
     "t5_table2": {
@@ -99,5 +99,5 @@ def test_an_arm_that_cannot_work_stops_the_sweep_before_any_run(
     assert main(["run", "own.yaml", f"runs={runs}", "seeds=0", *settings, *given]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert said in lines[-1]
-    assert lines[-1].startswith("ceteris: ")
+    assert lines[-1].startswith("paribus: ")
     assert not list(runs.rglob("config.yaml"))

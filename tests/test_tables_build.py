@@ -8,9 +8,9 @@ import pytest
 from fake_records import LOSS, TASK, design, record, study
 from scipy import stats
 
-from ceteris.errors import UserError
-from ceteris.study.sweep import SCRATCH
-from ceteris.tables.build import build
+from paribus.core.errors import UserError
+from paribus.reporting.tables.build import build
+from paribus.sweeps.sweep import SCRATCH
 
 
 def test_the_numbers_are_scipys_and_paired_by_seed() -> None:

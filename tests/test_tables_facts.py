@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from fake_records import LOSS, TASK, design, study
 
-from ceteris.study.sweep import SCRATCH
-from ceteris.tables.build import build
+from paribus.reporting.tables.build import build
+from paribus.sweeps.sweep import SCRATCH
 
 SST2 = "sst2/accuracy"
 CLAIM = ("dynamic > static_x10 on sst2/accuracy, margin 0.5 points",)

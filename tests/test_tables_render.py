@@ -15,13 +15,14 @@ import pytest
 import yaml
 from fake_records import LOSS, TASK, design, study
 
-from ceteris.errors import UserError
-from ceteris.study.store import seal
-from ceteris.tables.build import build
-from ceteris.tables.files import render
-from ceteris.tables.grid import grid
-from ceteris.tables.latex import escape
-from ceteris.tables.verb import check, parse, table, tuned
+from paribus.commands.table import check, parse, table
+from paribus.core.errors import UserError
+from paribus.reporting.tables.assemble import tuned
+from paribus.reporting.tables.build import build
+from paribus.reporting.tables.files import render
+from paribus.reporting.tables.grid import grid
+from paribus.reporting.tables.latex import escape
+from paribus.runs.store import seal
 
 PLOTS = {f"{name}.{kind}" for name in ("plot", "effects", "pareto") for kind in ("png", "svg")}
 FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLOTS

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ceteris.tasks import baselines as module
-from ceteris.tasks.baselines import bag_of_words, baselines
-from ceteris.tasks.example import Example
-from ceteris.tasks.table import Table
+from paribus.tasks import baselines as module
+from paribus.tasks.baselines import bag_of_words, baselines
+from paribus.tasks.example import Example
+from paribus.tasks.table import Table
 
 GLUE = Path(__file__).parents[1] / "../shared/data/glue"
 COLUMNS = {"text": "sentence", "label": "label"}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ceteris.errors import UserError
-from ceteris.tasks.baselines import baselines
-from ceteris.tasks.docs_package import DocsPackage, Paragraph, name_pattern, unambiguous
-from ceteris.tasks.example import Examples, normalised
+from paribus.core.errors import UserError
+from paribus.tasks.baselines import baselines
+from paribus.tasks.docs_package import DocsPackage, Paragraph, name_pattern, unambiguous
+from paribus.tasks.example import Examples, normalised
 
 CONF = Path(__file__).parents[1] / "conf/task/docs_package.yaml"
 SMALL = ["rich", "hypothesis", "aiohttp"]
@@ -121,7 +121,7 @@ def test_bad_settings(changes: dict[str, Any], message: str, tmp_path: Path) -> 
 
 def test_configured_packages_are_installed() -> None:
     settings = yaml.safe_load(CONF.read_text())
-    assert settings.pop("_target_") == "ceteris.tasks.docs_package.DocsPackage"
+    assert settings.pop("_target_") == "paribus.tasks.docs_package.DocsPackage"
     configured = DocsPackage(**settings)
     assert len(configured.form.classes) == 12
     assert len(configured.source()[-1]) == 12

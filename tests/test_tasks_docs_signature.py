@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ceteris.errors import UserError
-from ceteris.tasks.baselines import baselines
-from ceteris.tasks.docs_signature import Described, DocsSignature, paired, signature
-from ceteris.tasks.example import Examples
+from paribus.core.errors import UserError
+from paribus.tasks.baselines import baselines
+from paribus.tasks.docs_signature import Described, DocsSignature, paired, signature
+from paribus.tasks.example import Examples
 
 
 def task(**changes: Any) -> DocsSignature:

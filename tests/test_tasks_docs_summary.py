@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ceteris.tasks.baselines import baselines
-from ceteris.tasks.docs_summary import DocsSummary
+from paribus.tasks.baselines import baselines
+from paribus.tasks.docs_summary import DocsSummary
 
 
 def test_a_package_gives_summaries(tmp_path: Path) -> None:

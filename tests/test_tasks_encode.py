@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.errors import UserError
-from ceteris.tasks.encode import POOL, Encoded, batches, encode, order, truncated
-from ceteris.tasks.example import Example
+from paribus.core.errors import UserError
+from paribus.tasks.encode import POOL, Encoded, batches, encode, order, truncated
+from paribus.tasks.example import Example
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 LENGTHS = np.random.default_rng(3).integers(3, 60, size=1003)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ceteris.tasks.baselines import baselines
-from ceteris.tasks.docs_default import DocsDefault, described, literals, told
-from ceteris.tasks.docs_parameters import DocsParameters, names, paragraphs
-from ceteris.tasks.example import Question
-from ceteris.tasks.squad import Answer
+from paribus.tasks.baselines import baselines
+from paribus.tasks.docs_default import DocsDefault, described, literals, told
+from paribus.tasks.docs_parameters import DocsParameters, names, paragraphs
+from paribus.tasks.example import Question
+from paribus.tasks.squad import Answer
 
 NUMPY = """Fit it.
 

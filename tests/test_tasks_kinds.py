@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.finetuning import saved
-from ceteris.forms.choice import form_of
-from ceteris.models import checkpoint
-from ceteris.tasks.regression import Values
-from ceteris.training.budget import data_of
-from ceteris.training.run import run
-from ceteris.training.steps import task_batch
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.finetuning import saved
+from paribus.models import checkpoint
+from paribus.tasks.regression import Values
+from paribus.tasks.types.choice import form_of
+from paribus.training.budget import data_of
+from paribus.training.run import run
+from paribus.training.steps import task_batch
 
 ROOT = Path(__file__).parents[1]
 REAL = {  # task: folder, examples of validation

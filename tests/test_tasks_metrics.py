@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from sklearn import metrics as reference
 
-from ceteris.errors import UserError
-from ceteris.tasks.metrics import METRICS, score
+from paribus.core.errors import UserError
+from paribus.tasks.metrics import METRICS, score
 
 RANDOM = np.random.default_rng(7)
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ceteris.errors import UserError
-from ceteris.tasks.example import Example, leakage, limited
-from ceteris.tasks.table import Table
+from paribus.core.errors import UserError
+from paribus.tasks.example import Example, leakage, limited
+from paribus.tasks.table import Table
 
 ROOT = Path(__file__).parents[1]
 GLUE = ROOT / "../shared/data/glue"
@@ -196,7 +196,7 @@ def test_second_read_is_light(folder: Path, tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from ceteris.tasks.table import Table
+from paribus.tasks.table import Table
 task = Table("toy", {COLUMNS!r}, ["bad", "good"], path={str(folder)!r})
 print(task.fingerprint(Path({str(tmp_path)!r})), len(task.examples(Path({str(tmp_path)!r}))["train"]))
 print(sorted({{"torch", "datasets", "transformers", "pandas", "sklearn"}} & set(sys.modules)))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ceteris.tasks.text_metrics import TEXT_METRICS, text_scores
+from paribus.tasks.text_metrics import TEXT_METRICS, text_scores
 
 
 def test_equal_texts_are_perfect() -> None:

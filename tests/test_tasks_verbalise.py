@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ceteris.forms.classification import Classification
-from ceteris.forms.regression import Regression
-from ceteris.tasks.example import Example
-from ceteris.tasks.verbalise import Fields, joined, number, rounded
+from paribus.tasks.example import Example
+from paribus.tasks.types.classification import Classification
+from paribus.tasks.types.regression import Regression
+from paribus.tasks.verbalize import Fields, joined, number, rounded
 
 
 class Letters:

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from conftest import story
 
-from ceteris.config import compose
-from ceteris.corpus.document import Document
-from ceteris.corpus.sentences import Blingfire, Lines
-from ceteris.errors import UserError
-from ceteris.tokens import store
-from ceteris.tokens.prepare import data_fingerprint, prepare, spread
-from ceteris.tokens.store import TokenStore, build, cut
-from ceteris.tokens.tokenizer import Tokenizer
-from ceteris.tokens.trained import BPE, Unigram, WordPiece
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.sentences import Blingfire, Lines
+from paribus.data.tokens import store
+from paribus.data.tokens.prepare import data_fingerprint, prepare, spread
+from paribus.data.tokens.store import TokenStore, build, cut
+from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.data.tokens.trained import BPE, Unigram, WordPiece
 
 ARRAYS = ("ids", "word_start", "sentence_start", "document_start")
 
@@ -85,9 +85,9 @@ def test_batches_change_nothing(tokenizer: Tokenizer, tmp_path: Path, monkeypatc
 BUILD = """
 import os, sys
 from pathlib import Path
-from ceteris.corpus.sentences import Blingfire
-from ceteris.tokens.store import build
-from ceteris.tokens.tokenizer import Tokenizer
+from paribus.data.corpus.sentences import Blingfire
+from paribus.data.tokens.store import build
+from paribus.data.tokens.tokenizer import Tokenizer
 from test_tokens_store import corpus
 build(corpus(), Tokenizer.load(Path(sys.argv[1])), Blingfire(), Path(sys.argv[2]))
 """
@@ -162,10 +162,10 @@ def test_a_cut_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from ceteris.corpus.document import Document
-from ceteris.corpus.sentences import Blingfire
-from ceteris.tokens import store
-from ceteris.tokens.tokenizer import Tokenizer
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.sentences import Blingfire
+from paribus.data.tokens import store
+from paribus.data.tokens.tokenizer import Tokenizer
 from test_tokens_store import corpus
 
 def slow():
@@ -245,8 +245,8 @@ def test_the_fingerprint_is_that_of_the_text_and_the_tokenizer(text_folder: Path
 SECOND = """
 import json, sys, time
 from pathlib import Path
-from ceteris.config import compose
-from ceteris.tokens.prepare import prepare
+from paribus.core.config import compose
+from paribus.data.tokens.prepare import prepare
 cfg = compose(sys.argv[2:])
 start = time.perf_counter()
 data = prepare(cfg.corpus, cfg.tokenizer, Path(sys.argv[1]))

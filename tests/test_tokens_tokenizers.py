@@ -14,12 +14,12 @@ from conftest import story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.tokens import words
-from ceteris.tokens.pretrained import Pretrained
-from ceteris.tokens.tokenizer import Tokenizer, load_vocabulary
-from ceteris.tokens.trained import BPE, Trained, Unigram, WordPiece
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.data.tokens import words
+from paribus.data.tokens.pretrained import Pretrained
+from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
+from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 
 KINDS: dict[str, type[Trained]] = {"wordpiece": WordPiece, "bpe": BPE, "unigram": Unigram}
 SIZES = {"wordpiece": 150, "bpe": 330, "unigram": 120}
@@ -291,7 +291,7 @@ def test_pretrained_bad_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("choice", [*KINDS, "pretrained"])
 def test_every_choice_composes(choice: str) -> None:
-    from ceteris.components import build
+    from paribus.core.build import build
 
     extra = ["tokenizer.name=some-name"] if choice == "pretrained" else []
     cfg = compose([f"tokenizer={choice}", "tokenizer.vocab_size=300", *extra])

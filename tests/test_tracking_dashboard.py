@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ceteris.cli import main
-from ceteris.study.sweep import load, names
-from ceteris.tracking.dashboard import Board, dashboard, report, workspace, written
+from paribus.commands.cli import main
+from paribus.commands.dashboard import Board, dashboard, report, workspace, written
+from paribus.sweeps.sweep import load, names
 
 pytest.importorskip("wandb_workspaces", reason="the extra `dashboards` is not installed")
 
@@ -72,5 +72,5 @@ def test_what_cannot_be_done_is_one_line(
 ) -> None:
     out = [f"out={tmp_path}"] if given else []
     assert main(["dashboard", *given, *out]) == 2
-    (line,) = [text for text in capsys.readouterr().err.splitlines() if text.startswith("ceteris: ")]
+    (line,) = [text for text in capsys.readouterr().err.splitlines() if text.startswith("paribus: ")]
     assert said in line

@@ -10,12 +10,12 @@ import pytest
 from fake_wandb import project, server
 from pandas.testing import assert_frame_equal
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.tracking.runs import Frames, Told, joined, load
-from ceteris.tracking.sources import Offline, Online, Records, _segment
-from ceteris.training import callbacks
-from ceteris.training.run import run
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.reporting.tracking.runs import Frames, Told, joined, load
+from paribus.reporting.tracking.sources import Offline, Online, Records, _segment
+from paribus.training import callbacks
+from paribus.training.run import run
 
 
 @pytest.fixture(scope="module")

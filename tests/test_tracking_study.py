@@ -13,10 +13,10 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState, create_trial
 
-from ceteris.cli import main
-from ceteris.tracking.study import cells, history, importances, pareto, track_search, tuned_studies
+from paribus.commands.cli import main
+from paribus.reporting.tracking.study import cells, history, importances, pareto, track_search, tuned_studies
 
-WANDB = {"_target_": "ceteris.training.logger.Wandb", "mode": "offline"}
+WANDB = {"_target_": "paribus.training.logger.Wandb", "mode": "offline"}
 SPACE = {"lr": FloatDistribution(0.001, 0.1, log=True), "masking": CategoricalDistribution(["a", "b"])}
 
 

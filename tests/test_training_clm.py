@@ -13,28 +13,28 @@ import torch
 from fake_store import FakeVocabulary, examples_of, random_store, store_of
 from transformers import AutoModelForCausalLM
 
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.encodings.unchanged import Unchanged
-from ceteris.heads.bilstm import OnBiLSTM
-from ceteris.heads.classification import ClassificationHead
-from ceteris.inputs.full_sentences import FullSentences
-from ceteris.inputs.segment_pair import SegmentPair
-from ceteris.layouts.causal import Causal
-from ceteris.masking.none import NoNoise
-from ceteris.models import checkpoint
-from ceteris.models.bert import Bert
-from ceteris.models.encoder import Encoder
-from ceteris.models.weights import initialise
-from ceteris.objectives.clm import CausalLM
-from ceteris.objectives.objective import Objective
-from ceteris.study.identity import identify
-from ceteris.tasks.docs_package import DocsPackage
-from ceteris.tasks.encode import Encoded
-from ceteris.training.budget import data_of, planned
-from ceteris.training.finetune import finetuner
-from ceteris.training.run import run
-from ceteris.training.steps import as_batch, task_batch
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.corruption.collators.causal import Causal
+from paribus.corruption.masking.none import NoNoise
+from paribus.corruption.views.unchanged import Unchanged
+from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.formats.segment_pair import SegmentPair
+from paribus.models import checkpoint
+from paribus.models.bert import Bert
+from paribus.models.encoder import Encoder
+from paribus.models.heads.bilstm import OnBiLSTM
+from paribus.models.heads.classification import ClassificationHead
+from paribus.models.weights import initialise
+from paribus.objectives.clm import CausalLM
+from paribus.objectives.objective import Objective
+from paribus.runs.identity import identify
+from paribus.tasks.docs_package import DocsPackage
+from paribus.tasks.encode import Encoded
+from paribus.training.budget import data_of, planned
+from paribus.training.finetune import finetuner
+from paribus.training.run import run
+from paribus.training.steps import as_batch, task_batch
 
 CLM = ["objective=clm", "masking=none", "model.attention=left"]
 LENGTH = 48
@@ -257,7 +257,7 @@ def test_what_cannot_be_is_one_line_before_any_step(
     arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["train", *arguments, *bad]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert named in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))

@@ -13,25 +13,25 @@ import torch
 from omegaconf import OmegaConf
 from text_to_text import T5
 
-from ceteris.cli import main
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.finetuning import saved
-from ceteris.forms.choice import form_of
-from ceteris.models import checkpoint
-from ceteris.models.ensemble import Ensemble, mean
-from ceteris.models.greedy import greedy
-from ceteris.study.identity import identify
-from ceteris.study.store import last_step
-from ceteris.tasks.written import Ragged
-from ceteris.training import callbacks, finetune
-from ceteris.training.budget import data_of, planned
-from ceteris.training.evaluate import evaluating, predictions
-from ceteris.training.execution import resolve
-from ceteris.training.members import member
-from ceteris.training.pretrain import open_stage
-from ceteris.training.run import run
-from ceteris.training.steps import task_batch
+from paribus.commands.cli import main
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.finetuning import saved
+from paribus.models import checkpoint
+from paribus.models.ensemble import Ensemble, mean
+from paribus.models.greedy import greedy
+from paribus.runs.identity import identify
+from paribus.runs.store import last_step
+from paribus.tasks.types.choice import form_of
+from paribus.tasks.written import Ragged
+from paribus.training import callbacks, finetune
+from paribus.training.budget import data_of, planned
+from paribus.training.evaluate import evaluating, predictions
+from paribus.training.execution import resolve
+from paribus.training.members import member
+from paribus.training.pretrain import open_stage
+from paribus.training.run import run
+from paribus.training.steps import task_batch
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_what_makes_no_ensemble_is_one_line_before_any_step(
         changes = [*changes, f"tasks.wnut_17.path={tagged(tmp_path)}"]
     given = without_task(bert) if any(text.startswith("task=") for text in changes) else bert
     assert main(["train", *given, *changes]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert said in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))

@@ -13,12 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.tracking import service
-from ceteris.training import callbacks
-from ceteris.training.logger import Wandb
-from ceteris.training.run import run
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.runs import tracker as service
+from paribus.training import callbacks
+from paribus.training.logger import Wandb
+from paribus.training.run import run
 
 STEPS = ["trainer.max_steps=8", "trainer.log_every=1"]
 SECRET = "s3cret" + "0" * 34  # of the form of a key

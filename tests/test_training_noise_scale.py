@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from ceteris.config import compose
-from ceteris.study.identity import identify
-from ceteris.training import noise_scale
-from ceteris.training.noise_scale import NoiseScale, Sums, estimates
-from ceteris.training.run import run
+from paribus.core.config import compose
+from paribus.runs.identity import identify
+from paribus.training import noise_scale
+from paribus.training.noise_scale import NoiseScale, Sums, estimates
+from paribus.training.run import run
 
 STEPS = ["trainer.max_steps=6", "trainer.log_every=1", "model.dropout=0.1"]
 

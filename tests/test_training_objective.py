@@ -10,22 +10,22 @@ import pytest
 import torch
 from transformers import AlbertConfig, AlbertForPreTraining, AutoModelForMaskedLM, BertForPreTraining
 
-from ceteris.encodings.replace import Replace
-from ceteris.heads.pair import PairHead
-from ceteris.models import checkpoint
-from ceteris.models.bert import Bert
-from ceteris.models.encoder import Encoder, Outputs
-from ceteris.models.weights import initialise
-from ceteris.objectives.mlm import MaskedLM
-from ceteris.objectives.mlm_nsp import MaskedLMWithNSP
-from ceteris.objectives.mlm_sop import MaskedLMWithSOP
-from ceteris.objectives.objective import Objective
-from ceteris.optim.schedule import Schedule
-from ceteris.tokens.vocabulary import Vocabulary
-from ceteris.training.execution import Profile
-from ceteris.training.fit import trainer
-from ceteris.training.learner import Pretraining
-from ceteris.training.steps import as_batch
+from paribus.corruption.views.replace import Replace
+from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models import checkpoint
+from paribus.models.bert import Bert
+from paribus.models.encoder import Encoder, Outputs
+from paribus.models.heads.pair import PairHead
+from paribus.models.weights import initialise
+from paribus.objectives.mlm import MaskedLM
+from paribus.objectives.mlm_nsp import MaskedLMWithNSP
+from paribus.objectives.mlm_sop import MaskedLMWithSOP
+from paribus.objectives.objective import Objective
+from paribus.optim.schedule import Schedule
+from paribus.training.execution import Profile
+from paribus.training.fit import trainer
+from paribus.training.learner import Pretraining
+from paribus.training.steps import as_batch
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from ceteris.errors import UserError
-from ceteris.models.weights import initialise
-from ceteris.optim.adamw import AdamW
-from ceteris.optim.adamw_rms import AdamWRms
-from ceteris.optim.groups import parameter_groups
-from ceteris.optim.lamb import Lamb
-from ceteris.optim.schedule import CURVES, Schedule
+from paribus.core.errors import UserError
+from paribus.models.weights import initialise
+from paribus.optim.adamw import AdamW
+from paribus.optim.adamw_rms import AdamWRms
+from paribus.optim.groups import parameter_groups
+from paribus.optim.lamb import Lamb
+from paribus.optim.schedule import CURVES, Schedule
 
 
 def test_vectors_do_not_decay() -> None:

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from ceteris.cli import main
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.examples import compose_examples
-from ceteris.models import checkpoint
-from ceteris.study.identity import identify
-from ceteris.tasks.encode import encode
-from ceteris.training.budget import data_of, planned
-from ceteris.training.finetune import finetuner
-from ceteris.training.run import run
+from paribus.commands.cli import main
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.corruption.examples import compose_examples
+from paribus.models import checkpoint
+from paribus.runs.identity import identify
+from paribus.tasks.encode import encode
+from paribus.training.budget import data_of, planned
+from paribus.training.finetune import finetuner
+from paribus.training.run import run
 
 NSP = ["objective=mlm_nsp", "input=segment_pair"]
 SOP = ["objective=mlm_sop", "input=segment_pair", "input.pairs=order"]
@@ -115,7 +115,7 @@ def test_bad_input_is_one_line_before_any_step(
     arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["train", *arguments, *bad]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert named in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))

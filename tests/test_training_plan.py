@@ -11,11 +11,11 @@ from fake_store import examples_of, random_store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.training.plan import StepPlan, compose_plan
-from ceteris.training.steps import PretrainingSteps
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.data.order import StepPlan, compose_plan
+from paribus.training.steps import PretrainingSteps
 
 
 class Lengths:

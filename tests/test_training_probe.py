@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import torch
 
-from ceteris.cli import main
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.examples import probe_examples
-from ceteris.study.identity import identify
-from ceteris.training.budget import data_of
-from ceteris.training.evaluate import placed
-from ceteris.training.probe import TrainedProbe, fitted
-from ceteris.training.run import run
+from paribus.commands.cli import main
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.corruption.examples import probe_examples
+from paribus.runs.identity import identify
+from paribus.training.budget import data_of
+from paribus.training.evaluate import placed
+from paribus.training.probe import TrainedProbe, fitted
+from paribus.training.run import run
 
 PROBED = "evaluation.probe_examples=24"
 

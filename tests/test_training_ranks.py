@@ -16,12 +16,12 @@ import torch
 from safetensors.torch import load_file
 from torch.distributed.tensor import DTensor
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.training.budget import data_of, plan_of
-from ceteris.training.callbacks import LAST, Evaluations
-from ceteris.training.run import run
-from ceteris.training.steps import PretrainingSteps
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.training.budget import data_of, plan_of
+from paribus.training.callbacks import LAST, Evaluations
+from paribus.training.run import run
+from paribus.training.steps import PretrainingSteps
 
 OWN = [
     "task=none", "logger=none", "trainer.log_every=1", "trainer.max_steps=6", "evaluation.points=1",
@@ -154,8 +154,8 @@ def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Mad
         trained("compiled", "trainer=fsdp", "profile.ranks=2", "profile.compile=true", "profile.accelerator=cpu")
     with pytest.raises(UserError, match=r"optimizer=adafactor with profile.strategy=fsdp needs whole matrices"):
         trained("factored", "trainer=fsdp", "profile.ranks=2", "optimizer=adafactor", "profile.accelerator=cpu")
-    command = [sys.executable, "-m", "ceteris", "train", "-m", *arguments, *OWN, "profile.ranks=2"]
+    command = [sys.executable, "-m", "paribus", "train", "-m", *arguments, *OWN, "profile.ranks=2"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
     assert done.returncode == 2
-    assert done.stderr.count("ceteris: profile.ranks=2 inside a Hydra multirun") == 1
+    assert done.stderr.count("paribus: profile.ranks=2 inside a Hydra multirun") == 1
     assert "Traceback" not in done.stderr

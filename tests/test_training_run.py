@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.study.identity import identify
-from ceteris.study.store import verify
-from ceteris.training import callbacks
-from ceteris.training.run import run
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.runs.identity import identify
+from paribus.runs.store import verify
+from paribus.training import callbacks
+from paribus.training.run import run
 
 STEPS = ["trainer.max_steps=8", "trainer.log_every=1", "model.dropout=0.1", "model.attention_dropout=0.1"]
 
@@ -177,7 +177,7 @@ def test_bad_input_is_one_line_before_any_step(
     arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["train", *arguments, *bad]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert named in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))
@@ -185,7 +185,7 @@ def test_bad_input_is_one_line_before_any_step(
 
 def test_help_is_fast_because_nothing_heavy_is_imported() -> None:
     heavy = "[m for m in ('torch', 'hydra', 'numpy') if m in sys.modules]"
-    code = f"import sys; from ceteris.cli import main; main(['--help']); print({heavy})"
+    code = f"import sys; from paribus.commands.cli import main; main(['--help']); print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")
 
@@ -193,7 +193,7 @@ def test_help_is_fast_because_nothing_heavy_is_imported() -> None:
 def test_finding_a_finished_run_imports_no_torch(arguments: list[str]) -> None:
     run(compose(arguments))
     code = (
-        "import sys; from ceteris.config import compose; from ceteris.training.run import run;"
+        "import sys; from paribus.core.config import compose; from paribus.training.run import run;"
         f"run(compose({arguments!r})); print('torch' in sys.modules, 'transformers' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,20 +14,20 @@ from fake_store import FakeVocabulary, examples_of, random_store
 from fake_text import text_of
 from torch.nn.functional import gelu, layer_norm
 
-from ceteris.cli import main
-from ceteris.config import compose
-from ceteris.encodings.replace import Replace
-from ceteris.layouts.boundary import Boundary
-from ceteris.layouts.encoder import Encoder as EncoderLayout
-from ceteris.masking.geometric_span import GeometricSpan
-from ceteris.models.bert import Bert
-from ceteris.models.encoder import Encoder
-from ceteris.models.weights import initialise
-from ceteris.objectives.mlm_sbo import MaskedLMWithSBO
-from ceteris.objectives.objective import Objective
-from ceteris.text import Marks, Views
-from ceteris.training.run import run
-from ceteris.training.steps import as_batch
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.corruption.collators.boundary import Boundary
+from paribus.corruption.collators.encoder import Encoder as EncoderLayout
+from paribus.corruption.masking.geometric_span import GeometricSpan
+from paribus.corruption.views.replace import Replace
+from paribus.data.text import Marks, Views
+from paribus.models.bert import Bert
+from paribus.models.encoder import Encoder
+from paribus.models.weights import initialise
+from paribus.objectives.mlm_sbo import MaskedLMWithSBO
+from paribus.objectives.objective import Objective
+from paribus.training.run import run
+from paribus.training.steps import as_batch
 
 SBO = ["objective=mlm_sbo", "masking=geometric_span", "objective.encoding.unit=span"]
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_is_one_line_before_any_step(
     arguments: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["train", *arguments, *bad]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert named in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))

@@ -12,16 +12,16 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, BertForMaskedLM
 
-from ceteris.cli import main
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.examples import compose_examples
-from ceteris.models import checkpoint
-from ceteris.models.weights import initialise
-from ceteris.study.identity import identify
-from ceteris.training.budget import data_of, planned
-from ceteris.training.run import run
-from ceteris.training.steps import as_batch
+from paribus.commands.cli import main
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.corruption.examples import compose_examples
+from paribus.models import checkpoint
+from paribus.models.weights import initialise
+from paribus.runs.identity import identify
+from paribus.training.budget import data_of, planned
+from paribus.training.run import run
+from paribus.training.steps import as_batch
 
 THREE = ["input=segment_pair", "input.pairs=three"]
 BOTH = ["objective=structbert", *THREE]

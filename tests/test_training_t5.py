@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from text_to_text import T5
 
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.models.t5 import ARCHITECTURES, SINGLE
-from ceteris.training.budget import data_of, planned, train_flops
-from ceteris.training.execution import resolve
-from ceteris.training.pretrain import open_stage
-from ceteris.training.run import run
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.models.t5 import ARCHITECTURES, SINGLE
+from paribus.training.budget import data_of, planned, train_flops
+from paribus.training.execution import resolve
+from paribus.training.pretrain import open_stage
+from paribus.training.run import run
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_loss_falls(t5: list[str], tmp_path: Path) -> None:
 def test_an_interrupted_run_ends_with_the_same_bits(
     t5: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str
 ) -> None:
-    from ceteris.training import callbacks
+    from paribus.training import callbacks
 
     own = [*t5, f"optimizer={optimizer}", "trainer.max_steps=5", "profile.microbatch=2"]
     whole = run(compose([*own, f"run_dir={tmp_path / 'whole'}"]))

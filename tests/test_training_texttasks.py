@@ -12,22 +12,22 @@ import pytest
 import torch
 from text_to_text import T5
 
-from ceteris.cli import main
-from ceteris.components import build
-from ceteris.config import compose
-from ceteris.errors import UserError
-from ceteris.finetuning import saved
-from ceteris.forms.choice import form_of
-from ceteris.models import checkpoint
-from ceteris.models.greedy import greedy
-from ceteris.models.t5 import ARCHITECTURES
-from ceteris.optim.adafactor import Adafactor
-from ceteris.tasks.written import Ragged
-from ceteris.training.budget import data_of
-from ceteris.training.execution import resolve
-from ceteris.training.pretrain import open_stage
-from ceteris.training.run import run
-from ceteris.training.steps import task_batch
+from paribus.commands.cli import main
+from paribus.core.build import build
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.finetuning import saved
+from paribus.models import checkpoint
+from paribus.models.greedy import greedy
+from paribus.models.t5 import ARCHITECTURES
+from paribus.optim.adafactor import Adafactor
+from paribus.tasks.types.choice import form_of
+from paribus.tasks.written import Ragged
+from paribus.training.budget import data_of
+from paribus.training.execution import resolve
+from paribus.training.pretrain import open_stage
+from paribus.training.run import run
+from paribus.training.steps import task_batch
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_what_cannot_be_read_or_written_is_one_line_before_any_step(
     own = [text.replace("PLACE", str(tmp_path)) for text in changes]
     given = [text for text in arguments if not text.startswith("tokenizer")]
     assert main(["train", *given, *T5, *own]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ceteris: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
     assert len(told) == 1
     assert said in told[0]
     assert not list(tmp_path.rglob("metrics.jsonl"))

@@ -10,18 +10,18 @@ import pytest
 import torch
 from fake_store import FakeVocabulary, examples_of, random_store
 
-from ceteris.config import compose
-from ceteris.corruption import Corruption
-from ceteris.encodings.mixed_sight import KINDS, MixedSight, shares
-from ceteris.encodings.replace import Replace
-from ceteris.errors import UserError
-from ceteris.inputs.full_sentences import FullSentences
-from ceteris.inputs.segment_pair import SegmentPair
-from ceteris.layouts.ranked import Ranked
-from ceteris.masking.bernoulli import Bernoulli
-from ceteris.models.bert import Bert
-from ceteris.training.run import run
-from ceteris.training.steps import as_batch
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.corruption.collators.ranked import Ranked
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.views.mixed_attention import KINDS, MixedSight, shares
+from paribus.corruption.views.replace import Replace
+from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.formats.segment_pair import SegmentPair
+from paribus.models.bert import Bert
+from paribus.training.run import run
+from paribus.training.steps import as_batch
 
 LENGTH, ROWS = 32, 240
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ceteris.errors import UserError
-from ceteris.verdict.claims import Pair, parse
+from paribus.core.errors import UserError
+from paribus.verdict.claims import Pair, parse
 
 ARMS = ("static", "static_x10", "dynamic")
 COLUMNS = ("mlm_loss", "sst2/accuracy", "squad/f1")

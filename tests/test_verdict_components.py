@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ceteris.verdict.components import components, differences
+from paribus.verdict.components import components, differences
 
 
 def test_the_components_by_simulation() -> None:

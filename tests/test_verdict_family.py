@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceteris.verdict.claims import Pair
-from ceteris.verdict.family import Deciding, step_down
-from ceteris.verdict.ruling import Contrast, deciding, rule
-from ceteris.verdict.statistics import ALPHA, holm, paired
+from paribus.verdict.claims import Pair
+from paribus.verdict.family import Deciding, step_down
+from paribus.verdict.ruling import Contrast, deciding, rule
+from paribus.verdict.statistics import ALPHA, holm, paired
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=8))

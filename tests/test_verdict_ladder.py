@@ -8,8 +8,8 @@ import pytest
 from fake_records import LOSS, TASK, design, study
 from scipy import stats
 
-from ceteris.tables.build import build
-from ceteris.verdict.ladder import Ladder, ladders, stability
+from paribus.reporting.tables.build import build
+from paribus.verdict.ladder import Ladder, ladders, stability
 
 
 def table(scale: str, flops: float, shift: float = 0.0) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ceteris.verdict.aggregate import estimate, improvement, iqm
-from ceteris.verdict.bootstrap import bca
-from ceteris.verdict.ranks import agreement, kendall
-from ceteris.verdict.statistics import tost
+from paribus.verdict.aggregate import estimate, improvement, iqm
+from paribus.verdict.bootstrap import bca
+from paribus.verdict.rank_agreement import agreement, kendall
+from paribus.verdict.statistics import tost
 
 RANDOM = np.random.default_rng(4)
 SCORES, OTHERS = RANDOM.normal(0.6, 0.1, (6, 4)), RANDOM.normal(0.55, 0.1, (5, 4))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ceteris.verdict.claims import Pair
-from ceteris.verdict.ruling import Contrast, rule
-from ceteris.verdict.sequential import Looks, levels, spent
-from ceteris.verdict.statistics import paired
+from paribus.verdict.claims import Pair
+from paribus.verdict.ruling import Contrast, rule
+from paribus.verdict.sequential import Looks, levels, spent
+from paribus.verdict.statistics import paired
 
 
 def crossed(first: int, most: int, found: list[float], draws: int = 100_000) -> float:

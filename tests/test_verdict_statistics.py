@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ceteris.verdict.claims import Pair
-from ceteris.verdict.power import power, seeds_needed
-from ceteris.verdict.ruling import Contrast, deciding, rule
-from ceteris.verdict.statistics import holm, paired, summarize, t_test
+from paribus.verdict.claims import Pair
+from paribus.verdict.power import power, seeds_needed
+from paribus.verdict.ruling import Contrast, deciding, rule
+from paribus.verdict.statistics import holm, paired, summarize, t_test
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
 
@@ -91,7 +91,7 @@ def test_seeds_needed_for_equivalence_by_simulation() -> None:
 def test_the_claims_p_is_the_level_at_which_the_interval_decides(
     relation: str, margin: float, differences: list[float]
 ) -> None:
-    from ceteris.verdict.truth import judge
+    from paribus.verdict.truth import judge
 
     pair = Pair("a", relation, "b")  # type: ignore[arg-type]
     contrast = Contrast("t/accuracy", pair, margin, paired(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ceteris.verdict.claims import Pair
-from ceteris.verdict.controls import insensitive, on_plateau, unmatched
-from ceteris.verdict.metrics import incomparable, lower_is_better
-from ceteris.verdict.ruling import Contrast, Ruling, combine, rule
-from ceteris.verdict.statistics import paired
-from ceteris.verdict.truth import judge
+from paribus.verdict.claims import Pair
+from paribus.verdict.controls import insensitive, on_plateau, unmatched
+from paribus.verdict.metrics import incomparable, lower_is_better
+from paribus.verdict.ruling import Contrast, Ruling, combine, rule
+from paribus.verdict.statistics import paired
+from paribus.verdict.truth import judge
 
 M = 0.5
 

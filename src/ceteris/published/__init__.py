@@ -1,1 +1,0 @@
-"""The papers' numbers as data: one YAML file a table, each number with its source and its flags."""

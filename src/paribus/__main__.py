@@ -1,0 +1,5 @@
+"""`python -m paribus` is the command `paribus`."""
+
+from paribus.commands.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,95 @@
+"""`paribus status SWEEP`: arm x seed from the folders alone, or the trials of a search. Nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from paribus.runs import store
+from paribus.runs.store import trial_study
+from paribus.sweeps.board import Board, Cell, metric_of, show
+from paribus.sweeps.request import Request, parse
+from paribus.sweeps.search import request as searches
+from paribus.sweeps.sweep import SCRATCH, Job, jobs
+from paribus.sweeps.tuning import Tuning
+
+
+def status(argv: list[str]) -> int:
+    """The verb: prints the board, live in a terminal. Returns 0. Raises UserError for an unknown sweep or scale."""
+    if (asked := searches.parse("status", argv)) is not None:
+        show(searches.look(asked))
+    else:
+        show(partial(survey, parse("status", argv)))
+    return 0
+
+
+def survey(request: Request) -> Board:
+    """The state of every run of a sweep: by the last command's roll where there is one, else by the newest folder."""
+    roll = store.first_roll(request.roots, request.named, request.scale)
+    trials = store.first_roll(request.roots, trial_study(request.named), request.scale) if request.tuned else None
+    searched = _trials(request, trials, roll.tuning if roll else {}) if request.tuned else {}
+    absent = roll.absent if roll else {}
+    listed = [*searched, *(job for job in _jobs(request, roll) if job.arm not in absent)]
+    board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
+    board.cells |= {job.label: cell for job, cell in searched.items()}
+    for job in listed:
+        _survey(request, board, job, trials if job in searched else roll)
+    board.slots = max(1, board.count("running"))
+    return board
+
+
+def _survey(request: Request, board: Board, job: Job, roll: store.Roll | None) -> None:
+    """Look into the folders of one run."""
+    folders = list(_folders(request, job, roll))
+    cells = [_cell(request, folder, (roll.steps if roll else {}).get(job.arm)) for folder in folders]
+    known = board.cells.get(job.label, Cell())
+    board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
+    board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
+
+
+def _trials(request: Request, roll: store.Roll | None, tuning: Tuning) -> dict[Job, Cell]:
+    """The trials of the search: those under way by their roll, else those that the study's roll has kept."""
+    study = trial_study(request.named)
+    kept = {
+        Job(study, f"{arm}.trial{entry['number']}", run["seed"], ()): Cell(run["status"], 1.0, run["value"])
+        for arm, found in tuning.get("arms", {}).items()
+        for entry in found["trials"]
+        for run in entry["runs"]
+    }
+    parts = [label.rpartition("/seed") for label in (roll.runs if roll else {})]
+    return kept | {job: Cell() for arm, _, seed in parts if (job := Job(study, arm, int(seed), ())) not in kept}
+
+
+def _jobs(request: Request, roll: store.Roll | None) -> list[Job]:
+    """The runs of the sweep, and what the last command had beside them."""
+    runs = roll.runs if roll else {}
+    sweep, arms, seeds = request.sweep, request.arms, request.seeds
+    anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
+    listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
+    if arms is None and seeds is None:
+        parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]
+        beside = [Job(request.named, arm, int(seed), ()) for arm, _, seed in parts if arm in (*sweep.arms, SCRATCH)]
+        listed += sorted(beside, key=lambda job: (job.seed, job.arm))
+    return listed
+
+
+def _folders(request: Request, job: Job, roll: store.Roll | None) -> Iterator[Path]:
+    signature = roll.runs.get(job.label) if roll else None
+    for root in request.roots:
+        found = (root / job.study / job.arm).glob(f"seed{job.seed}-{signature or '*'}")
+        yield from sorted(found, key=lambda folder: (-folder.stat().st_mtime, folder.name))
+
+
+def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
+    state, record = store.state(folder)
+    share = min(1.0, store.last_step(folder) / steps) if steps else 0.0
+    return Cell(state, share, metric_of((record or {}).get("metrics", {}), request.sweep.columns))
+
+
+def _seconds(folder: Path) -> float | None:
+    """Wall-clock seconds that a finished run took, from its first file to its record."""
+    marker, record = folder / "signature", folder / store.RECORD
+    if not (marker.is_file() and record.is_file()):
+        return None
+    return max(0.0, record.stat().st_mtime - marker.stat().st_mtime)

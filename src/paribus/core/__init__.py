@@ -1,0 +1,1 @@
+"""Config, building components, errors, noise, files and processes: what every room uses."""

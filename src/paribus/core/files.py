@@ -1,0 +1,69 @@
+"""Files that are whole or absent: atomic writes and atomic folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from paribus.core.errors import UserError
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written ({error.strerror})", "free space or choose another folder"
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new text, never a part.
+
+    Raises UserError where the disk is full or the folder is not writable.
+    """
+    with _named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """`write_text` of indented, key-ordered JSON; NaN and infinities are refused."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `target` that becomes `target` only when the block ends well.
+
+    A killed or failed block leaves no `target`; where another process was faster, its result is kept.
+    """
+    with _named(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        try:
+            yield work
+            try:
+                os.replace(work, target)
+            except OSError:
+                if not target.is_dir():
+                    raise
+        finally:
+            shutil.rmtree(work, ignore_errors=True)

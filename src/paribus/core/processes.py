@@ -1,0 +1,52 @@
+"""Processes: the devices they may use, and how they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+
+def ranks_of(profile: Mapping[str, Any]) -> int:
+    """The processes that train one run together; None: one on every GPU, and without GPUs two."""
+    given = profile.get("ranks", 1)  # configs of older runs have none
+    if given is not None:
+        return int(given)
+    devices = [] if profile["accelerator"] == "cpu" else gpus()
+    return len(devices) or 2
+
+
+def gpus() -> list[str]:
+    """The CUDA devices that this process may use, found without CUDA."""
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [device for device in visible.split(",") if device.strip() and device.strip() != "-1"]
+    if shutil.which("nvidia-smi") is None:
+        return []
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [str(at) for at, _ in enumerate(line for line in listed.stdout.splitlines() if line.startswith("GPU "))]
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, where signals can be handled (the main thread)."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

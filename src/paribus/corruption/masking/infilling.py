@@ -1,0 +1,194 @@
+"""Spans of Poisson length.   BART (arXiv 1910.13461), section 2.2 (text infilling); fairseq's `denoising_dataset.py`"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.corruption import reordered
+from paribus.corruption.masking.bernoulli import lowest
+from paribus.corruption.masking.budget import check_choice, check_rates, spanbert_budget
+from paribus.corruption.masking.sentence_permutation import permuted
+from paribus.corruption.masking.units import Units, number, units
+from paribus.corruption.views.sequences import check_share
+from paribus.data.formats.segments import before
+from paribus.data.schedule import Dynamic, Schedule
+from paribus.data.text import Marks, Text
+
+Ints = NDArray[np.int64]
+_TAIL: Final = 64  # lengths above the mean that a draw can give
+
+
+@dataclass(frozen=True)
+class Infilling:
+    """Lengths are drawn from Poisson(mean_length) until they reach ceil(rate * words); the last one is cut.
+
+    A span starts with a word of its own and goes on for so many whole words, or to the row's end; where another begins
+    within it the two are one, so that less than the budget comes out. `exact` lays the spans side by side or apart, and
+    all of the budget is noise. Spans without length are blanks in random places.
+    permute_sentences: share of sentences that change places first.
+    Raises UserError for settings out of range.
+    """
+
+    rate: float
+    mean_length: float = 3.0
+    exact: bool = False
+    unit: str = "word"
+    permute_sentences: float = 0.0
+    schedule: Schedule = field(default_factory=Dynamic)
+    semantics: ClassVar[int] = 1
+    predict: ClassVar[None] = None
+    inserts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_rates(self.rate, None)
+        check_choice("unit", self.unit, ("word", "token"))
+        check_share("masking.permute_sentences", self.permute_sentences)
+        if not isinstance(self.mean_length, int | float) or not 0 < self.mean_length < 100:
+            raise UserError(f"masking.mean_length={self.mean_length}", "give a number of words, above 0 and below 100")
+
+    @property
+    def by_words(self) -> bool:
+        """Whether the text must tell where words start."""
+        return self.unit == "word"
+
+    @property
+    def reorders(self) -> bool:
+        """Whether the text is read in another order."""
+        return self.permute_sentences > 0
+
+    @property
+    def row(self) -> str:
+        """The name of the pattern, such as infilling_3.5_30."""
+        return f"infilling_{self.mean_length:g}_{100 * self.rate:g}" + ("_sentences" if self.reorders else "")
+
+    def check(self, length: int) -> None:
+        """Raise UserError where the noise of `length` tokens is shorter than one mean span."""
+        if math.ceil(self.rate * length) < self.mean_length:
+            raise UserError(
+                f"masking.mean_length={self.mean_length:g} is longer than the noise of {length} tokens",
+                "shorten the spans, or raise masking.rate or input.length",
+            )
+
+    def expected(self, raw: int) -> tuple[float, float]:
+        """(noise tokens, spans) of a row of `raw` tokens on average, overlaps left out."""
+        return self.rate * raw, self.rate * raw / self.mean_length
+
+    def __call__(self, text: Text, noise: Noise) -> Marks:
+        order_BL = permuted(text, noise, self.permute_sentences) if self.reorders else None
+        read, _ = reordered(text, Marks(np.zeros(text.ids_BL.shape, np.int16), order_BL=order_BL))
+        words = units(read, self.by_words)
+        spans, blanks_B = self._spans(words, noise)
+        span_BL = _marked(spans, words, read)
+        insert_BE = _blanks(span_BL, blanks_B, read, noise)
+        if order_BL is not None:
+            there_BL = span_BL
+            span_BL = np.zeros_like(there_BL)
+            np.put_along_axis(span_BL, order_BL, there_BL, 1)
+        return Marks(span_BL, insert_BE, order_BL=order_BL)
+
+    def _spans(self, words: Units, noise: Noise) -> tuple[_Spans, Ints]:
+        """The spans in words, and how many blanks each row has."""
+        words_B = np.diff(words.until_B, prepend=0)
+        length_BK = poisson_lengths(spanbert_budget(words_B, self.rate), self.mean_length, noise)
+        count_B = np.count_nonzero(length_BK > 0, axis=1)
+        row_S = np.repeat(np.arange(len(words_B)), count_B)
+        size_S = _mixed(length_BK[length_BK > 0], row_S, noise)
+        noise_B = np.bincount(row_S, size_S, len(words_B)).astype(np.int64)
+        places_B = words_B - noise_B + count_B if self.exact else words_B
+        start_S = _places(places_B, count_B, noise)
+        if self.exact:  # each span took one place: make room for the rest of those before it
+            start_S += before(size_S - 1) - np.repeat(before(noise_B - count_B), count_B)
+        begin_S = (words.until_B - words_B)[row_S] + start_S
+        return _Spans(begin_S, np.minimum(begin_S + size_S, words.until_B[row_S])), np.sum(length_BK == 0, axis=1)
+
+
+class _Spans(NamedTuple):
+    """Spans row by row, from left to right, by the numbers of their words."""
+
+    begin_S: Ints
+    end_S: Ints
+
+
+def _places(places_B: Ints, count_B: Ints, noise: Noise) -> Ints:
+    """So many different places of each row, row by row, ascending."""
+    width = int(places_B.max(initial=1))
+    flag_BW = lowest(noise.bits("span place", width), np.arange(width) < places_B[:, None], count_B)
+    return np.nonzero(flag_BW)[1]
+
+
+def poisson_lengths(budget_B: Ints, mean: float, noise: Noise) -> Ints:
+    """int64 [B, K]: Poisson lengths until their sum reaches the budget, the last one cut; -1 behind it."""
+    bound_K = poisson_bounds(mean)
+    draws = 4
+    length_BK = total_BK = np.zeros((len(budget_B), 1), np.int64)
+    while (total_BK[:, -1] < budget_B).any():
+        draws *= 2
+        length_BK = np.searchsorted(bound_K, noise.bits("span length", draws), side="right")
+        total_BK = np.cumsum(length_BK, axis=1)
+    done_BK = total_BK - length_BK >= budget_B[:, None]
+    cut_BK: Ints = np.minimum(length_BK, budget_B[:, None] - (total_BK - length_BK))
+    cut_BK[done_BK] = -1
+    return cut_BK
+
+
+def poisson_bounds(mean: float) -> NDArray[np.float64]:
+    """The draws of 32 bits at which the lengths 1, 2, ... begin."""
+    most = math.ceil(mean) + _TAIL
+    log_K = np.arange(most) * math.log(mean) - mean - np.array([math.lgamma(k + 1) for k in range(most)])
+    bound_K: NDArray[np.float64] = np.rint(np.cumsum(np.exp(log_K)) * 2**32)
+    return bound_K
+
+
+def _mixed(size_S: Ints, row_S: Ints, noise: Noise) -> Ints:
+    """The sizes of each row in random order, since the last one drawn was cut."""
+    order_S = np.lexsort((noise.at("span order", row_S, np.arange(len(row_S)) - _first(row_S)), row_S))
+    return size_S[order_S]
+
+
+def _first(row_S: Ints) -> Ints:
+    """The number of the first span of the same row."""
+    return np.searchsorted(row_S, row_S)
+
+
+def _marked(spans: _Spans, words: Units, text: Text) -> NDArray[np.int16]:
+    """Span numbers; a span that another one runs into is one with it, one that only follows it is not."""
+    depth_U = np.zeros(len(words.start_U), np.int64)
+    depth_U[spans.begin_S] += 1
+    np.subtract.at(depth_U, spans.end_S, 1)
+    depth_U = np.cumsum(depth_U)
+    leads_S = spans.begin_S[depth_U[spans.begin_S] == 1]
+    chosen_BL, begin_BL = np.zeros((2, *text.free_BL.shape), np.bool_)
+    chosen_BL.reshape(-1)[words.slot_F] = depth_U[words.unit_F] > 0
+    begin_BL.reshape(-1)[words.slot_F[words.start_U[leads_S]]] = True
+    return number(chosen_BL, begin_BL)
+
+
+def _blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise: Noise) -> NDArray[np.int16]:
+    """int16 [B, L + 1]: blanks before each place that is read, every way to place them equally likely.
+
+    No more than the spans save, so that a row never grows.
+    """
+    rows, width = span_BL.shape
+    lead_BL = (span_BL > 0) & (np.diff(span_BL, axis=1, prepend=np.int16(0)) != 0)
+    read_BL = ((span_BL == 0) & (np.arange(width) < text.length_B[:, None])) | lead_BL
+    read_B = np.count_nonzero(read_BL, axis=1)
+    blanks_B = np.minimum(blanks_B, text.length_B - read_B)
+    slots = max(int((read_B + blanks_B).max(initial=1)), 1)
+    flag_BW = lowest(noise.bits("blanks", slots), np.arange(slots) < (read_B + blanks_B)[:, None], blanks_B)
+    row_S, slot_S = np.nonzero(flag_BW)
+    gap_S = slot_S - np.arange(len(row_S)) + _first(row_S)
+    column_F = np.append(np.nonzero(read_BL)[1], width)
+    behind_S = gap_S == read_B[row_S]
+    place_S = np.where(
+        behind_S, text.length_B[row_S], column_F[np.minimum(before(read_B)[row_S] + gap_S, len(column_F) - 1)]
+    )
+    insert_BE = np.zeros((rows, width + 1), np.int16)
+    np.add.at(insert_BE, (row_S, place_S), np.int16(1))
+    return insert_BE

@@ -1,0 +1,144 @@
+"""n-grams of words.   ALBERT (arXiv 1909.11942), section 4.1; its `create_pretraining_data.py`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.masking.budget import bert_budget, check_cap, check_rates, check_rounding
+from paribus.corruption.masking.units import Units, number, shuffled, units
+from paribus.data.formats.segments import runs
+from paribus.data.schedule import Dynamic, Schedule
+from paribus.data.text import Marks, Text
+
+_ROUND: Final = 64  # words of a row that one round visits at most
+
+
+@dataclass(frozen=True)
+class NGram:
+    """Noise over n-grams of whole words; each is its own span, and two may touch.
+
+    The words of a row are visited in random order. Each starts an n-gram, n from 1..max_length with probability ~ 1/n
+    (`favor_shorter=false`: the same probabilities in reverse), renormalised where the row has fewer words left. One
+    that would pass min(max_predictions, max(1, round(rate * length))) tokens is shortened word by word, else skipped;
+    so is one that covers a token of an earlier one.
+    Raises UserError for settings out of range.
+    """
+
+    rate: float
+    max_length: int = 3
+    favor_shorter: bool = True
+    max_predictions: int | None = None
+    predict: float | None = None
+    schedule: Schedule = field(default_factory=Dynamic)
+    semantics: ClassVar[int] = 2
+    by_words: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_rates(self.rate, self.predict)
+        check_cap(self.max_predictions)
+        if not isinstance(self.max_length, int) or self.max_length < 1:
+            raise UserError(f"masking.max_length={self.max_length}", "give a whole number of words, at least 1")
+
+    def check(self, length: int) -> None:
+        """Raise UserError where a full row of `length` tokens rounds to no prediction."""
+        check_rounding(self.rate, self.predict, length)
+
+    def __call__(self, text: Text, noise: Noise) -> Marks:
+        words = units(text)
+        room_B = bert_budget(text, self.rate, self.max_predictions)
+        order_U, row_U = shuffled(text, words, noise), words.row_U
+        size_U, chosen_F = np.diff(words.start_U), np.zeros(len(words.slot_F), np.bool_)
+        begin_F = chosen_F.copy()
+        while len(order_U):
+            visits = _Visits.of(order_U, row_U, _width(order_U, row_U, room_B))
+            before_F = np.append(0, np.cumsum(chosen_F))
+            start_P, stop_P = self._walk(visits, words, noise, text.ids_BL.shape[1], room_B, before_F)
+            chosen_F[runs(start_P, stop_P - start_P)] = begin_F[start_P] = True
+            order_U = order_U[visits.left_U]
+            order_U = order_U[(size_U[order_U] <= room_B[row_U[order_U]]) & ~chosen_F[words.start_U[order_U]]]
+        return Marks(number(*(_spread(flag_F, words, text) for flag_F in (chosen_F, begin_F))))
+
+    def _walk(
+        self,
+        visits: _Visits,
+        words: Units,
+        noise: Noise,
+        width: int,
+        room_B: NDArray[np.int64],
+        before_F: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and stops, as places, of the n-grams that the visits take; takes them off the room, in place.
+
+        `before_F`: how many places before each one earlier rounds have taken.
+        """
+        unit_KR, row_R = visits.unit_KR, visits.row_R
+        n_KR = self._lengths(unit_KR, row_R, words, noise, width)
+        start_KR, room_R = words.start_U[unit_KR], room_B[row_R]
+        stop_NKR = words.start_U[
+            np.minimum(unit_KR + np.arange(1, self.max_length + 1)[:, None, None], words.until_B[row_R])
+        ]
+        stop_KR, across_R = np.zeros_like(start_KR), np.arange(len(row_R))
+        for visit, start_R in enumerate(start_KR):
+            stop_NR = stop_NKR[:, visit]
+            n_R = np.minimum(n_KR[visit], np.count_nonzero(stop_NR - start_R <= room_R, axis=0))
+            stop_R = stop_NR[n_R - 1, across_R]
+            meets_R = ((start_KR[:visit] < stop_R) & (stop_KR[:visit] > start_R)).any(axis=0)
+            meets_R |= before_F[stop_R] > before_F[start_R]
+            taken_R = (n_R > 0) & ~meets_R & visits.valid_KR[visit]
+            np.copyto(stop_KR[visit], stop_R, where=taken_R)  # 0 where skipped: it ends before any place
+            room_R = room_R - (stop_R - start_R) * taken_R
+        room_B[row_R] = room_R
+        return start_KR[stop_KR > 0], stop_KR[stop_KR > 0]
+
+    def _lengths(
+        self, unit_KR: NDArray[np.int64], row_R: NDArray[np.int64], words: Units, noise: Noise, width: int
+    ) -> NDArray[np.int64]:
+        """int64 [K, R]: the n of each visit, at most the words left in the row."""
+        bits_KR = noise.at("n-gram length", row_R, words.slot_F[words.start_U[unit_KR]] % width)
+        possible_KR = np.minimum(words.until_B[row_R] - unit_KR, self.max_length)
+        bound_NN = np.rint(np.cumsum(self.shares(), axis=1) * 2**32)
+        n_KR: NDArray[np.int64] = 1 + np.count_nonzero(bits_KR[..., None] >= bound_NN[possible_KR - 1], axis=-1)
+        return n_KR
+
+    def shares(self) -> NDArray[np.float64]:
+        """[N, N]: row a - 1 has the probabilities of n = 1..N where a words are left; they are 0 above a."""
+        weight_N = 1 / np.arange(1, self.max_length + 1)
+        weight_NN = np.tril(np.tile(weight_N if self.favor_shorter else weight_N[::-1], (self.max_length, 1)))
+        share_NN: NDArray[np.float64] = weight_NN / weight_NN.sum(axis=1, keepdims=True)
+        return share_NN
+
+
+class _Visits(NamedTuple):
+    """The next words of each row in its order."""
+
+    unit_KR: NDArray[np.int64]
+    valid_KR: NDArray[np.bool_]  # a row may have fewer
+    row_R: NDArray[np.int64]  # rows that have words
+    left_U: NDArray[np.bool_]  # words of the order that are not visited
+
+    @classmethod
+    def of(cls, order_U: NDArray[np.int64], row_U: NDArray[np.int64], most: int) -> _Visits:
+        """The first `most` words of each row of an order that goes row by row."""
+        row_R, first_R, count_R = np.unique(row_U[order_U], return_index=True, return_counts=True)
+        visit_K = np.arange(most)[:, None]
+        unit_KR = order_U[np.minimum(first_R + visit_K, first_R + count_R - 1)]
+        rank_U = np.arange(len(order_U)) - np.repeat(first_R, count_R)
+        return cls(unit_KR, visit_K < count_R, row_R, rank_U >= most)
+
+
+def _width(order_U: NDArray[np.int64], row_U: NDArray[np.int64], room_B: NDArray[np.int64]) -> int:
+    """Words that are worth a visit in one round."""
+    return int(np.clip(room_B[row_U[order_U]].max(), 1, _ROUND))
+
+
+def _spread(flag_F: NDArray[np.bool_], words: Units, text: Text) -> NDArray[np.bool_]:
+    """Flags of free tokens at their places in the rows."""
+    flag_BL = np.zeros(text.free_BL.shape, np.bool_)
+    flag_BL.reshape(-1)[words.slot_F] = flag_F
+    return flag_BL

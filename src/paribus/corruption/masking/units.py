@@ -1,0 +1,94 @@
+"""The free tokens of all rows closed up, and the units (words or single tokens) that maskings take them in.
+
+F free tokens, U units, W places of the widest array; a place is an index into the F closed-up tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.noise import Noise
+from paribus.data.text import Text
+
+FIELD: Final = 21  # bits of a place in a row, of a draw's number and of a row's number within one sort key
+NEVER: Final = np.int32(np.iinfo(np.int32).max)  # the draw of a token that no draw made noise
+
+
+class Units(NamedTuple):
+    """Free tokens without what stands between them, so that frames and pairs do not matter."""
+
+    slot_F: NDArray[np.int64]  # flat index into B x L
+    free_B: NDArray[np.int64]  # free tokens of the row
+    first_B: NDArray[np.int64]  # place of its first
+    unit_F: NDArray[np.int64]  # number of the token's unit, counted over all rows
+    start_U: NDArray[np.int64]  # place of a unit's first token; one more entry, F, at the end
+    until_B: NDArray[np.int64]  # number of the unit behind the row's last
+
+    @property
+    def row_U(self) -> NDArray[np.int64]:
+        """The row of each unit."""
+        return np.repeat(np.arange(len(self.until_B)), np.diff(self.until_B, prepend=0))
+
+
+def units(text: Text, words: bool = True) -> Units:
+    """Units of words, or of single tokens; a row's first free token starts one."""
+    slot_F, free_B = np.flatnonzero(text.free_BL), np.count_nonzero(text.free_BL, axis=1)
+    first_B = np.cumsum(free_B) - free_B
+    if words:
+        start_F = word_starts(text).reshape(-1)[slot_F]
+        unit_F, start_U = np.cumsum(start_F) - 1, np.append(np.flatnonzero(start_F), len(slot_F))
+    else:
+        unit_F, start_U = np.arange(len(slot_F)), np.arange(len(slot_F) + 1)
+    until_B = np.searchsorted(start_U, first_B + free_B)
+    return Units(slot_F, free_B, first_B, unit_F, start_U, until_B)
+
+
+def shuffled(text: Text, words: Units, noise: Noise) -> NDArray[np.int64]:
+    """int64 [U]: the units row by row, in random order within each.
+
+    A unit's draw is that of its first token; equal draws (of 22 bits) keep the order of the text.
+    """
+    slot_U = words.slot_F[words.start_U[:-1]]
+    bits_U = noise.bits("masking", text.ids_BL.shape[1]).reshape(-1)[slot_U] >> np.uint32(10)
+    row_U = words.row_U
+    first_U = np.append(0, words.until_B)[row_U]
+    key_U = row_U << 2 * FIELD + 1 | bits_U.astype(np.int64) << FIELD | (np.arange(len(row_U)) - first_U)
+    key_U.sort()
+    order_U: NDArray[np.int64] = (key_U & ((1 << FIELD) - 1)) + first_U
+    return order_U
+
+
+def earliest(drawn_F: NDArray[np.int32], free: Units, budget_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places that were noise first, `budget` in each row: by the number of the draw, from left to right in one."""
+    place_C = np.flatnonzero(drawn_F != NEVER)
+    row_C = np.repeat(np.arange(len(free.free_B)), np.diff(np.searchsorted(place_C, free.first_B), append=len(place_C)))
+    key_C = row_C << 2 * FIELD | drawn_F[place_C].astype(np.int64) << FIELD | (place_C - free.first_B[row_C])
+    key_C.sort()
+    count_B = np.bincount(row_C, minlength=len(free.free_B))
+    rank_C = np.arange(len(key_C)) - np.repeat(np.cumsum(count_B) - count_B, count_B)
+    kept_C = rank_C < np.repeat(budget_B, count_B)
+    return (key_C & ((1 << FIELD) - 1))[kept_C] + free.first_B[row_C[kept_C]]
+
+
+def word_starts(text: Text) -> NDArray[np.bool_]:
+    """bool [B, L]: the free tokens that start a word or stand behind a special token, which parts words."""
+    return begins(text.free_BL, text.start_BL)
+
+
+def begins(marked_BL: NDArray[np.bool_], also_BL: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """bool [B, L]: the first of each run of marked places, and the marked places of `also`."""
+    begin_BL = marked_BL.copy()
+    begin_BL[:, 1:] &= ~marked_BL[:, :-1]
+    if also_BL is not None:
+        begin_BL |= marked_BL & also_BL
+    return begin_BL
+
+
+def number(chosen_BL: NDArray[np.bool_], begin_BL: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """int16 [B, L]: 1, 2, ... for the spans of chosen tokens that start where `begin` says, 0 elsewhere."""
+    span_BL: NDArray[np.int16] = np.cumsum(begin_BL, axis=1, dtype=np.int16)
+    span_BL *= chosen_BL
+    return span_BL

@@ -1,0 +1,73 @@
+"""Rows of one batch that are read under different attention masks.   UniLM (arXiv 1905.03197), section 2.3"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise, integers
+from paribus.data.text import Array, Text, Views
+
+KINDS: Final = ("bidirectional", "sequence_to_sequence", "left_to_right", "right_to_left")
+
+
+@dataclass(frozen=True)
+class MixedSight:
+    """Who sees whom, drawn for each row: every token all others, those of a source all of it and those of the target
+    besides what is left of them, every token what is left, or what is right of it.
+
+    A place sees those of a rank not above its own. The source is the first segment, or of a single text the tokens up
+    to a random place behind its first. The weights are relative. Raises UserError for one below 0, and where all are.
+    """
+
+    bidirectional: float = 2.0
+    sequence_to_sequence: float = 2.0
+    left_to_right: float = 1.0
+    right_to_left: float = 1.0
+    semantics: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        weights = {kind: getattr(self, kind) for kind in KINDS}
+        if min(weights.values()) < 0 or not any(weights.values()):
+            raise UserError(f"objective.sight={weights}", "give weights of at least 0, one of them above it")
+
+    def __call__(self, views: Views, noise: Noise) -> Views:
+        text: Any = views.inputs
+        return views._replace(inputs=replace(text, rank_BL=self._ranks(views.text, noise)))
+
+    def _ranks(self, text: Text, noise: Noise) -> Array:
+        """int32 [B, L]."""
+        place_L = np.arange(text.ids_BL.shape[1])
+        kind_B1 = self._kinds(noise)[:, None]
+        behind_BL = np.maximum(place_L - _source(text, noise)[:, None] + 1, 0)
+        return np.select([kind_B1 == 0, kind_B1 == 1, kind_B1 == 2], [0, behind_BL, place_L], -place_L).astype(np.int32)
+
+    def _kinds(self, noise: Noise) -> Array:
+        """int [B]: place in `KINDS`."""
+        bound = np.cumsum([getattr(self, kind) for kind in KINDS])
+        draw_B = noise.bits("sight", 1)[:, 0] / 2.0**32 * bound[-1]
+        return np.asarray(np.searchsorted(bound, draw_B, side="right"))
+
+
+def _source(text: Text, noise: Noise) -> Array:
+    """int64 [B]: tokens of the source, at least two; [CLS] is one."""
+    pair_B = text.part_BL.any(axis=1)
+    first_B = text.part_BL.argmax(axis=1)
+    cut_B = 2 + integers(noise.bits("source", 1)[:, 0], np.maximum(text.length_B - 2, 1))
+    return np.where(pair_B, np.maximum(first_B, 2), cut_B)
+
+
+def shares(rank_BL: Array) -> Mapping[str, int]:
+    """Rows of each kind, told by the ranks: of the second place, and of the last where that is 0."""
+    second_B, last_B = rank_BL[:, 1], rank_BL[:, -1]
+    found = {
+        "bidirectional": (second_B == 0) & (last_B == 0),
+        "sequence_to_sequence": (second_B == 0) & (last_B > 0),
+        "left_to_right": second_B > 0,
+        "right_to_left": second_B < 0,
+    }
+    return {kind: int(np.count_nonzero(rows_B)) for kind, rows_B in found.items()}

@@ -1,0 +1,34 @@
+"""What an annotator is, and which one a masking asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol
+
+from paribus.core.build import build
+
+Span = tuple[int, int]  # characters of a sentence: first, and the one behind the last
+
+
+class Annotator(Protocol):
+    """Finds spans in the sentences of a text."""
+
+    semantics: ClassVar[int]
+
+    def require(self) -> None:
+        """Raise Unavailable where this machine cannot annotate."""
+
+    def identity(self) -> Any:
+        """Plain data that changes when the spans may: versions of code and models. Raises Unavailable."""
+
+    def spans(self, sentences: Iterable[str]) -> Iterator[Sequence[Span]]:
+        """The spans of each sentence, in order. Raises Unavailable."""
+
+
+def annotator_of(masking: Any) -> Annotator | None:
+    """The annotator of a masking's config, or None where it needs none."""
+    node = masking.get("annotator")
+    if node is None:
+        return None
+    annotator: Annotator = build(node)
+    return annotator

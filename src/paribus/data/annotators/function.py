@@ -1,0 +1,52 @@
+"""Any function that finds spans, given by its name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from paribus.core.errors import Unavailable, UserError
+from paribus.data.annotators.annotator import Span
+
+
+@dataclass(frozen=True)
+class Function:
+    """`call`, written `module:function`, takes a sentence and returns the (start, end) of its spans in characters.
+
+    version: to be changed with the function's meaning, since a run is named by it.
+    Raises UserError for a call that is not written so.
+    """
+
+    call: str
+    version: str = "1"
+    semantics: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        module, colon, name = str(self.call).partition(":")
+        if not (module and colon and name):
+            raise UserError(f"masking.annotator.call={self.call}", "write module:function")
+
+    def require(self) -> None:
+        self._function()
+
+    def identity(self) -> Any:
+        self.require()
+        return ["function", self.call, str(self.version), self.semantics]
+
+    def spans(self, sentences: Iterable[str]) -> Iterator[Sequence[Span]]:
+        find = self._function()
+        for sentence in sentences:
+            yield find(sentence)
+
+    def _function(self) -> Callable[[str], Sequence[Span]]:
+        module, _, name = self.call.partition(":")
+        try:
+            found: Callable[[str], Sequence[Span]] = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise Unavailable(
+                f"masking.annotator.call={self.call} cannot be imported ({error})",
+                "install its module, or name another",
+            ) from error
+        return found

@@ -1,0 +1,148 @@
+"""Real English on any machine: the prose of the docstrings of installed distributions."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from importlib import metadata
+from pathlib import Path
+from typing import Any, ClassVar
+
+from paribus.core.console import bar, say
+from paribus.core.errors import UserError
+from paribus.core.hashing import digest
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.kept import read, write
+from paribus.data.corpus.prose import prose
+from paribus.data.corpus.sentences import Splitter
+from paribus.data.corpus.splits import check_share
+
+_SKIPPED = frozenset({"tests", "test", "testing", "_vendor", "vendor", "vendored"})
+CHUNK = 32  # modules that a process reads at once
+
+
+@dataclass(frozen=True)
+class Docstrings:
+    """Documents are modules, in the order of the distributions and of their files; a docstring counts once.
+
+    Which modules there are depends on the listed distributions and their versions alone. Raises UserError for a
+    distribution that is not installed.
+    """
+
+    distributions: Sequence[str]
+    sentences: Splitter | None = None
+    validation: float = 0.05
+    semantics: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check_share(self.validation)
+
+    @cached_property
+    def installed(self) -> dict[str, metadata.Distribution]:
+        """The listed distributions, found."""
+        found = {}
+        for name in self.distributions:
+            try:
+                found[name] = metadata.distribution(name)
+            except metadata.PackageNotFoundError as error:
+                raise UserError(
+                    f"corpus.distributions: {name} is not installed", f"pip install {name}, or take it off the list"
+                ) from error
+        return found
+
+    def source(self) -> Any:
+        versions = [[name, found.version] for name, found in self.installed.items()]
+        return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
+
+    def documents(self, cache: Path) -> Iterator[Document]:
+        folders = {name: self._folder(name, cache) for name in self.installed}
+        missing = [name for name, folder in folders.items() if not folder.is_dir()]
+        if missing:
+            self._extract({name: folders[name] for name in missing})
+        seen: set[bytes] = set()
+        for folder in folders.values():
+            for document in read(folder):
+                if text := "\n".join(_unseen(document.text.split("\n"), seen)):
+                    yield document._replace(text=text)
+
+    def _folder(self, name: str, cache: Path) -> Path:
+        """Where the prose of one distribution is kept, whichever corpus or task asks for it."""
+        key = digest([self.semantics, sys.version_info[:2], self.installed[name].version])
+        return cache / "docstrings" / f"{name.lower()}-{key}"
+
+    def _extract(self, folders: dict[str, Path]) -> None:
+        files = {name: modules(self.installed[name]) for name in folders}
+        total = sum(map(len, files.values()))
+        say(f"reading the docstrings of {len(folders)} distributions, {total} modules (once)")
+        with readers(total) as pool, bar("docstrings", total, "module") as moved:
+            for name, folder in folders.items():
+                write(folder, _documents(files[name], pool))
+                moved.update(len(files[name]))
+
+
+def readers(modules: int) -> ProcessPoolExecutor:
+    """Processes that parse so many modules."""
+    workers = len(os.sched_getaffinity(0)) if modules > CHUNK else 1
+    return ProcessPoolExecutor(workers, initializer=gc.disable)
+
+
+def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
+    """A document for each module with prose."""
+    found = pool.map(_docstrings, files, chunksize=CHUNK)
+    for (name, _), docstrings in zip(files, found, strict=True):
+        if docstrings:
+            yield Document(name, "\n".join(paragraph for each in docstrings for paragraph in each))
+
+
+def modules(found: metadata.Distribution) -> list[tuple[str, str]]:
+    """(module, path) of the Python files of a distribution, without tests and vendored copies, sorted."""
+    chosen = []
+    for file in found.files or ():
+        if file.suffix == ".py" and not _SKIPPED & set(file.parts[:-1]) and ".." not in file.parts:
+            name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+            chosen.append((name, str(found.locate_file(file))))
+    return sorted(chosen)
+
+
+def _docstrings(module: tuple[str, str]) -> list[list[str]]:
+    """The prose of each docstring of a module, in the order of the source."""
+    texts = (ast.get_docstring(node, clean=False) for node in documented(module[1]))
+    return [found for text in texts if text and (found := prose(text))]
+
+
+def documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """What of a Python file may have a docstring, in its order; statements are walked, expressions are not.
+
+    Nothing where the file cannot be parsed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            waiting: list[ast.AST] = [ast.parse(Path(path).read_bytes())]
+    except (SyntaxError, ValueError, OSError, RecursionError):
+        return
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        for name in ("cases", "finalbody", "orelse", "handlers", "body"):  # the last one first, and so its statements
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                waiting.extend(reversed(block))
+
+
+def _unseen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:
+    """Paragraphs that no earlier docstring had."""
+    for paragraph in paragraphs:
+        key = blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()
+        if key not in seen:
+            seen.add(key)
+            yield paragraph

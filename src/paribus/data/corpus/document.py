@@ -1,0 +1,78 @@
+"""What a corpus is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from paribus.data.corpus.sentences import Splitter
+
+LONGEST = 4_000_000  # characters; a longer document is handed on in parts
+
+
+class Document(NamedTuple):
+    """A text with a name.
+
+    id: stable name. text: paragraphs, one a line, never empty. split: train, validation or test where the source names
+    it. part: 0, or the number of a later part of a document too long to be held as one; parts follow each other.
+    """
+
+    id: str
+    text: str
+    split: str | None = None
+    part: int = 0
+
+
+class Corpus(Protocol):
+    """A source of documents in a deterministic order, read as a stream."""
+
+    @property
+    def semantics(self) -> int:
+        """Raised when the same source gives another text."""
+
+    @property
+    def sentences(self) -> Splitter | None:
+        """Cuts paragraphs into sentences."""
+
+    @property
+    def validation(self) -> float:
+        """Share of the documents that is held out, where the source names no such split."""
+
+    def documents(self, cache: Path) -> Iterator[Document]:
+        """The documents. Raises UserError for what cannot be read."""
+
+    def source(self) -> Any:
+        """Plain data that changes when the text may have changed, without reading it."""
+
+
+def paragraphs(text: str) -> str:
+    """Non-empty lines, stripped of white space at their ends."""
+    return "\n".join(line for part in text.splitlines() if (line := part.strip()))
+
+
+def in_parts(name: str, blocks: Iterable[str], split: str | None) -> Iterator[Document]:
+    """A document from its paragraphs or runs of paragraphs, in parts of about `LONGEST` characters at most."""
+    part, held, size = 0, list[str](), 0
+    for block in blocks:
+        for piece in _cut(block):
+            if size + len(piece) > LONGEST and held:
+                yield Document(name, "\n".join(held), split, part)
+                part, held, size = part + 1, [], 0
+            held.append(piece)
+            size += len(piece) + 1
+    if held:
+        yield Document(name, "\n".join(held), split, part)
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Pieces of at most `LONGEST` characters, cut between paragraphs or words."""
+    start = 0
+    while len(text) - start > LONGEST:
+        cut = max(text.rfind("\n", start, start + LONGEST), 0) or max(text.rfind(" ", start, start + LONGEST), 0)
+        end = cut if cut > start else start + LONGEST
+        yield text[start:end].strip()
+        start = end
+    if rest := text[start:].strip():
+        yield rest

@@ -1,0 +1,100 @@
+"""The files of a corpus: which there are, what kind they are, which split they are named after."""
+
+from __future__ import annotations
+
+import glob
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from paribus.core.errors import UserError
+
+KINDS = {
+    ".txt": "text",
+    ".text": "text",
+    ".tokens": "text",
+    ".raw": "text",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+}
+SPLITS = {"train": "train", "test": "test"} | dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
+
+# train, train-00000-of-00001-1a2b, train_3; with the prefixes of the files of C4 and WikiText
+_NAMED = re.compile(rf"(?:c4-|wiki\.)?({'|'.join(SPLITS)})(?:[-_.]\d[\w.-]*)?")
+
+
+class TextFile(NamedTuple):
+    """name: path below the corpus' root; kind: text, json or parquet; split: where the file or its folder names one."""
+
+    path: Path
+    name: str
+    kind: str
+    split: str | None
+
+
+def find(path: str) -> list[TextFile]:
+    """The text files of a file, a folder or a glob, in the order of their names.
+
+    Where all files bear the same split's name, or none does, that name says nothing. Where no file is named validation,
+    training files have no split: it is drawn by document.
+
+    Raises:
+        UserError: where nothing is there, or a folder holds no text.
+    """
+    root = Path(path).expanduser()
+    chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
+    base = root if root.is_dir() else _common(chosen)
+    names = [file.relative_to(base).as_posix() for file in chosen]
+    splits = settled([_named(name) for name in names])
+    found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
+    return sorted(found, key=lambda file: file.name)
+
+
+def stem(name: str) -> str:
+    """A file's name in lower case without the ending that says its kind, nor that of a compressed file."""
+    plain = name.lower().removesuffix(".gz")
+    ending = Path(plain).suffix
+    return plain.removesuffix(ending) if ending in KINDS else plain
+
+
+def kind(name: str) -> str:
+    """What a file holds by its ending; plain text where it tells nothing."""
+    return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix, "text")
+
+
+def _inside(root: Path, path: str) -> list[Path]:
+    shown = (file for file in root.rglob("*") if not any(p.startswith(".") for p in file.relative_to(root).parts))
+    found = [file for file in shown if stem(file.name) != file.name.lower().removesuffix(".gz") and file.is_file()]
+    if not found:
+        raise UserError(f"corpus.path={path} is a folder without text", f"give files that end in {', '.join(KINDS)}")
+    return found
+
+
+def _matching(root: Path, path: str) -> list[Path]:
+    found = [Path(name) for name in glob.glob(str(root), recursive=True) if Path(name).is_file()]
+    if not found:
+        raise UserError(f"corpus.path={path} does not exist", "give a file, a folder or a glob")
+    return found
+
+
+def _common(files: list[Path]) -> Path:
+    """The deepest folder that holds all files."""
+    return next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
+
+
+def _named(name: str) -> str | None:
+    *folders, file = name.split("/")
+    for part in (stem(file), *(folder.lower() for folder in reversed(folders))):
+        if match := _NAMED.fullmatch(part):
+            return SPLITS[match[1]]
+    return None
+
+
+def settled(named: list[str | None]) -> list[str | None]:
+    """What the names of splits mean where they stand beside each other; None is drawn by document."""
+    if len(set(named)) == 1:
+        return [None] * len(named)
+    training = "train" if "validation" in named else None
+    return [split if split in ("validation", "test") else training for split in named]

@@ -1,0 +1,59 @@
+"""The name of a text."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.console import bar, say
+from paribus.core.errors import UserError
+from paribus.core.files import write_json
+from paribus.core.hashing import digest
+from paribus.data.corpus.document import Corpus
+from paribus.data.corpus.splits import split_documents
+
+SEMANTICS = 1
+
+
+class Fingerprint(NamedTuple):
+    """text: hash of all documents with their splits, in order; counts by split; dropped: by each rule of a filter."""
+
+    text: str
+    documents: dict[str, int]
+    characters: dict[str, int]
+    dropped: dict[str, int] = {}  # noqa: RUF012
+
+
+def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
+    """Read the corpus once; known for the same source ever after.
+
+    Raises:
+        UserError: for an empty corpus, and whatever the corpus refuses.
+    """
+    source = [SEMANTICS, type(corpus).__name__, corpus.semantics, corpus.validation, corpus.source()]
+    path = cache / "fingerprints" / f"{digest(source, 24)}.json"
+    if path.is_file():
+        return Fingerprint(**json.loads(path.read_text(encoding="utf-8")))
+    say("reading the corpus")
+    found = _read(corpus, cache)
+    if not found.documents:
+        raise UserError("the corpus is empty", "give files with text (corpus.path)")
+    write_json(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value})
+    return found
+
+
+def _read(corpus: Corpus, cache: Path) -> Fingerprint:
+    key = blake2b(digest_size=8)
+    documents: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
+    with bar("reading", unit="char", scale=True) as moved:
+        for document in split_documents(corpus.documents(cache), corpus.validation):
+            split: Any = document.split
+            key.update(f"{split}\x00{document.text}\x01".encode("utf-8", "surrogatepass"))
+            documents[split] += 1
+            characters[split] += len(document.text)
+            moved.update(len(document.text))
+    return Fingerprint(key.hexdigest(), dict(documents), dict(characters), dict(getattr(corpus, "counts", {})))

@@ -1,0 +1,139 @@
+"""Corpora of the Hugging Face hub, or local folders of the same layout in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from paribus.core.console import bar, say
+from paribus.core.errors import UserError
+from paribus.core.hashing import digest
+from paribus.core.hub import patience
+from paribus.data.corpus.document import Document, in_parts, paragraphs
+from paribus.data.corpus.files import find, settled
+from paribus.data.corpus.kept import kept
+from paribus.data.corpus.rows import Reader, Row
+from paribus.data.corpus.sentences import Splitter
+from paribus.data.corpus.splits import check_share
+from paribus.data.corpus.text import identity
+from paribus.data.corpus.units import Rows, Unit
+
+
+@dataclass(frozen=True)
+class Set:
+    """One set of the hub: its name, configuration and revision, its columns, and what makes a document of its rows."""
+
+    name: str
+    config: str | None = None
+    revision: str | None = None
+    text_column: str = "text"
+    id_column: str | None = None
+    unit: Unit = field(default_factory=Rows)
+
+    def source(self) -> list[Any]:
+        return [self.name, self.config, self.revision, self.text_column, self.id_column, repr(self.unit)]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.config})" if self.config else self.name
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Sets of the hub, one after the other.
+
+    Args:
+        sets: by short name.
+        path: a local folder of the same layout, read instead of the hub; of several sets each has a sub-folder there,
+            called by its short name.
+        streaming: read the first documents as a stream and keep only those.
+        limit: at most so many documents of each split of a set; null for all.
+
+    Raises UserError where a set, a column or the network is missing.
+    """
+
+    sets: Mapping[str, Set]
+    sentences: Splitter | None = None
+    path: str | None = None
+    streaming: bool = False
+    limit: int | None = None
+    errors: str = "strict"
+    validation: float = 0.05
+    semantics: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check_share(self.validation)
+        if self.limit is not None and self.limit < 1:
+            raise UserError(f"corpus.limit={self.limit} leaves no document", "give a positive number, or null for all")
+
+    def source(self) -> Any:
+        sets = [[name, found.source()] for name, found in self.sets.items()]
+        files = [identity(find(str(self._folder(name)))) for name in self.sets] if self.path else []
+        return [sets, files, self.limit, self.errors]
+
+    def documents(self, cache: Path) -> Iterator[Document]:
+        if self.path is None and self.streaming:
+            return kept(cache / "hub" / digest([self.semantics, self.source()]), self._counted)
+        return self._all()
+
+    def _counted(self) -> Iterator[Document]:
+        say(f"streaming {', '.join(map(str, self.sets.values()))} (once)")
+        with bar("streaming", unit="document") as moved:
+            for document in self._all():
+                moved.update(not document.part)
+                yield document
+
+    def _all(self) -> Iterator[Document]:
+        for name, found in self.sets.items():
+            for split, rows in self._local(name, found) if self.path else self._hub(name, found):
+                for row in islice(found.unit(rows), self.limit):
+                    yield from in_parts(row.name, [paragraphs(row.text)], split)
+
+    def _local(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
+        reader = Reader(found.text_column, found.id_column, self.errors)
+        for file in find(str(self._folder(name))):
+            yield file.split, reader.rows(file)
+
+    def _folder(self, name: str) -> Path:
+        """Where the set lies: at `path`, in a folder of its short name, or in one of its configuration."""
+        folder = Path(str(self.path)).expanduser()
+        if len(self.sets) > 1:
+            folder /= name
+            if not folder.exists():
+                raise UserError(f"corpus.path={self.path} has no folder {name}", f"it needs {', '.join(self.sets)}")
+        inner = folder / (self.sets[name].config or "")
+        return inner if inner.is_dir() else folder
+
+    def _hub(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
+        loaded = load(found, self.streaming)
+        chosen = [split for split in ("train", "validation", "test") if split in loaded]
+        for split, meaning in zip(chosen, settled(list(chosen)), strict=True):
+            yield meaning, _rows(found, f"{name}/{split}", loaded[split])
+
+
+def load(found: Set, streaming: bool) -> Any:
+    """The splits of a set, from the hub or from the cache of `datasets`.
+
+    Raises:
+        UserError: where it cannot be had; at once where the hub cannot be reached.
+    """
+    from datasets import load_dataset
+
+    with patience():
+        try:
+            return load_dataset(found.name, found.config, revision=found.revision, streaming=streaming)
+        except Exception as error:  # the hub's client raises errors of many libraries
+            cause = f"{found} cannot be loaded from the hub ({type(error).__name__}: {str(error)[:160]})"
+            raise UserError(cause, "check the network, or give a local folder with corpus.path=FOLDER") from error
+
+
+def _rows(found: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    for number, row in enumerate(rows):
+        for key in ("text_column", "id_column"):
+            if (column := getattr(found, key)) is not None and column not in row:
+                cause = f"{found} has no column '{column}'"
+                raise UserError(cause, f"set {key} of the set to one of: {', '.join(row)}")
+        name = f"{where}#{number}" if found.id_column is None else f"{where}#{row[found.id_column]}"
+        yield Row(name, str(row[found.text_column] or ""))

@@ -1,0 +1,173 @@
+"""Files as rows of text, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from paribus.core.errors import UserError
+from paribus.data.corpus.document import LONGEST
+from paribus.data.corpus.files import TextFile
+
+BLOCK = 1 << 18  # bytes read at once
+LONGEST_LINE = LONGEST // 4  # characters of plain text; a longer line is cut between words
+
+
+class Row(NamedTuple):
+    """name: unique in the corpus; text: as the file has it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How rows are read. errors: "strict" refuses bytes that are no UTF-8, "replace" reads them as U+FFFD.
+
+    Raises UserError naming the file, and the byte, the line or the columns.
+    """
+
+    text_column: str = "text"
+    id_column: str | None = None
+    errors: str = "strict"
+
+    def __post_init__(self) -> None:
+        if self.errors not in ("strict", "replace"):
+            raise UserError(f"corpus.errors={self.errors} is unknown", "use strict or replace")
+
+    def rows(self, file: TextFile) -> Iterator[Row]:
+        """The lines of plain text, blank ones included; the objects of JSON lines; the rows of parquet."""
+        if file.kind == "text":
+            return (Row(f"{file.name}#{at}", line) for at, line in enumerate(self.lines(file)))
+        return self._json(file) if file.kind == "json" else self._parquet(file)
+
+    def lines(self, file: TextFile) -> Iterator[str]:
+        """Lines of plain text without their ends, those longer than `LONGEST_LINE` in pieces."""
+        held = ""
+        for block in self._decoded(file):
+            *whole, held = (held + block).split("\n")
+            yield from whole
+            while len(held) > LONGEST_LINE:
+                cut = held.rfind(" ", LONGEST_LINE // 2, LONGEST_LINE) + 1 or LONGEST_LINE
+                yield held[:cut]
+                held = held[cut:]
+        if held:
+            yield held
+
+    def _decoded(self, file: TextFile) -> Iterator[str]:
+        """Text with "\\n" as the only line end, without a byte order mark."""
+        utf8 = codecs.getincrementaldecoder("utf-8")(self.errors)
+        newlines = io.IncrementalNewlineDecoder(None, translate=True)
+        offset, mark = 0, "\ufeff"
+        with _opened(file) as handle:
+            for block in _blocks(handle, file):
+                waiting = len(utf8.getstate()[0])
+                try:
+                    text = utf8.decode(block, final=not block)
+                except UnicodeDecodeError as error:
+                    where = f"{file.path}: byte {offset - waiting + error.start} is no UTF-8"
+                    raise UserError(where, "convert the file, or set corpus.errors=replace") from error
+                offset += len(block)
+                if text:
+                    text, mark = text.removeprefix(mark), ""
+                yield newlines.decode(text, final=not block)
+
+    def _json(self, file: TextFile) -> Iterator[Row]:
+        for number, line in enumerate(self._json_lines(file)):
+            if not line.strip():
+                continue
+            where = f"{file.path}: line {number + 1}"
+            try:
+                found = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise UserError(f"{where} is no JSON", "give one JSON object a line") from error
+            if not isinstance(found, dict):
+                raise UserError(f"{where} is no JSON object", f'give lines such as {{"{self.text_column}": "..."}}')
+            self._require(list(found), where)
+            yield self._row(file, number, found[self.text_column], found.get(self.id_column or ""))
+
+    def _json_lines(self, file: TextFile) -> Iterator[str]:
+        held = io.StringIO()
+        for block in self._decoded(file):
+            first, *others = block.split("\n")
+            held.write(first)
+            for other in others:
+                yield held.getvalue()
+                held = io.StringIO()
+                held.write(other)
+        yield held.getvalue()
+
+    def _parquet(self, file: TextFile) -> Iterator[Row]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = [self.text_column, *([self.id_column] if self.id_column else [])]
+        number = 0
+        try:
+            with pq.ParquetFile(file.path, memory_map=True) as table:
+                self._require(table.schema_arrow.names, str(file.path))
+                for batch in table.iter_batches(batch_size=64, columns=columns, use_threads=False):
+                    for values in zip(*(batch.column(name) for name in (columns[0], columns[-1])), strict=True):
+                        text, name = (value.as_py() for value in values)
+                        yield self._row(file, number, text, name)
+                        number += 1
+        except (pa.ArrowException, OSError) as error:
+            raise UserError(f"{file.path} cannot be read as parquet ({error})", "replace it or leave it out") from error
+
+    def _require(self, columns: list[str], where: str) -> None:
+        for key in ("text_column", "id_column"):
+            wanted = getattr(self, key)
+            if wanted is not None and wanted not in columns:
+                there = ", ".join(columns) or "none"
+                raise UserError(f"{where} has no column '{wanted}'", f"set corpus.{key} to one of: {there}")
+
+    def _row(self, file: TextFile, number: int, text: Any, name: Any) -> Row:
+        if isinstance(text, bytes):
+            text = self._from_bytes(text, f"{file.path}: row {number}")
+        if not isinstance(text, str | None):
+            cause = f"{file.path}: column '{self.text_column}' holds {type(text).__name__}, not text"
+            raise UserError(cause, "set corpus.text_column to another column")
+        known = f"{file.name}#{number}" if self.id_column is None else str(name)
+        return Row(known, self._sound(text or "", f"{file.path}: row {number}"))
+
+    def _from_bytes(self, text: bytes, where: str) -> str:
+        try:
+            return text.decode("utf-8", self.errors)
+        except UnicodeDecodeError as error:
+            cause = f"{where}, byte {error.start} is no UTF-8"
+            raise UserError(cause, "convert the file, or set corpus.errors=replace") from error
+
+    def _sound(self, text: str, where: str) -> str:
+        """The text without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            if self.errors == "strict":
+                cause = f"{where}, character {error.start} is half of a surrogate pair"
+                raise UserError(cause, "mend the file, or set corpus.errors=replace") from error
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text
+
+
+def _opened(file: TextFile) -> BinaryIO:
+    try:
+        if file.name.lower().endswith(".gz"):
+            return cast(BinaryIO, gzip.open(file.path, "rb"))
+        return file.path.open("rb")
+    except OSError as error:
+        raise UserError(f"{file.path} cannot be read ({error.strerror})", "check corpus.path") from error
+
+
+def _blocks(handle: BinaryIO, file: TextFile) -> Iterator[bytes]:
+    """Blocks of bytes; the last one is empty."""
+    try:
+        while block := handle.read(BLOCK):
+            yield block
+    except (OSError, EOFError) as error:
+        raise UserError(f"{file.path} cannot be read ({error})", "check or replace the file") from error
+    yield b""

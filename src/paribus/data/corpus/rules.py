@@ -1,0 +1,122 @@
+"""C4's cleaning rules.   T5 (arXiv 1910.10683), section 2.2"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from paribus.core.errors import UserError
+from paribus.data.corpus.sentences import Blingfire, Splitter
+
+WINDOW = 3  # sentences that are looked for elsewhere
+
+
+@dataclass(frozen=True)
+class KeepLines:
+    """Lines that end with one of these marks stay. C4: full stop, exclamation or question mark, closing quote."""
+
+    ends: str = ".!?\"”'’"
+
+    def begin(self) -> Callable[[str], str]:
+        return lambda text: "\n".join(line for line in text.split("\n") if line.endswith(tuple(self.ends)))
+
+    def source(self) -> Any:
+        return ["KeepLines", asdict(self)]
+
+
+@dataclass(frozen=True)
+class DropLines:
+    """Lines that hold the phrase, in capitals or not, are dropped. C4: javascript."""
+
+    phrase: str
+
+    def begin(self) -> Callable[[str], str]:
+        phrase = self.phrase.lower()
+        return lambda text: "\n".join(line for line in text.split("\n") if phrase not in line.lower())
+
+    def source(self) -> Any:
+        return ["DropLines", asdict(self)]
+
+
+@dataclass(frozen=True)
+class DropPages:
+    """Pages that hold the phrase, in capitals or not, are dropped. C4: lorem ipsum, and a curly brace."""
+
+    phrase: str
+
+    def begin(self) -> Callable[[str], str]:
+        phrase = self.phrase.lower()
+        return lambda text: "" if phrase in text.lower() else text
+
+    def source(self) -> Any:
+        return ["DropPages", asdict(self)]
+
+
+@dataclass(frozen=True)
+class BadWords:
+    """Pages with a word or phrase of a list of one's own, one a line, are dropped; without a list none is.
+
+    Raises UserError where the list cannot be read.
+    """
+
+    path: str | None = None
+
+    def words(self) -> list[str]:
+        """The list, without empty lines."""
+        if self.path is None:
+            return []
+        try:
+            text = Path(self.path).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"bad words: {self.path} cannot be read", "name a file of words, one a line") from error
+        return [word for line in text.splitlines() if (word := line.strip().lower())]
+
+    def begin(self) -> Callable[[str], str]:
+        words = sorted(self.words(), key=len, reverse=True)
+        if not words:
+            return lambda text: text
+        bad = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)")
+        return lambda text: "" if bad.search(text.lower()) else text
+
+    def source(self) -> Any:
+        return ["BadWords", self.words()]
+
+
+@dataclass(frozen=True)
+class Deduplicate:
+    """Of three sentences in a row that stood somewhere before, in capitals or not, none is kept."""
+
+    sentences: Splitter = field(default_factory=Blingfire)
+
+    def begin(self) -> Callable[[str], str]:
+        seen: set[bytes] = set()
+
+        def clean(text: str) -> str:
+            found = [(number, s) for number, line in enumerate(text.split("\n")) for s in self.sentences(line)]
+            again = set(_again([sentence for _, sentence in found], seen))
+            if not again:
+                return text
+            lines: dict[int, list[str]] = {}
+            for at, (number, sentence) in enumerate(found):
+                if at not in again:
+                    lines.setdefault(number, []).append(sentence)
+            return "\n".join(map(" ".join, lines.values()))
+
+        return clean
+
+    def source(self) -> Any:
+        return ["Deduplicate", self.sentences.name, self.sentences.semantics]
+
+
+def _again(sentences: list[str], seen: set[bytes]) -> Iterator[int]:
+    """The numbers of the sentences that stand in a run of three seen before; the others' runs are seen from now on."""
+    for first in range(len(sentences) - WINDOW + 1):
+        run = "\n".join(sentences[first : first + WINDOW]).lower()
+        key = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        if key in seen:
+            yield from range(first, first + WINDOW)
+        seen.add(key)

@@ -1,0 +1,104 @@
+"""Training and validation text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import chain
+
+from paribus.core.errors import UserError
+from paribus.data.corpus.document import Document
+
+FEW = 256  # documents among which one is held out where the hash draws none
+HELD = 32_000_000  # characters of these documents that are kept in memory at most
+
+
+def check_share(validation: float) -> None:
+    """Raises UserError for a share that is not between 0 and 1."""
+    if not 0 < validation < 1:
+        raise UserError(f"corpus.validation={validation} is no share", "give a number between 0 and 1")
+
+
+def draw(document: Document) -> float:
+    """A number in [0, 1) that depends on the text alone, so that equal texts share a split."""
+    key = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return (int.from_bytes(key, "little") >> 11) / 2.0**53
+
+
+def split_documents(documents: Iterable[Document], validation: float = 0.05) -> Iterator[Document]:
+    """Every document with its split: its source's, else by hash, so that adding documents moves no other.
+
+    A lone document is cut: its last `validation` share is validation. Of a few documents of which the hash draws none,
+    or all, the one with the smallest, or largest, number makes an exception.
+    """
+    stream = iter(documents)
+    head = list(_first(stream))
+    following = next(stream, None)
+    open_ones = [document for document in head if document.split is None]
+    starts = [document for document in open_ones if not document.part]
+    if following is None and len(starts) == 1:
+        yield from (document for document in head if document.split)
+        yield from cut(open_ones, sum(len(document.text) for document in open_ones), validation)
+        return
+    limit = _limit([draw(document) for document in starts], validation, following is None)
+    yield from _by_hash(head, limit)
+    if following is not None:
+        yield from _by_hash(chain([following], stream), validation)
+
+
+def cut(parts: Iterable[Document], characters: int, validation: float) -> Iterator[Document]:
+    """One document of known length as a training and a validation block, cut between paragraphs, sentences or words."""
+    wanted = characters - max(1, round(characters * validation))
+    passed = 0
+    for document in parts:
+        if passed + len(document.text) <= wanted:
+            yield _named(document, "train")
+        elif passed >= wanted:
+            yield _named(document, "validation")
+        else:
+            yield from _halves(document, wanted - passed)
+        passed += len(document.text)
+
+
+def _first(stream: Iterator[Document]) -> Iterator[Document]:
+    """The first `FEW` documents, or `HELD` characters."""
+    count, characters = 0, 0
+    for document in stream:
+        yield document
+        count, characters = count + (not document.part), characters + len(document.text)
+        if count >= FEW or characters >= HELD:
+            return
+
+
+def _limit(draws: list[float], validation: float, complete: bool) -> float:
+    """Below which number a document is validation."""
+    if draws and min(draws) >= validation:
+        return math.nextafter(min(draws), 1.0)
+    if complete and draws and max(draws) < validation:
+        return max(draws)
+    return validation
+
+
+def _by_hash(documents: Iterable[Document], limit: float) -> Iterator[Document]:
+    """Documents without a split get one, the parts of a document the same one."""
+    split = "train"
+    for document in documents:
+        if document.split is None and not document.part:
+            split = "validation" if draw(document) < limit else "train"
+        yield document if document.split else document._replace(split=split)
+
+
+def _named(document: Document, split: str) -> Document:
+    return document._replace(id=f"{document.id}/{split}", split=split)
+
+
+def _halves(document: Document, wanted: int) -> Iterator[Document]:
+    text = document.text
+    for mark in ("\n", ". ", "。", " "):
+        end = text.rfind(mark, max(wanted // 2, 1), wanted + 1)
+        if end >= 0 and (head := text[: end + len(mark)].strip()) and (tail := text[end + len(mark) :].strip()):
+            yield _named(document._replace(text=head), "train")
+            yield _named(document._replace(text=tail), "validation")
+            return
+    yield _named(document, "train")

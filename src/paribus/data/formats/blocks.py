@@ -1,0 +1,66 @@
+"""Cutting a stream of lines into blocks, as fairseq's TokenBlockDataset does.   RoBERTa (arXiv 1907.11692), section 4.2
+
+A line is a sentence with its separator; a blank line, a lone separator, stands between documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+
+MODES = ("none", "eos", "complete", "complete_doc")
+
+
+def blocks(sizes: Any, mode: str, budget: int, blank: int = 1) -> NDArray[np.int64]:
+    """Token ranges [N, 2] (start, end) of the blocks of a stream of lines with these sizes.
+
+    none: every `budget` tokens · eos: each line · complete: whole lines while they fit, a longer line is a block of its
+    own and exceeds the budget · complete_doc: the same, but a line of `blank` tokens ends the block and is dropped, and
+    blocks of at most one token are dropped.
+    Raises UserError for another mode.
+    """
+    size_L = np.asarray(sizes, np.int64)
+    edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
+    if mode == "none":
+        start_N = np.arange(0, edge_L[-1], budget)
+        return np.stack([start_N, np.minimum(start_N + budget, edge_L[-1])], axis=1)
+    if mode not in MODES:
+        raise UserError(f"block mode {mode!r}", f"choose one of {', '.join(MODES)}")
+    if mode == "eos":
+        return np.stack([edge_L[:-1], edge_L[1:]], axis=1)
+    return edge_L[line_blocks(size_L, budget, (size_L == blank) if mode == "complete_doc" else None)]
+
+
+def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Line ranges [N, 2] of `complete`, or of `complete_doc` where `blank_L` marks the lines between documents."""
+    edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
+    after_L = np.searchsorted(edge_L, edge_L[:-1] + budget, side="right") - 1
+    after_L = np.maximum(after_L, np.arange(1, len(edge_L)))
+    if blank_L is not None:
+        after_L = np.minimum(after_L, _next_blank(blank_L))
+    first_N = walk(after_L)
+    range_N2: NDArray[np.int64] = np.stack([first_N, after_L[first_N]], axis=1)
+    if blank_L is None:
+        return range_N2
+    tokens_N = edge_L[range_N2[:, 1]] - edge_L[first_N]
+    return range_N2[~blank_L[first_N] & (tokens_N > 1)]
+
+
+def _next_blank(blank_L: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where a block that starts at each line must end: at the next blank line; a blank line ends behind itself."""
+    place_L = np.where(blank_L, np.arange(len(blank_L)), len(blank_L))
+    nearest_L = np.minimum.accumulate(place_L[::-1])[::-1]
+    return nearest_L + blank_L
+
+
+def walk(after_L: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first lines of the blocks: from line 0, each block starts where the one before ended."""
+    after, first, line = after_L.tolist(), [], 0
+    while line < len(after):
+        first.append(line)
+        line = after[line]
+    return np.asarray(first, np.int64)

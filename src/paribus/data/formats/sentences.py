@@ -1,0 +1,184 @@
+"""Blocks of whole sentences from the token store, framed `<s> s1 </s> s2 </s> </s> t1 </s>`.
+
+RoBERTa (arXiv 1907.11692), section 4.2, as fairseq does it: every sentence ends with its separator, one more stands
+between documents, `<s>` comes before each block, so that a block may hold one token less than the model reads.
+
+Two departures, so that nothing exceeds the model and every row has something to predict: a sentence longer than the
+budget, which fairseq leaves as a block that is too long, is cut into rows that fit, each closed by a separator, and no
+text is lost; a block of nothing but separators is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.data.formats.blocks import line_blocks
+from paribus.data.formats.segments import Index, Pieces, Store, before, runs
+from paribus.data.schedule import Schedule, Static
+from paribus.data.text import Array
+
+CHUNK = 1 << 18  # lines that are cut into blocks at a time, which bounds memory
+
+
+class Rows(NamedTuple):
+    """Each row is a run of tokens over whole sentences, or a part of one long sentence."""
+
+    sentence_N: Array  # int64: the first
+    count_N: Array  # int32: of sentences
+    start_N: Array  # int64: the first token
+    tokens_N: Array  # int32
+    lead_N: Array  # bool: a separator of documents comes first
+    trail_N: Array  # bool: a separator of documents comes last
+    inner_N: Array  # int32: separators of documents between
+
+
+@dataclass(frozen=True)
+class SentenceFormat:
+    """Rows of whole sentences; nothing is sampled, so that every pass has the same rows.
+
+    Raises UserError for a length without room for text.
+    """
+
+    length: int
+    redraw: Schedule = field(default_factory=Static)
+    semantics: ClassVar[int] = 1
+    pairs: ClassVar[None] = None  # rows of one text
+    cross: ClassVar[bool]  # whether a row may hold sentences of several documents
+
+    def __post_init__(self) -> None:
+        check_length(self.length)
+
+    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
+        return sentence_index(store, length, cross=self.cross)
+
+
+@dataclass(frozen=True)
+class SentenceIndex:
+    """The rows of one split, in the corpus' order."""
+
+    store: Store
+    rows: Rows
+    length_N: NDArray[np.int32]
+    report: ClassVar[dict[str, float]] = {}
+
+    def pieces(self, rows_B: NDArray[np.int64]) -> Pieces:
+        """A piece for each sentence; where a row starts with a separator, an empty piece before them."""
+        chosen = Rows(*(column[rows_B] for column in self.rows))
+        count_B = chosen.count_N.astype(np.int64) + chosen.lead_N
+        row_S = np.repeat(np.arange(len(rows_B)), count_B)
+        first_B = before(count_B)
+        sentence_S = runs(chosen.sentence_N - chosen.lead_N, count_B)
+        start_S, length_S = self._tokens(chosen, sentence_S, row_S)
+        close_S = np.ones_like(row_S)
+        if chosen.inner_N.any():
+            close_S += _member(sentence_S + 1, self.store.document_start)
+            close_S[first_B + count_B - 1] = 1
+        close_S[first_B + count_B - 1] += chosen.trail_N
+        lead_S = first_B[chosen.lead_N]
+        length_S[lead_S], close_S[lead_S] = 0, 1
+        return Pieces(row_S, start_S, length_S, close_S)
+
+    def _tokens(self, chosen: Rows, sentence_S: Array, row_S: Array) -> tuple[Array, Array]:
+        edge = self.store.sentence_start
+        start_S = np.maximum(edge[sentence_S], chosen.start_N[row_S])
+        end_S = np.minimum(edge[sentence_S + 1], (chosen.start_N + chosen.tokens_N)[row_S])
+        return start_S, end_S - start_S
+
+
+def _member(value_S: Array, sorted_D: Array) -> NDArray[np.bool_]:
+    place_S = np.minimum(np.searchsorted(sorted_D, value_S), len(sorted_D) - 1)
+    found_S: NDArray[np.bool_] = sorted_D[place_S] == value_S
+    return found_S
+
+
+def check_length(length: object) -> None:
+    """Raise UserError where a row of `length` has no room for a token between its specials."""
+    if not isinstance(length, int) or length < 3:
+        raise UserError(f"input.length={length}", "give a whole number, at least 3: a token between two specials")
+
+
+def sentence_index(store: Store, length: int, cross: bool) -> SentenceIndex:
+    """The rows of at most `length` tokens; `cross`: a row may go over the end of a document."""
+    parts = [_cut(store, *found, length - 1) for found in _found(store, length - 1, cross)]
+    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else _none()
+    close_N = rows.count_N + rows.lead_N + rows.trail_N + rows.inner_N
+    return SentenceIndex(store, rows, (1 + rows.tokens_N + close_N).astype(np.int32))
+
+
+def _none() -> Rows:
+    return Rows(*_narrow(*(np.zeros(0) for _ in Rows._fields)))
+
+
+class _Lines(NamedTuple):
+    """Consecutive lines of the stream: sentences with their separator, and blanks between documents."""
+
+    size_L: NDArray[np.int64]
+    blank_L: NDArray[np.bool_]
+    sentence_L: NDArray[np.int64]  # number of the sentence; of a blank line, of the sentence behind it
+
+
+def _lines(store: Store, blank_D: NDArray[np.int64], first: int, last: int) -> _Lines:
+    low, high = np.searchsorted(blank_D, [first, last])
+    blank_L = np.zeros(last - first, np.bool_)
+    blank_L[blank_D[low:high] - first] = True
+    sentence_L = np.arange(first, last) - low - before(blank_L.astype(np.int64))
+    size_L = np.ones(last - first, np.int64)
+    if not blank_L.all():
+        begin = int(sentence_L[0])
+        size_L[~blank_L] += np.diff(store.sentence_start[begin : begin + int((~blank_L).sum()) + 1])
+    return _Lines(size_L, blank_L, sentence_L)
+
+
+def _found(store: Store, budget: int, cross: bool) -> Iterator[tuple[_Lines, NDArray[np.int64]]]:
+    """Chunks of lines with their blocks; a block that a chunk's end cut is found again in the next chunk."""
+    sentences = len(store.sentence_start) - 1
+    inner_D = np.unique(store.document_start)
+    inner_D = inner_D[(inner_D > 0) & (inner_D < sentences)]
+    blank_D = inner_D + np.arange(len(inner_D))
+    first, total = 0, sentences + len(blank_D)
+    while first < total:
+        last = min(total, first + max(CHUNK, budget + 1))
+        lines = _lines(store, blank_D, first, last)
+        range_N2 = line_blocks(lines.size_L, budget, None if cross else lines.blank_L)
+        first = last
+        if last < total and len(range_N2) and range_N2[-1, 1] == len(lines.size_L):
+            first = last - int(range_N2[-1, 1] - range_N2[-1, 0])
+            range_N2 = range_N2[:-1]
+        yield lines, range_N2
+
+
+def _cut(store: Store, lines: _Lines, range_N2: NDArray[np.int64], budget: int) -> Rows:
+    """Blocks as rows; blocks without text are dropped, blocks over the budget cut."""
+    blanks_L = np.concatenate([[0], np.cumsum(lines.blank_L)])
+    first_N, last_N = range_N2.T
+    lead_N, trail_N = lines.blank_L[first_N], lines.blank_L[last_N - 1]
+    blanks_N = blanks_L[last_N] - blanks_L[first_N]
+    sentence_N, count_N = lines.sentence_L[first_N], last_N - first_N - blanks_N
+    start_N = store.sentence_start[sentence_N]
+    tokens_N = store.sentence_start[sentence_N + count_N] - start_N
+    rows = Rows(sentence_N, count_N, start_N, tokens_N, lead_N, trail_N, blanks_N - lead_N - trail_N)
+    return _fit(Rows(*(column[tokens_N > 0] for column in rows)), budget)
+
+
+def _fit(rows: Rows, budget: int) -> Rows:
+    """Rows of one sentence that is too long become several, each with room for its separator."""
+    room = budget - 1
+    long_N = rows.tokens_N + rows.count_N > budget
+    pieces_N: NDArray[np.int64] = np.where(long_N, -(-rows.tokens_N // room), 1)
+    sentence, count, start, tokens, lead, trail, inner = (np.repeat(column, pieces_N) for column in rows)
+    skip_M = (np.arange(len(start)) - np.repeat(before(pieces_N), pieces_N)) * room
+    tokens = np.where(np.repeat(long_N, pieces_N), np.minimum(room, tokens - skip_M), tokens)
+    return Rows(*_narrow(sentence, count, start + skip_M, tokens, lead, trail, inner))
+
+
+def _narrow(*columns: Array) -> Iterator[Array]:
+    """Columns in the widths that `Rows` names, since an index stays in memory."""
+    kinds = (np.int64, np.int32, np.int64, np.int32, np.bool_, np.bool_, np.int32)
+    return (column.astype(kind) for column, kind in zip(columns, kinds, strict=True))

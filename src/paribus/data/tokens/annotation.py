@@ -1,0 +1,96 @@
+"""Annotated spans of a split as an array beside its token store: one byte a token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.console import bar
+from paribus.core.errors import UserError
+from paribus.core.files import whole_folder, write_json
+from paribus.data.annotators.annotator import Annotator, Span
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.sentences import Splitter
+from paribus.data.tokens.store import SPANS, parts
+from paribus.data.tokens.tokenizer import Batch, Tokenizer
+
+SEMANTICS = 1  # raised when the same spans of text give other tokens
+META = "meta.json"
+
+
+def build(
+    documents: Iterable[Document],
+    tokenizer: Tokenizer,
+    splitter: Splitter,
+    annotator: Annotator,
+    folder: Path,
+    characters: int = 0,
+) -> None:
+    """Write the spans of the documents, all of one split, in the order of their store; whole or not at all.
+
+    `characters` is the size for the progress bar. Raises UserError where the folder cannot be written or the annotator
+    gives what is no span.
+    """
+    spans = 0
+    with (
+        whole_folder(folder) as work,
+        (work / SPANS).open("wb") as file,
+        bar("annotating", characters, "char", scale=True) as moved,
+    ):
+        for part in parts(documents, splitter):
+            batch, offset_T2 = tokenizer.located(part.sentences)
+            code_T = codes(part.sentences, list(annotator.spans(part.sentences)), batch, offset_T2)
+            file.write(code_T.tobytes())
+            spans += int(np.count_nonzero(code_T == 1))
+            moved.update(part.characters)
+        write_json(work / META, {"spans": spans})
+
+
+def check(folder: Path) -> None:
+    """Raise UserError where the annotator found nothing."""
+    if not json.loads((folder / META).read_text(encoding="utf-8"))["spans"]:
+        raise UserError("masking.annotator finds no span in the training text", "choose another masking/annotator")
+
+
+def codes(
+    sentences: Sequence[str], spans_S: Sequence[Sequence[Span]], batch: Batch, offset_T2: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """uint8 [T]: 1 where a span starts, 2 where it goes on, else 0.
+
+    A span is the whole words with a visible character in it; of spans that share a word the first, and of those the
+    longest, counts.
+    """
+    code_T = np.zeros(len(batch.ids_T), np.uint8)
+    edge_S = np.append(0, np.cumsum(batch.length_S))
+    for sentence, spans, first, last in zip(sentences, spans_S, edge_S[:-1], edge_S[1:], strict=True):
+        if len(spans) and last > first:
+            code_T[first:last] = _codes(sentence, spans, batch.word_start_T[first:last], offset_T2[first:last])
+    return code_T
+
+
+def _codes(
+    sentence: str, spans: Sequence[Span], start_T: NDArray[np.uint8], offset_T2: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    word_T = np.cumsum(start_T, dtype=np.int64)
+    place_T = np.array([_visible(sentence, begin, end) for begin, end in offset_T2.tolist()])
+    code_T = np.zeros(len(start_T), np.uint8)
+    for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not 0 <= begin < end <= len(sentence):
+            raise UserError(
+                f"masking.annotator gives the span ({begin}, {end}) of {len(sentence)} characters",
+                "give (start, end), the end excluded, within the sentence",
+            )
+        touched_T = np.isin(word_T, word_T[(begin <= place_T) & (place_T < end)])
+        if touched_T.any() and not code_T[touched_T].any():
+            code_T[touched_T] = 2
+            code_T[np.argmax(touched_T)] = 1
+    return code_T
+
+
+def _visible(sentence: str, begin: int, end: int) -> int:
+    """The first character of a token that is no white space; its first where there is none."""
+    return next((at for at in range(begin, end) if not sentence[at].isspace()), begin)

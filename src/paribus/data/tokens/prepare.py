@@ -1,0 +1,179 @@
+"""From a corpus config and a tokenizer config to token stores, everything cached under the name of its meaning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from paribus.core.build import build as component
+from paribus.core.console import bar, say
+from paribus.core.errors import UserError
+from paribus.core.files import whole_folder
+from paribus.core.hashing import digest
+from paribus.data.annotators.annotator import Annotator
+from paribus.data.corpus.document import Corpus, Document
+from paribus.data.corpus.fingerprint import Fingerprint, fingerprint
+from paribus.data.corpus.sentences import Splitter
+from paribus.data.corpus.splits import split_documents
+from paribus.data.tokens import annotation, store
+from paribus.data.tokens.store import TokenStore
+from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
+from paribus.data.tokens.vocabulary import Vocabulary
+
+GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
+
+
+@dataclass
+class Data:
+    """The token stores of a corpus by split, with what made them. `fingerprint` is plain data for records."""
+
+    stores: dict[str, Any]
+    tokenizer_folder: Path
+    fingerprint: dict[str, Any]
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.tokenizer_folder)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return load_vocabulary(self.tokenizer_folder)[0]
+
+
+@dataclass
+class Plan:
+    """The names of the artefacts of one corpus and tokenizer."""
+
+    corpus: Corpus
+    source: Any  # a tokenizer's config: Trained or Pretrained
+    cache: Path
+
+    @cached_property
+    def text(self) -> Fingerprint:
+        found = fingerprint(self.corpus, self.cache)
+        for split in ("train", "validation"):
+            if not found.documents.get(split):
+                raise UserError(
+                    f"the corpus has no {split} document", "give more documents, or files named train and validation"
+                )
+        return found
+
+    @property
+    def splitter(self) -> Splitter:
+        if self.corpus.sentences is None:
+            raise UserError("corpus.sentences is not set", "choose one, such as corpus/sentences=blingfire")
+        return self.corpus.sentences
+
+    @cached_property
+    def tokenizer_folder(self) -> Path:
+        """The tokenizer, trained or loaded where it is not there yet."""
+        text = self.text.text if self.source.trained else None
+        folder = self.cache / "tokenizers" / digest([text, self.source.identity()], 16)
+        if not folder.is_dir():
+            with whole_folder(folder) as work:
+                self.source.build(self._training_text() if self.source.trained else (), work)
+        return folder
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The fingerprint of the tokens: of the text, the splitter and the tokenizer, never of places."""
+        return {
+            "text": self.text.text,
+            "documents": self.text.documents,
+            "characters": self.text.characters,
+            "sentences": [self.splitter.name, self.splitter.semantics],
+            "tokenizer": _hash(self.tokenizer_folder / "tokenizer.json"),
+            "semantics": store.SEMANTICS,
+            **({"dropped": self.text.dropped} if self.text.dropped else {}),
+        }
+
+    @cached_property
+    def store_folder(self) -> Path:
+        """The stores of all splits, built where they are not there yet."""
+        folder = self.cache / "stores" / digest(self.plain, 16)
+        if not folder.is_dir():
+            total = sum(self.text.characters.values())
+            say(f"tokenizing {total / 1e6:.1f} million characters")
+            store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.splitter, folder, total)
+        return folder
+
+    def spans_file(self, annotator: Annotator) -> Path:
+        """The annotated spans of the training text, built where they are not there yet."""
+        key = digest([self.plain, annotator.identity(), annotation.SEMANTICS], 16)
+        folder = self.cache / "spans" / key
+        if not folder.is_dir():
+            total = self.text.characters["train"]
+            say(f"annotating {total / 1e6:.1f} million characters, once")
+            train = (document for document in self.documents() if document.split == "train")
+            annotation.build(train, Tokenizer.load(self.tokenizer_folder), self.splitter, annotator, folder, total)
+        annotation.check(folder)
+        return folder / store.SPANS
+
+    def documents(self) -> Iterator[Document]:
+        return split_documents(self.corpus.documents(self.cache), self.corpus.validation)
+
+    def _training_text(self) -> Iterator[str]:
+        say(f"training a {self.source.kind} tokenizer of {self.source.vocab_size} entries")
+        paragraphs = (line for d in self.documents() if d.split == "train" for line in d.text.split("\n"))
+        limit, total = self.source.train_characters, self.text.characters["train"]
+        with bar("reading", min(limit, total), "char", scale=True) as moved:
+            for paragraph in spread(paragraphs, limit, total):
+                moved.update(len(paragraph))
+                yield paragraph
+
+
+def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
+    """About `limit` of `total` characters: paragraphs evenly spread over the text, at most `limit` characters."""
+    room = limit
+    for number, paragraph in enumerate(paragraphs):
+        if number * GOLDEN % 1.0 * total < limit:
+            yield paragraph[:room]
+            room -= len(paragraph)
+        if room <= 0:
+            return
+
+
+def data_fingerprint(
+    corpus_cfg: Any, tokenizer_cfg: Any, cache: Path, annotator: Annotator | None = None
+) -> dict[str, Any]:
+    """The plain data that names the tokens of a config; trains the tokenizer where it must, builds no store.
+
+    With an annotator it names its spans too.
+
+    Raises:
+        UserError: for an empty or broken corpus, one without training or validation text, or a vocabulary that the
+            text cannot give.
+        Unavailable: for an annotator that this machine does not have.
+    """
+    return {**Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain, **_spans(annotator)}
+
+
+def _spans(annotator: Annotator | None) -> dict[str, Any]:
+    return {} if annotator is None else {"spans": annotator.identity()}
+
+
+def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path, annotator: Annotator | None = None) -> Data:
+    """The token stores of a config, built where they are not cached; its fingerprint has the `tokens` by split too.
+
+    With an annotator the training text has its spans.
+
+    Raises:
+        UserError: as `data_fingerprint`; for an annotator that finds nothing in the text.
+    """
+    plan = Plan(component(corpus_cfg), component(tokenizer_cfg), cache)
+    stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
+    counts = {split: found.tokens for split, found in stores.items()}
+    for split in ("train", "validation"):
+        if not counts.get(split):
+            raise UserError(f"the {split} text of the corpus has no tokens", "give text that the tokenizer can read")
+    if annotator is not None:
+        stores["train"] = TokenStore(stores["train"].folder, plan.spans_file(annotator))
+    return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts, **_spans(annotator)})
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

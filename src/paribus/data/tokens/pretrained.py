@@ -1,0 +1,93 @@
+"""A tokenizer that exists already: a name on the hub, a local folder, or that of one of our runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from paribus.core.errors import UserError
+from paribus.core.hub import patience
+from paribus.core.sources import PACKAGE, local, require
+from paribus.data.tokens.tokenizer import Tokenizer, assemble
+
+_ATTRIBUTES = {
+    "pad": ("pad_token",),
+    "unk": ("unk_token",),
+    "cls": ("cls_token", "bos_token"),
+    "sep": ("sep_token", "eos_token"),
+    "mask": ("mask_token",),
+}
+_NEW = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Special tokens are found by role (cls or bos, sep or eos, mask, pad, unk); a missing one is added with a new id.
+
+    name: as of `models.source.local`; runs: where runs are looked for by their signature.
+    vocab_size: None or any number, without effect; recipes that set the size of a trained vocabulary leave it be.
+    """
+
+    name: str
+    revision: str | None = None
+    vocab_size: int | None = None
+    sentinels: int = 0
+    runs: str = "runs"
+
+    trained: ClassVar[bool] = False
+    semantics: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.sentinels < 0:
+            raise UserError(f"tokenizer.sentinels={self.sentinels}", "give 0 or more")
+        if not self.name.startswith(PACKAGE):
+            self._folder()
+
+    def require(self) -> None:
+        """Raise Unavailable for a package that is not installed."""
+        require(self.name, "tokenizer.name")
+
+    def _folder(self) -> Path | None:
+        """Where the tokenizer lies, or None for a name on the hub."""
+        return local(self.name, Path(self.runs), "tokenizer.name")
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the vocabulary: the files of a local folder, or name and revision."""
+        source: Any = [self.name, self.revision]
+        if (folder := self._folder()) is not None:
+            files = sorted(path for path in folder.iterdir() if path.is_file())
+            stats = [(path.name, path.stat()) for path in files]
+            source = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
+        return {"kind": "pretrained", "semantics": self.semantics, "source": source, "sentinels": self.sentinels}
+
+    def build(self, texts: Iterable[str], folder: Path) -> Tokenizer:
+        """Load and save to `folder`; the text is not read.
+
+        Raises UserError where there is no such tokenizer or it has no fast form.
+        """
+        loaded = self._load()
+        if getattr(loaded, "backend_tokenizer", None) is None:
+            raise UserError(f"tokenizer.name={self.name} has no tokenizer.json", "use one with a fast tokenizer")
+        roles = {role: _token(loaded, attributes) or _NEW[role] for role, attributes in _ATTRIBUTES.items()}
+        tokenizer = assemble(loaded.backend_tokenizer, roles, self.sentinels, Path(self.name).name)
+        tokenizer.save(folder)
+        return tokenizer
+
+    def _load(self) -> Any:
+        from transformers import AutoTokenizer
+
+        place = str(self._folder() or self.name)
+        try:
+            with patience():
+                return AutoTokenizer.from_pretrained(place, revision=self.revision or "main", trust_remote_code=False)
+        except Exception as error:  # transformers and the hub raise many kinds
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            mend = "give a hub name that can be reached, or a local folder with tokenizer.json"
+            raise UserError(f"tokenizer.name={self.name} cannot be loaded ({first[:160]})", mend) from error
+
+
+def _token(loaded: Any, attributes: Iterable[str]) -> str | None:
+    names: Mapping[str, Any] = {name: getattr(loaded, name, None) for name in attributes}
+    return next((str(token) for token in names.values() if token is not None), None)

@@ -1,0 +1,217 @@
+"""The token store: one split of a corpus as memory-mapped arrays, built as a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.console import bar
+from paribus.core.errors import UserError
+from paribus.core.files import whole_folder, write_json
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.sentences import Splitter
+from paribus.data.tokens.tokenizer import Batch, Tokenizer
+
+Array = np.ndarray[Any, Any]
+SEMANTICS = 1  # raised when the same text and tokenizer give another store
+BATCH = 400_000  # characters that are encoded at once; bounds the memory of a build
+LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
+FILES = ("ids", "word_start", "sentence_start", "document_start")
+SPANS = "spans.bin"  # of a folder of its own
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """One split, read-only; it pickles as its path. T tokens, S sentences, D documents, none of them empty.
+
+    ids: uint16 [T] where the vocabulary has at most 65,536 entries, else uint32; word_start: uint8 [T], 1 where a token
+    starts a word; sentence_start: int64 [S + 1] in tokens; document_start: int64 [D + 1] in sentences. spans: the file
+    of annotated spans, where the split is annotated.
+    """
+
+    folder: Path
+    spans: Path | None = None
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """Counts and the id type."""
+        found: dict[str, Any] = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
+        return found
+
+    @cached_property
+    def ids(self) -> Array:
+        return self._map("ids", self.meta["dtype"], self.tokens)
+
+    @cached_property
+    def word_start(self) -> Array:
+        return self._map("word_start", "uint8", self.tokens)
+
+    @cached_property
+    def sentence_start(self) -> Array:
+        return self._map("sentence_start", "int64", self.sentences + 1)
+
+    @cached_property
+    def document_start(self) -> Array:
+        return self._map("document_start", "int64", self.documents + 1)
+
+    @cached_property
+    def annotated(self) -> Array | None:
+        """uint8 [T], 1 where an annotated span starts, 2 where it goes on, else 0; None without annotation."""
+        return None if self.spans is None else _mapped(self.spans, "uint8", self.tokens)
+
+    @property
+    def tokens(self) -> int:
+        return int(self.meta["tokens"])
+
+    @property
+    def sentences(self) -> int:
+        return int(self.meta["sentences"])
+
+    @property
+    def documents(self) -> int:
+        return int(self.meta["documents"])
+
+    @property
+    def characters(self) -> int:
+        """Characters of the sentences, before the tokenizer normalises them."""
+        return int(self.meta["characters"])
+
+    def _map(self, name: str, dtype: str, count: int) -> Array:
+        return _mapped(self.folder / f"{name}.bin", dtype, count)
+
+    def __reduce__(self) -> Any:
+        return TokenStore, (self.folder, self.spans)
+
+
+def _mapped(path: Path, dtype: str, count: int) -> Array:
+    if not path.is_file() or path.stat().st_size != count * np.dtype(dtype).itemsize:
+        folder = path.parent if path.name == SPANS else path.parent.parent
+        raise UserError(f"{path} does not have the size that meta.json says", f"delete {folder}")
+    return np.asarray(np.memmap(path, dtype, mode="r")) if count else np.empty(0, dtype)
+
+
+@dataclass
+class _Writer:
+    """Appends the parts of one split to its files."""
+
+    folder: Path
+    dtype: Any
+    files: dict[str, BinaryIO] = field(default_factory=dict)
+    tokens: int = 0
+    sentences: int = 0
+    documents: int = 0
+    characters: int = 0
+    open_document: int = -1
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True)
+        self.files = {name: (self.folder / f"{name}.bin").open("wb") for name in FILES}
+
+    def add(self, batch: Batch, document_S: NDArray[np.int64], characters: int) -> None:
+        """Sentences with the number of the document that each is in; empty ones and empty documents are dropped."""
+        kept_S = batch.length_S > 0
+        length_S, document_S = batch.length_S[kept_S], document_S[kept_S]
+        new_S = np.flatnonzero(np.diff(document_S, prepend=self.open_document))
+        self._write("ids", batch.ids_T.astype(self.dtype))
+        self._write("word_start", batch.word_start_T)
+        self._write("sentence_start", self.tokens + np.cumsum(length_S) - length_S)
+        self._write("document_start", self.sentences + new_S)
+        self.open_document = int(document_S[-1]) if len(document_S) else self.open_document
+        self.tokens += len(batch.ids_T)
+        self.sentences += len(length_S)
+        self.documents += len(new_S)
+        self.characters += characters
+
+    def close(self) -> None:
+        """Write the ends of the last sentence and document, and the counts."""
+        self._write("sentence_start", np.array([self.tokens], np.int64))
+        self._write("document_start", np.array([self.sentences], np.int64))
+        for file in self.files.values():
+            file.close()
+        counts = {name: getattr(self, name) for name in ("tokens", "sentences", "documents", "characters")}
+        write_json(self.folder / "meta.json", {**counts, "dtype": np.dtype(self.dtype).name})
+
+    def _write(self, name: str, values: Array) -> None:
+        self.files[name].write(values.tobytes())
+
+
+@dataclass
+class _Part:
+    """Consecutive sentences of one split."""
+
+    split: str
+    sentences: list[str] = field(default_factory=list)
+    document_S: list[int] = field(default_factory=list)
+    characters: int = 0
+
+
+def build(
+    documents: Iterable[Document], tokenizer: Tokenizer, splitter: Splitter, folder: Path, characters: int = 0
+) -> None:
+    """Write `folder/<split>/` for every split among the documents; whole or not at all.
+
+    Every sentence is encoded by itself. `characters` is the size for the progress bar.
+
+    Raises:
+        UserError: where the folder cannot be written.
+    """
+    dtype = np.uint16 if tokenizer.vocabulary.size <= 1 << 16 else np.uint32
+    writers: dict[str, _Writer] = {}
+    with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as moved:
+        for part, batch in _encoded(parts(documents, splitter), tokenizer):
+            writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
+            writer.add(batch, np.array(part.document_S, np.int64), part.characters)
+            moved.update(part.characters)
+        for writer in writers.values():
+            writer.close()
+
+
+def _encoded(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
+    """Each part with its tokens; the next one is encoded while this one is written and split."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = None
+        for part in ready:
+            coming = (part, pool.submit(tokenizer.flat, part.sentences))
+            if waiting is not None:
+                yield waiting[0], waiting[1].result()
+            waiting = coming
+        if waiting is not None:
+            yield waiting[0], waiting[1].result()
+
+
+def parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
+    """About BATCH characters of one split each, in the order of the documents; a document may be cut."""
+    filling: dict[str, _Part] = {}
+    number = 0
+    for document in documents:
+        assert document.split is not None
+        number += document.part == 0  # later parts go on with the same document
+        for paragraph in document.text.split("\n"):
+            for sentence in splitter(paragraph):
+                part = filling.get(document.split) or filling.setdefault(document.split, _Part(document.split))
+                for piece in cut(sentence):
+                    part.sentences.append(piece)
+                    part.document_S.append(number)
+                part.characters += len(sentence)
+                if part.characters >= BATCH:
+                    yield filling.pop(document.split)
+    yield from filling.values()
+
+
+def cut(sentence: str) -> list[str]:
+    """A sentence in pieces of at most LONGEST characters, cut at the last space where there is one."""
+    pieces = []
+    while len(sentence) > LONGEST:
+        at = sentence.rfind(" ", LONGEST // 2, LONGEST + 1)
+        at = at if at > 0 else LONGEST
+        pieces.append(sentence[:at])
+        sentence = sentence[at:].lstrip()
+    return [*pieces, sentence]

@@ -1,0 +1,196 @@
+"""One tokenizer with its special tokens by role, and where words start."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.core.files import write_json
+from paribus.data.tokens import words
+from paribus.data.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
+
+ROLES = ("pad", "unk", "cls", "sep", "mask")
+SENTINELS = ("sentinels", "first_sentinel")  # on disk where there are any
+RECORD = "vocabulary.json"  # beside the files that transformers reads
+
+
+class Batch(NamedTuple):
+    """Sentences as one stream of tokens."""
+
+    ids_T: NDArray[np.uint32]
+    word_start_T: NDArray[np.uint8]  # 1 where the token starts a word
+    length_S: NDArray[np.int64]  # tokens of each sentence; may be 0
+
+
+class Tokenizer:
+    """A `tokenizers` tokenizer that reads text as text: the name of a special token in it is no special token."""
+
+    def __init__(self, backend: Backend, vocabulary: Vocabulary, name: str) -> None:
+        self.backend, self.vocabulary, self.name = backend, vocabulary, name
+        backend.no_padding()
+        backend.no_truncation()
+        backend.encode_special_tokens = True
+
+    def __reduce__(self) -> Any:  # a pickled backend forgets how it reads special tokens
+        return Tokenizer, (self.backend, self.vocabulary, self.name)
+
+    def encode(self, sentences: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.uint8]]]:
+        """(ids, word_start) of each sentence, without special tokens."""
+        if not sentences:
+            return []
+        batch = self.flat(sentences)
+        edges = np.cumsum(batch.length_S)[:-1]
+        return list(zip(np.split(batch.ids_T, edges), np.split(batch.word_start_T, edges), strict=True))
+
+    def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each row of ids; special tokens stand in it by their names."""
+        found: list[str] = self.backend.decode_batch([list(row) for row in rows], skip_special_tokens=False)
+        return found
+
+    def flat(self, sentences: Sequence[str]) -> Batch:
+        """Many sentences at once, one after the other, without special tokens."""
+        return self._batch(*self._encoded(sentences))
+
+    def located(self, sentences: Sequence[str]) -> tuple[Batch, NDArray[np.int64]]:
+        """`flat`, and int64 [T, 2]: the first character of its sentence that a token stands for, and the end."""
+        sentences, encodings = self._encoded(sentences)
+        offsets = [offset for encoding in encodings for offset in encoding.offsets]
+        return self._batch(sentences, encodings), np.array(offsets, np.int64).reshape(-1, 2)
+
+    def _encoded(self, sentences: Sequence[str]) -> tuple[list[str], Any]:
+        read = [readable(sentence) for sentence in sentences]
+        return read, self.backend.encode_batch(read, add_special_tokens=False)
+
+    def _batch(self, sentences: Sequence[str], encodings: Any) -> Batch:
+        rows = [encoding.ids for encoding in encodings]
+        length_S = np.fromiter(map(len, rows), np.int64, len(rows))
+        ids_T = np.fromiter(chain.from_iterable(rows), np.uint32, int(length_S.sum()))
+        return Batch(ids_T, self._word_starts(sentences, encodings, length_S), length_S)
+
+    def _word_starts(self, sentences: Sequence[str], encodings: Any, length_S: NDArray[np.int64]) -> NDArray[np.uint8]:
+        if not (by_offsets := self._by_offsets(sentences)):
+            return words.from_word_ids(encodings, length_S)
+        found = self.backend.encode_batch([sentences[at] for at in by_offsets], add_special_tokens=False)
+        exact = {at: words.from_offsets(sentences[at], row.offsets) for at, row in zip(by_offsets, found, strict=True)}
+        return np.concatenate(list(self._mixed(encodings, length_S, exact)))
+
+    def _mixed(
+        self, encodings: Any, length_S: NDArray[np.int64], exact: Mapping[int, NDArray[np.uint8]]
+    ) -> Iterator[NDArray[np.uint8]]:
+        for at, encoding in enumerate(encodings):
+            yield exact[at] if at in exact else words.from_word_ids([encoding], length_S[at : at + 1])
+
+    def _by_offsets(self, sentences: Sequence[str]) -> list[int]:
+        """The sentences whose words the pre-tokenizer does not separate."""
+        text, han = self._separates
+        if text and han:
+            return []
+        return [at for at, sentence in enumerate(sentences) if not text or words.HAN.search(sentence)]
+
+    @cached_property
+    def _separates(self) -> tuple[bool, bool]:
+        """Whether word ids tell apart (words and punctuation, Han characters)."""
+        return words.separated(self.backend, "one. two", 3), words.separated(self.backend, "中国", 2)
+
+    def save(self, folder: Path) -> None:
+        """Write what `transformers.AutoTokenizer` loads; it frames a text as [CLS] text [SEP]."""
+        names = {role: str(self.backend.id_to_token(getattr(self.vocabulary, role))) for role in ROLES}
+        folder.mkdir(parents=True, exist_ok=True)
+        frame(self.backend, names["cls"], names["sep"])
+        self.backend.save(str(folder / "tokenizer.json"))
+        write_json(folder / "tokenizer_config.json", _transformers_config(names))
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in SENTINELS}
+        if self.vocabulary.sentinels:
+            values |= {key: getattr(self.vocabulary, key) for key in SENTINELS}
+        write_json(folder / RECORD, {"name": self.name, **values})
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """A saved tokenizer. Raises UserError where the folder is none of ours."""
+        from tokenizers import Tokenizer as Backend
+
+        vocabulary, name = load_vocabulary(folder)
+        return cls(Backend.from_file(str(folder / "tokenizer.json")), vocabulary, name)
+
+
+def readable(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which are no characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
+def load_vocabulary(folder: Path) -> tuple[Vocabulary, str]:
+    """The special tokens and the name of a saved tokenizer, without loading it."""
+    path = folder / RECORD
+    if not path.is_file():
+        raise UserError(
+            f"{folder} holds no saved tokenizer", f"load it with tokenizer=pretrained tokenizer.name={folder}"
+        )
+    values = json.loads(path.read_text(encoding="utf-8"))
+    name = values.pop("name")
+    return Vocabulary(**{**values, "specials": tuple(values["specials"])}), name
+
+
+def frame(backend: Backend, cls: str, sep: str) -> None:
+    """Let the backend add special tokens as the inputs here do: cls A sep, or cls A sep B sep."""
+    from tokenizers.processors import TemplateProcessing
+
+    ids = [(token, backend.token_to_id(token)) for token in dict.fromkeys((cls, sep))]
+    pair = f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1"
+    backend.post_processor = TemplateProcessing(single=f"{cls}:0 $A:0 {sep}:0", pair=pair, special_tokens=ids)
+
+
+def _transformers_config(names: Mapping[str, str]) -> dict[str, Any]:
+    roles = {f"{role}_token": name for role, name in names.items()}
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": names["cls"],
+        "eos_token": names["sep"],
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": 1 << 30,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        **roles,
+    }
+
+
+def sentinel_names(count: int) -> list[str]:
+    """Names of T5's sentinels in ascending order of their ids: `<extra_id_0>` has the highest id."""
+    return [f"<extra_id_{number}>" for number in reversed(range(count))]
+
+
+def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: str) -> Tokenizer:
+    """Register the special tokens by role (missing ones get new ids), then the sentinels on top of all ids."""
+    from tokenizers import AddedToken
+
+    named = [*dict.fromkeys(roles.values()), *sentinel_names(sentinels)]
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in named])
+    every = backend.get_vocab()
+    ids = {role: every[token] for role, token in roles.items()}
+    special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
+    unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
+    size = max(every.values()) + 1
+    marks = tuple(sorted(special | unused))
+    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks, **_sentinels(every)), name)
+
+
+def _sentinels(every: Mapping[str, int]) -> dict[str, int]:
+    """How many sentinels follow each other downwards from `<extra_id_0>`, and its id."""
+    first = every.get("<extra_id_0>", -1)
+    count = next(k for k in itertools.count() if every.get(f"<extra_id_{k}>", -1) != first - k or first < k)
+    return {"sentinels": count, "first_sentinel": first}

@@ -1,0 +1,249 @@
+"""Tokenizers trained on the corpus: the same text gives the same vocabulary, whatever the machine.
+
+All three cut text into the same words first (those of BERT: white space, punctuation, single Han
+characters), so that they differ only in how a word is cut into pieces.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core.errors import UserError
+from paribus.data.tokens.tokenizer import Tokenizer, assemble, readable
+from paribus.data.tokens.words import HAN_RANGES, SYMBOLS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
+
+Texts = Sequence[str]
+BYTES = 256
+_ALONE = rf"\p{{P}}{re.escape(SYMBOLS)}{HAN_RANGES}"  # a word by itself
+_BYTE_WORDS = rf" ?[^\s{_ALONE}]+| ?[{_ALONE}]|\s+(?!\S)|\s+"
+_MARKS = rf"▁?[{_ALONE}]"
+
+
+@dataclass(frozen=True)
+class Trained(ABC):
+    """What the trained tokenizers share.
+
+    vocab_size counts the special tokens but not the `sentinels`, which lie on top of it.
+    train_characters: about this much text is read, evenly spread over the training split.
+    """
+
+    vocab_size: int
+    train_characters: int = 20_000_000
+    sentinels: int = 0
+
+    trained: ClassVar[bool] = True
+    kind: ClassVar[str]
+    semantics: ClassVar[int] = 1
+    roles: ClassVar[Mapping[str, str]]  # in the order of their ids
+
+    def __post_init__(self) -> None:
+        smallest = self._smallest()
+        if self.vocab_size < smallest:
+            raise UserError(
+                f"tokenizer.vocab_size={self.vocab_size} is too small for {self.kind}", f"at least {smallest}"
+            )
+        if self.train_characters < 1:
+            raise UserError(f"tokenizer.train_characters={self.train_characters}", "give a number above 0")
+        if self.sentinels < 0:
+            raise UserError(f"tokenizer.sentinels={self.sentinels}", "give 0 or more")
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the vocabulary, apart from the text."""
+        return {"kind": self.kind, "semantics": self.semantics, **asdict(self)}
+
+    def build(self, texts: Iterable[str], folder: Path) -> Tokenizer:
+        """Train on paragraphs and save to `folder`.
+
+        Raises UserError where the text is too small for the vocabulary.
+        """
+        backend = self._train([readable(text) for text in texts])
+        if (size := backend.get_vocab_size()) != self.vocab_size:
+            raise too_small(self.vocab_size, size)
+        tokenizer = assemble(backend, self.roles, self.sentinels, self.kind)
+        tokenizer.save(folder)
+        return tokenizer
+
+    def _smallest(self) -> int:
+        return len(self.roles) + 2
+
+    @abstractmethod
+    def _train(self, texts: Texts) -> Backend:
+        """The trained model with its normalizer, pre-tokenizer and decoder."""
+
+
+def too_small(asked: int, given: int) -> UserError:
+    """The error for a vocabulary that the text cannot fill."""
+    return UserError(
+        f"tokenizer.vocab_size={asked} is larger than the text can give",
+        f"this training text gives {given}: use tokenizer.vocab_size={given} or less, or more text",
+    )
+
+
+@dataclass(frozen=True)
+class WordPiece(Trained):
+    """BERT's tokenizer (arXiv 1810.04805): pieces that continue a word are marked, merged by frequency as in BPE.
+
+    alphabet: at most so many characters, the most frequent ones, and at most half of the vocabulary; others are [UNK].
+    """
+
+    lowercase: bool = True
+    alphabet: int = 1000
+
+    kind = "wordpiece"
+    roles = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}  # noqa: RUF012
+
+    def _train(self, texts: Texts) -> Backend:
+        specials = list(self.roles.values())
+        characters = frequent(self._empty({}), texts, limit(self.alphabet, self))
+        tails = sorted(token for token in self._fit(texts, specials, characters, 0) if token.startswith("##"))
+        vocabulary = self._fit(texts, specials + tails, characters, self.vocab_size)
+        return self._empty(vocabulary)
+
+    def _empty(self, vocabulary: dict[str, int]) -> Backend:
+        from tokenizers import Tokenizer as Backend
+        from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+        backend = Backend(models.WordPiece(vocabulary, unk_token=self.roles["unk"], max_input_chars_per_word=100))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=self.lowercase)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.WordPiece()
+        return backend
+
+    def _fit(self, texts: Texts, specials: list[str], characters: list[str], size: int) -> dict[str, int]:
+        """Train with the continuing characters among `specials`: else their ids, and so all ties, come by chance."""
+        from tokenizers.trainers import WordPieceTrainer
+
+        backend = self._empty({})
+        trainer = WordPieceTrainer(
+            vocab_size=size,
+            special_tokens=specials,
+            limit_alphabet=len(characters),
+            initial_alphabet=characters,
+            show_progress=False,
+        )
+        backend.train_from_iterator(texts, trainer)
+        return dict(backend.get_vocab())
+
+
+@dataclass(frozen=True)
+class BPE(Trained):
+    """GPT-2's and RoBERTa's byte-level BPE: no unknown text. A sentence reads as if a space stood before it."""
+
+    kind = "bpe"
+    roles = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}  # noqa: RUF012
+
+    def _smallest(self) -> int:
+        return len(self.roles) + BYTES
+
+    def _train(self, texts: Texts) -> Backend:
+        from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+        from tokenizers import Tokenizer as Backend
+        from tokenizers.trainers import BpeTrainer
+
+        backend = Backend(models.BPE())
+        backend.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Prepend(" ")])
+        as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(_BYTE_WORDS), "isolated"), as_bytes]
+        )
+        backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+        trainer = BpeTrainer(
+            vocab_size=self.vocab_size,
+            special_tokens=list(self.roles.values()),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        backend.train_from_iterator(texts, trainer)
+        return backend
+
+
+@dataclass(frozen=True)
+class Unigram(Trained):
+    """SentencePiece's unigram language model (arXiv 1804.10959), as in T5 and XLNet.
+
+    alphabet: at most so many characters, the most frequent ones, and at most half of the vocabulary; others are <unk>.
+    """
+
+    alphabet: int = 1000
+
+    kind = "unigram"
+    roles = {"pad": "<pad>", "sep": "</s>", "unk": "<unk>", "cls": "<s>", "mask": "<mask>"}  # noqa: RUF012
+
+    def _train(self, texts: Texts) -> Backend:
+        from tokenizers.trainers import UnigramTrainer
+
+        backend = self._empty([])
+        characters = set(frequent(backend, texts, limit(self.alphabet, self)))
+        trainer = UnigramTrainer(
+            vocab_size=self.vocab_size + max(64, self.vocab_size // 50),
+            special_tokens=list(self.roles.values()),
+            unk_token=self.roles["unk"],
+            show_progress=False,
+        )
+        backend.train_from_iterator((_only(characters, text) for text in texts), trainer)
+        scored = json.loads(backend.to_str())["model"]["vocab"]
+        return self._empty(settled(scored, list(self.roles.values()), self.vocab_size))
+
+    def _empty(self, scored: list[tuple[str, float]]) -> Backend:
+        from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+        from tokenizers import Tokenizer as Backend
+
+        unknown = list(self.roles).index("unk")
+        backend = Backend(models.Unigram(scored, unknown, False) if scored else models.Unigram())
+        backend.normalizer = normalizers.Sequence(
+            [normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+        )
+        marks = pre_tokenizers.Split(Regex(_MARKS), "isolated")
+        backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="always"), marks])
+        backend.decoder = decoders.Metaspace(prepend_scheme="always")
+        return backend
+
+
+def limit(alphabet: int, trained: Trained) -> int:
+    """The number of characters that a vocabulary may spend pieces on.
+
+    Raises UserError for an alphabet below 1.
+    """
+    if alphabet < 1:
+        raise UserError(f"tokenizer.alphabet={alphabet}", "give a number above 0")
+    return min(alphabet, (trained.vocab_size - len(trained.roles)) // 2)
+
+
+def frequent(backend: Backend, texts: Texts, count: int) -> list[str]:
+    """The most frequent characters of the normalised text, white space aside; of equals the lower code point."""
+    assert backend.normalizer is not None
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(backend.normalizer.normalize_str(text))
+    ranked = sorted((character for character in counts if not character.isspace()), key=lambda c: (-counts[c], c))
+    return ranked[:count]
+
+
+def _only(characters: set[str], text: str) -> str:
+    """The text with a space for each character that is not among `characters`."""
+    strange = set(text) - characters
+    return text.translate(dict.fromkeys(map(ord, strange), " ")) if strange else text
+
+
+def settled(scored: Sequence[tuple[str, float]], specials: list[str], size: int) -> list[tuple[str, float]]:
+    """The best `size` pieces with scores that are equal in every training.
+
+    The trainer's sums run in a random order (errors near 1e-10) and it lowers the scores of rare characters in a random
+    order too. Here scores are rounded to 0.001, rare characters share one score, and equals stand in alphabetic order.
+    """
+    pieces = {piece: round(score, 3) for piece, score in scored if piece not in specials}
+    lowest = min((score for piece, score in pieces.items() if len(piece) > 1), default=0.0)
+    final = {p: round(lowest - 1.0, 3) if len(p) == 1 and score < lowest else score for p, score in pieces.items()}
+    ranked = sorted(final, key=lambda piece: (len(piece) > 1, -final[piece], piece))[: size - len(specials)]
+    ordered = sorted(ranked, key=lambda piece: (-final[piece], piece))
+    return [(token, 0.0) for token in specials] + [(piece, final[piece]) for piece in ordered]

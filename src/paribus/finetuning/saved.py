@@ -1,0 +1,129 @@
+"""What a fine-tuning has trained, saved apart from its backbone and put onto it again."""
+
+from __future__ import annotations
+
+import copy
+import json
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from omegaconf import OmegaConf
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from paribus.core.build import build, kind
+from paribus.core.config import plain
+from paribus.core.errors import UserError
+from paribus.finetuning.method import Method
+from paribus.models.encoder import Batch
+from paribus.models.tunable import Tunable
+from paribus.tasks.types.base import Form
+
+HEADS = (
+    "layers",
+    "combine",
+    "pooling",
+    "bilstm",
+    "dropout",
+    "label_smoothing",
+    "focal",
+    "windows",
+    "most_windows",
+    "siamese",
+)  # settings that shape a head
+
+
+class Tuned(NamedTuple):
+    """A task's model: an encoder whose untrained weights are those of the shared backbone, and the head."""
+
+    encoder: Tunable
+    head: Any
+    form: Form
+
+    def logits(self, batch: Batch) -> Tensor:
+        """[B, classes], without dropout."""
+        with torch.inference_mode():
+            logits_BC: Tensor = self.head.logits(self.encoder(batch), batch)
+        return logits_BC
+
+
+def fingerprint(encoder: Tunable) -> str:
+    """The name of a backbone: the hash of its weights."""
+    state = blake2b(digest_size=8)
+    for name, parameter in sorted(encoder.named_parameters()):
+        state.update(name.encode())
+        state.update(parameter.detach().cpu().contiguous().numpy().tobytes())
+    return state.hexdigest()
+
+
+def trained(shaped: Tunable, backbone: Tunable) -> dict[str, Tensor]:
+    """{name: weight} of what a method put in or moved."""
+    before = dict(backbone.named_parameters())
+    found: dict[str, Tensor] = {}
+    for name, parameter in shaped.named_parameters():
+        old = before.get(name.replace("base_layer.", ""))  # as LoRA wraps a matrix
+        if old is None or not torch.equal(old.to(parameter.device), parameter):
+            found[name] = parameter
+    return found
+
+
+def save(path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, cfg: Any, form: Form) -> None:
+    """Write the head and what was trained; the file names the backbone that it belongs to."""
+    tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
+    tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
+    about = {
+        "backbone": fingerprint(backbone),
+        "finetuning": plain(cfg.finetuning),
+        "head": {key: plain(cfg.finetune)[key] for key in HEADS},
+        "form": form.config(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    part = path.with_suffix(".part")
+    save_file(kept, part, {"paribus": json.dumps(about)})
+    part.replace(path)
+
+
+def load(path: Path, backbone: Tunable) -> Tuned:
+    """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
+
+    Raises UserError for a file that is none of these, and for one that belongs to another backbone.
+    """
+    about, tensors = _read(path)
+    if about["backbone"] != fingerprint(backbone):
+        raise UserError(f"{path} was trained on another backbone", "load the checkpoint that it was fine-tuned from")
+    shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
+    _component(about["finetuning"], Method, path).shape(shaped, 0)
+    form: Form = _component(about["form"], Form, path)
+    head: Any = form.head(OmegaConf.create(about["head"]), shaped, 0)
+    head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
+    for name, tensor in tensors.items():
+        if name.startswith("encoder."):
+            _replace(shaped, name.removeprefix("encoder."), tensor)
+    return Tuned(shaped.eval(), head.eval(), form)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if not path.is_file():
+        raise UserError(f"no fine-tuning at {path}", "name a file that finetune.keep=true has written")
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads(file.metadata()["paribus"])
+            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is no saved fine-tuning", "name a file that finetune.keep=true has written") from error
+
+
+def _component(node: dict[str, Any], base: type, path: Path) -> Any:
+    if not issubclass(kind(str(node.get("_target_"))), base):
+        raise UserError(f"{path} names no {base.__name__.lower()}", "name a file that finetune.keep=true has written")
+    return build(node)
+
+
+def _replace(encoder: Tunable, name: str, tensor: Tensor) -> None:
+    """A parameter of its own in the place of the shared one."""
+    owner, _, leaf = name.rpartition(".")
+    setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

@@ -1,0 +1,123 @@
+"""BERT-style encoders as plain settings; torch is imported when one is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.encoder import Encoder
+
+
+NORMS = ("post", "pre")
+ATTENTIONS = ("full", "left")
+SHARINGS = ("none", "all", "attention", "ffn")
+
+
+@dataclass(frozen=True)
+class Bert:
+    """Size and shape of an encoder (BERT, arXiv 1810.04805, section 3).
+
+    `norm="post"` is BERT; `norm="pre"` puts the LayerNorm before each sublayer and one at the end
+    (arXiv 2002.04745). `embedding` is the width of the embeddings, which one matrix projects to `hidden` after their
+    LayerNorm; `sharing` says which part of the layers of a group has the same weights, each part with its LayerNorm
+    (ALBERT, arXiv 1909.11942, section 3.1). `attention="left"` hides from every token those to its right, in
+    fine-tuning too (BERT, section 5.1: LTR). Raises UserError for a shape that cannot be built.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    positions: int = 512
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    norm: str = "post"
+    attention: str = "full"
+    initializer_range: float = 0.02
+    embedding: int | None = None
+    sharing: str = "none"
+    groups: int = 1
+    semantics: ClassVar[int] = 1
+    neutral: ClassVar[dict[str, Any]] = {"attention": "full", "embedding": None, "sharing": "none", "groups": 1}
+
+    def __post_init__(self) -> None:
+        if self.hidden % self.heads:
+            raise UserError(
+                f"model.hidden={self.hidden} is no multiple of model.heads={self.heads}", "change one of them"
+            )
+        for key, value, known in (("norm", self.norm, NORMS), ("attention", self.attention, ATTENTIONS)):
+            if value not in known:
+                raise UserError(f"model.{key}={value} is unknown", f"use {' or '.join(known)}")
+        if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
+            raise UserError("model has a size below 1", "sizes are positive whole numbers")
+        if self.embedding is not None and self.embedding < 1:
+            raise UserError(f"model.embedding={self.embedding} is below 1", "give a width, or null for model.hidden")
+        self._check_sharing()
+
+    def _check_sharing(self) -> None:
+        if self.sharing not in SHARINGS:
+            raise UserError(f"model.sharing={self.sharing} is unknown", f"use {', '.join(SHARINGS)}")
+        if not 1 <= self.groups <= self.layers:
+            raise UserError(
+                f"model.groups={self.groups} does not fit model.layers={self.layers}", "use 1 to as many as layers"
+            )
+        if self.groups > 1 and self.sharing == "none":
+            raise UserError(f"model.groups={self.groups} without sharing", "set model.sharing=all, attention or ffn")
+
+    @property
+    def family(self) -> str:
+        """The kind of model in `transformers` that the layers are."""
+        return "bert" if self.norm == "post" else "roberta-prelayernorm"
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Arguments of the config of `transformers` that follow from no setting here."""
+        return {}
+
+    @property
+    def table_width(self) -> int:
+        """Width of the word embeddings, to which prediction heads are tied."""
+        return self.hidden if self.embedding is None else self.embedding
+
+    def group(self, layer: int) -> int:
+        """floor(layer / layers * groups), exactly (ALBERT, `modeling.py`)."""
+        return layer * self.groups // self.layers
+
+    def first_of_group(self, layer: int) -> int:
+        """The layer whose weights `layer` has where they are shared."""
+        return -(-self.group(layer) * self.layers // self.groups)
+
+    def check_length(self, length: int, key: str) -> None:
+        """Raises UserError where an input of `length` tokens has no position."""
+        if length > self.positions:
+            raise UserError(
+                f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
+            )
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
+        """The encoder with its initial weights, a pure function of (self, vocabulary, seed)."""
+        from paribus.models.encoder import Encoder
+        from paribus.models.weights import initialise
+
+        encoder = Encoder(self, vocabulary)
+        initialise(encoder, seed, self.initializer_range)
+        return encoder
+
+    def matmul_parameters(self) -> int:
+        """Weights that every token is multiplied by, as often as it is: the layers, shared ones too, and the
+        projection of the embeddings; without embeddings and heads.
+        """
+        projection = self.table_width * self.hidden if self.table_width != self.hidden else 0
+        return projection + self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.intermediate)
+
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out.
+
+        An encoder writes nothing, and rows count as full ones.
+        """
+        seen = length if self.attention == "full" else (length + 1) / 2
+        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)

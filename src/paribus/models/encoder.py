@@ -1,0 +1,196 @@
+"""The encoder: a `transformers` backbone behind the interface that objectives call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertConfig,
+    BertModel,
+    RobertaConfig,
+    RobertaModel,
+    RobertaPreLayerNormConfig,
+    RobertaPreLayerNormModel,
+)
+
+from paribus.models.tunable import Tunable
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.vocabulary import Vocabulary
+
+Batch = dict[str, Any]
+KINDS: dict[str, tuple[Any, Any]] = {
+    "bert": (BertConfig, BertModel),
+    "roberta": (RobertaConfig, RobertaModel),
+    "roberta-prelayernorm": (RobertaPreLayerNormConfig, RobertaPreLayerNormModel),
+}
+_UNSEEN = torch.iinfo(torch.int32).max  # rank of padding: it alone sees itself
+
+
+class Outputs(NamedTuple):
+    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything; summary:
+    [B, D], what stands for a whole row where that is not its first token.
+    """
+
+    hidden_BLD: Tensor
+    state: Any = None
+    summary_BD: Tensor | None = None
+
+    @property
+    def row_BD(self) -> Tensor:
+        """[B, D]: what stands for a whole row, [CLS] unless the network says otherwise."""
+        return self.hidden_BLD[:, 0] if self.summary_BD is None else self.summary_BD
+
+
+class Encoder(Tunable):
+    """An encoder without heads, in the shape of `spec` (`paribus.models.bert.Bert`).
+
+    Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`, and a checkpoint's own kind is kept. With left-only
+    attention the first token sees nothing else, so that the last real token ([SEP]) stands for the row. Layers that
+    share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
+    so that they start from its bits.
+    """
+
+    def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.spec = spec
+        self.width, self.depth = spec.hidden, spec.layers
+        self.left = spec.attention == "left"
+        self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
+        self.shape = _shape(spec, vocabulary, self.first_position)
+        self.backbone: Any = _backbone(spec.family, self.shape)
+        if spec.table_width != spec.hidden:
+            self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
+        self.share()
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
+        weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
+        return weight
+
+    def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
+        """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
+
+        `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs. With
+        left-only attention it always does: padding is on the right, where no real token looks. With `batch["rank_BL"]`
+        a place sees those of a rank not above its own.
+        """
+        ids_BL = batch["ids_BL"] if ids_BL is None else ids_BL
+        position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
+        hidden_BLD = self.backbone(
+            input_ids=ids_BL,
+            attention_mask=self._visible(batch, position_1L),
+            token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
+            position_ids=position_1L + self.first_position,
+            use_cache=False,
+        ).last_hidden_state
+        if not self.left:
+            return Outputs(hidden_BLD, state)
+        row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
+        return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
+
+    def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
+        """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
+        if "rank_BL" in batch:
+            rank_BL = torch.where(position_1L < batch["length_B"][:, None], batch["rank_BL"], _UNSEEN)
+            visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
+            return visible_B1LL
+        if batch["full"] or self.left:
+            return None
+        real_BL: Tensor = (position_1L < batch["length_B"][:, None]).long()
+        return real_BL
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.
+
+        In a pre-LN encoder they have gone through the final LayerNorm, but those of the embeddings.
+        """
+        norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
+        module = self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings
+
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            state_BLD = output[0] if isinstance(output, tuple) else output
+            keep(state_BLD if norm is None else norm(state_BLD))
+
+        module.register_forward_hook(hook)
+
+    def depth_of(self, parameter: str) -> int:
+        """See `Tunable.depth_of`."""
+        if "embeddings" in parameter:
+            return 0
+        parts = parameter.split(".")
+        return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
+
+    def sublayers(self) -> Iterator[tuple[str, Any]]:
+        """See `Tunable.sublayers`; post-LN and pre-LN name theirs alike."""
+        for layer in self.backbone.encoder.layer:
+            yield "attention", layer.attention.output
+            yield "ffn", layer.output
+
+    def norms(self) -> Iterator[nn.Module]:
+        """See `Tunable.norms`."""
+        return (module for module in self.modules() if isinstance(module, nn.LayerNorm))
+
+    def matrices(self) -> Iterator[tuple[str, str]]:
+        """See `Tunable.matrices`: they are named so."""
+        for name, module in self.backbone.named_modules():
+            if "encoder.layer." in name and isinstance(module, nn.Linear):
+                yield name.rpartition(".")[2], name
+
+    def share(self) -> None:
+        """See `Tunable.share`."""
+        _share(self.backbone.encoder.layer, self.spec)
+
+
+def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+    """The arguments that the configs of `transformers` have in common."""
+    return {
+        "vocab_size": vocabulary.size,
+        "hidden_size": spec.hidden,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.intermediate,
+        "max_position_embeddings": spec.positions + first_position,
+        "hidden_dropout_prob": spec.dropout,
+        "attention_probs_dropout_prob": spec.attention_dropout,
+        "initializer_range": spec.initializer_range,
+        "type_vocab_size": 2,
+        "pad_token_id": vocabulary.pad,
+        "bos_token_id": vocabulary.cls,
+        "eos_token_id": vocabulary.sep,
+        "attn_implementation": "sdpa",
+        "is_decoder": spec.attention == "left",
+        **spec.own,
+    }
+
+
+def _backbone(family: str, shape: dict[str, Any]) -> Any:
+    config, model = KINDS[family]
+    return model(config(**shape), add_pooling_layer=False)
+
+
+def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
+    """Embeddings of another width, projected to that of the layers after their LayerNorm (ALBERT, section 3.1)."""
+    embeddings: nn.Module = type(backbone.embeddings)(type(backbone.config)(**{**shape, "hidden_size": width}))
+    embeddings.projection = nn.Linear(width, shape["hidden_size"])
+    embeddings.register_forward_hook(_project)
+    return embeddings
+
+
+def _project(embeddings: Any, _: Any, hidden_BLE: Tensor) -> Tensor:
+    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
+    return projected_BLD
+
+
+def _share(layers: Any, spec: Any) -> None:
+    """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
+    for number, layer in enumerate(layers):
+        first = layers[spec.first_of_group(number)]
+        if spec.sharing in ("all", "attention"):
+            layer.attention = first.attention
+        if spec.sharing in ("all", "ffn"):
+            layer.intermediate, layer.output = first.intermediate, first.output

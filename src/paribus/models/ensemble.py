@@ -1,0 +1,54 @@
+"""Models that answer as one.   T5 (arXiv 1910.10683), section 3.6"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from paribus.models.encoder import Batch, Outputs
+
+Pair = tuple[nn.Module, Any]
+
+
+class Ensemble(nn.Module):
+    """Models of one shape with a head each, and at once the head on all of them: the mean of their logits stands for
+    the logits of one model. It is asked as `ensemble.logits(ensemble(batch), batch)`.
+    """
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        super().__init__()
+        self.models = nn.ModuleList([model for model, _ in pairs])
+        self.heads = nn.ModuleList([head for _, head in pairs])
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Each model with its head."""
+        return list(zip(self.models, self.heads, strict=True))
+
+    def forward(self, batch: Batch) -> list[Outputs]:
+        """What each model gives its head."""
+        return [model(batch) for model in self.models]
+
+    def logits(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
+        """In the shape of one head's, in full precision."""
+        return mean([head.logits(own, batch) for (_, head), own in zip(self.pairs, outputs, strict=True)])
+
+    def answer(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
+        """[B, L]: the best tag of each token, of heads that score each token by itself."""
+        return self.logits(outputs, batch).argmax(-1)
+
+
+def pairs_of(model: nn.Module, head: Any) -> list[Pair]:
+    """The models of an ensemble with their heads, or the one model with its head."""
+    return model.pairs if isinstance(model, Ensemble) else [(model, head)]
+
+
+def mean(logits: Sequence[Tensor]) -> Tensor:
+    """The mean of tensors of one shape; of one tensor its own bits. The lowest number there is stays finite."""
+    parts = [each.float() / len(logits) for each in logits]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole + part
+    return whole

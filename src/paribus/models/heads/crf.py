@@ -1,0 +1,76 @@
+"""A linear-chain conditional random field over the words of a row (Lafferty et al. 2001)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from paribus.models.encoder import Outputs
+from paribus.models.heads.tagging import TaggingHead
+
+
+class CRFHead(TaggingHead):
+    """The tagging head's scores, and a score for each tag that follows another, that begins and that ends a row.
+
+    Its loss is the negative log likelihood of the rows' tags, its answer their best path.
+    """
+
+    def __init__(self, width: int, classes: int, dropout: float) -> None:
+        super().__init__(width, classes, dropout)
+        self.follow_CC = nn.Parameter(torch.zeros(classes, classes))  # [before, after]
+        self.begin_C = nn.Parameter(torch.zeros(classes))
+        self.end_C = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """The sum of the rows' negative log likelihoods, in nats."""
+        score_BWC, place_BW, real_BW = self._words(outputs, batch)
+        tag_BW = batch["tag_BL"].gather(1, place_BW).clamp(min=0)
+        return (self.log_sum(score_BWC, real_BW) - self.path_score(score_BWC, tag_BW, real_BW)).sum()
+
+    def answer(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """[B, L]: the tags of the best path where a word starts, 0 elsewhere."""
+        score_BWC, place_BW, real_BW = self._words(outputs, batch)
+        tag_BW = self.best_path(score_BWC, real_BW) * real_BW
+        return torch.zeros_like(batch["tag_BL"]).scatter_add(1, place_BW, tag_BW)
+
+    def path_score(self, score_BWC: Tensor, tag_BW: Tensor, real_BW: Tensor) -> Tensor:
+        """[B]: the score of given paths; only the first words are real, 0 of none."""
+        own_BW = score_BWC.gather(2, tag_BW[..., None])[..., 0]
+        follow_BW = self.follow_CC[tag_BW[:, :-1], tag_BW[:, 1:]]
+        last_B1 = (real_BW.sum(1, keepdim=True) - 1).clamp(min=0)
+        ends_B = self.begin_C[tag_BW[:, 0]] + self.end_C[tag_BW.gather(1, last_B1)[:, 0]]
+        return ((own_BW * real_BW).sum(1) + (follow_BW * real_BW[:, 1:]).sum(1) + ends_B) * real_BW[:, 0]
+
+    def log_sum(self, score_BWC: Tensor, real_BW: Tensor) -> Tensor:
+        """[B]: the log of the sum of the exponentials of all paths' scores; 0 of no word."""
+        alpha_BC = self.begin_C + score_BWC[:, 0]
+        for at in range(1, score_BWC.shape[1]):
+            next_BC = (alpha_BC[:, :, None] + self.follow_CC).logsumexp(1) + score_BWC[:, at]
+            alpha_BC = torch.where(real_BW[:, at, None], next_BC, alpha_BC)
+        return (alpha_BC + self.end_C).logsumexp(1) * real_BW[:, 0]
+
+    def best_path(self, score_BWC: Tensor, real_BW: Tensor) -> Tensor:
+        """[B, W]: the path of the highest score (Viterbi); what is not real repeats the last tag."""
+        best_BC = self.begin_C + score_BWC[:, 0]
+        stay_C = torch.arange(len(self.end_C), device=best_BC.device).expand_as(best_BC)
+        came = []
+        for at in range(1, score_BWC.shape[1]):
+            value_BC, from_BC = (best_BC[:, :, None] + self.follow_CC).max(1)
+            real_B1 = real_BW[:, at, None]
+            best_BC = torch.where(real_B1, value_BC + score_BWC[:, at], best_BC)
+            came.append(torch.where(real_B1, from_BC, stay_C))
+        tags = [(best_BC + self.end_C).argmax(1)]
+        for from_BC in reversed(came):
+            tags.append(from_BC.gather(1, tags[-1][:, None])[:, 0])
+        return torch.stack(tags[::-1], 1)
+
+    def _words(self, outputs: Outputs, batch: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
+        """The scores of first pieces side by side [B, W, C], their places in the row and which of them are real."""
+        first_BL = batch["tag_BL"] >= 0
+        width = max(1, int(first_BL.sum(1).max()))
+        place_BW = (~first_BL).int().argsort(dim=1, stable=True)[:, :width]
+        score_BLC = self.logits(outputs, batch).float()
+        score_BWC = score_BLC.gather(1, place_BW[..., None].expand(-1, -1, score_BLC.shape[2]))
+        return score_BWC, place_BW, first_BL.gather(1, place_BW)

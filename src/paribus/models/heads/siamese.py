@@ -1,0 +1,103 @@
+"""Two texts, each read by itself (Sentence-BERT, arXiv 1908.10084, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity
+
+from paribus.core.errors import UserError
+from paribus.models.encoder import Outputs
+from paribus.models.heads.windows import gathered
+from paribus.models.heads.wrapper import Wrapper
+
+PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "u": lambda u_BD, v_BD: u_BD,
+    "v": lambda u_BD, v_BD: v_BD,
+    "difference": lambda u_BD, v_BD: (u_BD - v_BD).abs(),
+    "product": lambda u_BD, v_BD: u_BD * v_BD,
+}
+COSINE = "cosine"
+
+
+def parts_of(siamese: Any) -> tuple[str, ...]:
+    """What a classifier reads of two embeddings; none where their cosine is the output itself.
+
+    Raises UserError for unknown names.
+    """
+    if siamese == COSINE:
+        return ()
+    chosen = (siamese,) if isinstance(siamese, str) else tuple(siamese)
+    if not chosen or not set(chosen) <= set(PARTS):
+        raise UserError(f"finetune.siamese={siamese} is unknown", f"use {COSINE}, or a list of {', '.join(PARTS)}")
+    return chosen
+
+
+def cosines(row_WD: Tensor, batch: dict[str, Any]) -> Tensor:
+    """[B]: the cosine of the two embeddings of each example."""
+    row_B2D, _ = gathered(row_WD, batch["place_BK"])
+    return cosine_similarity(row_B2D[:, 0], row_B2D[:, 1])
+
+
+class OnPairs(Wrapper):
+    """A classifier on parts of two embeddings, side by side (section 3.1).
+
+    With `by_cosine` it serves training alone, and the cosine of the embeddings is the answer.
+    """
+
+    def __init__(self, parts: Sequence[str], by_cosine: bool, head: Any) -> None:
+        super().__init__(head)
+        self.parts, self.by_cosine = tuple(parts), by_cosine
+
+    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """[B, classes], or the cosines, [B, 1]."""
+        return cosines(outputs.row_BD, batch)[:, None] if self.by_cosine else super().logits(outputs, batch)
+
+    def read(self, outputs: Outputs, batch: dict[str, Any]) -> Outputs:
+        """The parts as the summary."""
+        row_B2D, _ = gathered(outputs.row_BD, batch["place_BK"])
+        row_BD = torch.cat([PARTS[part](row_B2D[:, 0], row_B2D[:, 1]) for part in self.parts], dim=-1)
+        return Outputs(outputs.hidden_BLD, outputs.state, row_BD)
+
+
+class Linear(nn.Module):
+    """A linear classifier on what it reads, without a hidden layer (section 3.1: softmax(W (u, v, |u - v|)))."""
+
+    per = "rows"
+
+    def __init__(self, width: int, classes: int, loss: Any) -> None:
+        super().__init__()
+        self.classifier, self.loss = nn.Linear(width, classes), loss
+
+    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """[B, classes]."""
+        logits_BC: Tensor = self.classifier(outputs.row_BD)
+        return logits_BC
+
+    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """The sum of the losses."""
+        loss: Tensor = self.loss(self.logits(outputs, batch).float(), batch["label_B"])
+        return loss
+
+
+class Cosine(nn.Module):
+    """The cosine of two embeddings, by the squared error to a label between 0 and 1 (section 3.1). No weights."""
+
+    per = "rows"
+
+    def __init__(self, least: float, most: float) -> None:
+        super().__init__()
+        self.least, self.most = least, most
+
+    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """[B, 1]."""
+        return cosines(outputs.row_BD, batch)[:, None]
+
+    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+        """The sum of the squared errors."""
+        target_B = (batch["label_B"].float() - self.least) / (self.most - self.least)
+        wrong_B: Tensor = self.logits(outputs, batch)[:, 0].float() - target_B
+        return wrong_B.square().sum()

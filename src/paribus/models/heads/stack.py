@@ -1,0 +1,144 @@
+"""The head of a task, from the settings of fine-tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from torch import Tensor, nn
+
+from paribus.core.errors import UserError
+from paribus.models.encoder import Encoder
+from paribus.models.heads.bilstm import OnBiLSTM
+from paribus.models.heads.classification import ClassificationHead
+from paribus.models.heads.layers import COMBINATIONS, OnLayers
+from paribus.models.heads.loss import Loss, RowLoss
+from paribus.models.heads.pooling import POOLINGS, OnPooled, OnTextCNN
+from paribus.models.heads.siamese import COSINE, Cosine, Linear, OnPairs, parts_of
+from paribus.models.heads.windows import POOLED, OnWindows
+from paribus.models.heads.wrapper import Wide
+from paribus.models.weights import initialise
+
+STD = 0.02  # of a head's initial weights
+
+
+def check(settings: Any, layers: int) -> None:
+    """Raise UserError for settings of fine-tuning that name no head, or layers that a model of so many has not."""
+    loss_of(settings)
+    for key, known in (("combine", COMBINATIONS), ("pooling", POOLINGS)):
+        if settings[key] not in known:
+            raise UserError(f"finetune.{key}={settings[key]} is unknown", f"use {', '.join(known)}")
+    chosen = settings["layers"]
+    if chosen is not None and not (chosen and all(-layers <= layer <= layers for layer in chosen)):
+        raise UserError(
+            f"finetune.layers={list(chosen)} does not fit a model of {layers} layers",
+            f"give numbers from 0 (embeddings) to {layers}, or -1 (the last) to -{layers}",
+        )
+    if settings["head_lr"] is not None and settings["head_lr"] <= 0:
+        raise UserError(f"finetune.head_lr={settings['head_lr']} is not positive", "give a rate, or null")
+    if settings["pooler"] == "pretrained" and (chosen is not None or settings["pooling"] == "cnn"):
+        raise UserError("finetune.pooler=pretrained reads [CLS] of the last layer", "leave layers and pooling alone")
+    _check_groups(settings)
+
+
+def _check_groups(settings: Any) -> None:
+    """The settings under which an example has several rows."""
+    if settings["windows"] is not None:
+        if settings["windows"] not in POOLED:
+            raise UserError(f"finetune.windows={settings['windows']} is unknown", f"use null, {', '.join(POOLED)}")
+        if settings["siamese"] is not None:
+            raise UserError("finetune.windows and finetune.siamese are both set", "set one of them to null")
+        room = settings["length"] - 2
+        if settings["stride"] is not None and not 1 <= settings["stride"] <= room:
+            raise UserError(
+                f"finetune.stride={settings['stride']} does not fit windows of {room}", "give 1 to a window"
+            )
+        if settings["most_windows"] < 1:
+            raise UserError(f"finetune.most_windows={settings['most_windows']} is below 1", "give a whole number")
+    if settings["siamese"] is not None:
+        parts_of(settings["siamese"])
+        if settings["pooler"] == "pretrained":
+            raise UserError("finetune.siamese has no pooler", "set finetune.pooler=fresh")
+
+
+def loss_of(settings: Any) -> Loss:
+    """The loss that the settings ask for."""
+    return Loss(float(settings["label_smoothing"]), float(settings["focal"]))
+
+
+def row_head(
+    settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, pooler: dict[str, Tensor] | None = None
+) -> nn.Module:
+    """A new classifier of so many outputs (its pooler may be given) with what stands between it and the encoder:
+    layers, BiLSTM, pooling, windows.
+
+    Its initial weights depend on seed, name and shape alone.
+    """
+    states = _states_width(settings, encoder)
+    read = OnTextCNN.width if settings.pooling == "cnn" else states
+    head: Any = ClassificationHead(Wide(read), width, settings.dropout, loss)
+    classifier = head
+    if settings.get("windows") is not None:
+        head = OnWindows(settings.windows, read, settings.most_windows, head)
+        initialise(head, seed, STD)
+    initialise(classifier, seed, STD)  # the same bits whatever stands below
+    if pooler is not None:
+        classifier.pooler.load_state_dict(pooler)
+    return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
+
+
+def pair_head(
+    settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, span: tuple[float, float] | None
+) -> nn.Module:
+    """A new head on two texts that are read apart. `span`: least and most of the labels where they are values, which
+    the cosine of the embeddings is to order.
+    """
+    states = _states_width(settings, encoder)
+    head: Any
+    if settings.siamese == COSINE:
+        head = Cosine(*(span or (0.0, 1.0)))
+    else:
+        read, parts = OnTextCNN.width if settings.pooling == "cnn" else states, parts_of(settings.siamese)
+        head = Linear(read * len(parts), width, loss)
+        initialise(head, seed, STD)
+        head = OnPairs(parts, span is not None, head)
+    return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
+
+
+def token_head(settings: Any, encoder: Encoder, make: Callable[[int], nn.Module], seed: int) -> nn.Module:
+    """A new head that reads every token, made for states of a width, with what stands between it and the encoder:
+    layers, BiLSTM. Its initial weights depend on seed, name and shape alone.
+    """
+    head = make(_states_width(settings, encoder))
+    initialise(head, seed, STD)
+    return _on_states(settings, encoder, head, seed)
+
+
+def _layers(settings: Any, encoder: Encoder) -> list[int] | None:
+    return None if settings.layers is None else [layer % (encoder.depth + 1) for layer in settings.layers]
+
+
+def _states_width(settings: Any, encoder: Encoder) -> int:
+    layers = _layers(settings, encoder)
+    return encoder.width if layers is None else OnLayers.width(encoder, layers, settings.combine)
+
+
+def _on_states(settings: Any, encoder: Encoder, head: Any, seed: int) -> nn.Module:
+    """The head on the states that the settings name."""
+    layers = _layers(settings, encoder)
+    if settings.bilstm:
+        head = OnBiLSTM(Wide(_states_width(settings, encoder)), head)
+        initialise(head.lstm, seed, head.std)
+    if layers is None:
+        return cast(nn.Module, head)
+    return OnLayers(encoder, layers, settings.combine, head)
+
+
+def _pooled(kind: str, width: int, head: Any, seed: int) -> Any:
+    if kind == "cls":
+        return head
+    if kind != "cnn":
+        return OnPooled(kind, head)
+    wrapped = OnTextCNN(width, head)
+    initialise(wrapped.filters, seed, STD)
+    return wrapped

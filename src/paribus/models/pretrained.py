@@ -1,0 +1,202 @@
+"""A model that exists already, as plain settings; torch is imported when it is built."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core import sources as source
+from paribus.core.errors import UserError
+from paribus.models.bert import Bert
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.encoder import Encoder
+
+FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
+PADDED = 128  # fewer rows than so many may follow the vocabulary in a table of embeddings
+
+
+@dataclass(frozen=True)
+class Foreign(Bert):
+    """The shape of an encoder that others have trained, from its `config.json`. `words`: rows of its embeddings."""
+
+    words: int = 0
+    kind: str = "bert"
+    activation: str = "gelu"
+    epsilon: float = 1e-12
+    types: int = 2
+
+    @property
+    def family(self) -> str:
+        """See `Bert.family`."""
+        return self.kind
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """See `Bert.own`."""
+        return {
+            "vocab_size": self.words,
+            "hidden_act": self.activation,
+            "layer_norm_eps": self.epsilon,
+            "type_vocab_size": self.types,
+        }
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The weights of a checkpoint, from which pre-training goes on, or which is fine-tuned as it is (max_steps=0).
+
+    What is asked of a model's settings and not found here is what the checkpoint's own settings say.
+
+    Attributes:
+        name: see `models.source.local`; or a name on the hub. Read by its own tokenizer: tokenizer=pretrained.
+        revision: commit or tag of a hub name.
+        runs: where runs are looked for by their signature.
+        fresh: keep the shape alone, with initial weights that follow the seed.
+        dropout, attention_dropout: None for the checkpoint's own.
+        norm, initializer_range: without effect; recipes set them for models that are trained from the start.
+
+    Raises UserError for checkpoints that are not there or have another layout.
+    """
+
+    name: str
+    revision: str | None = None
+    runs: str = "runs"
+    fresh: bool = False
+    dropout: float | None = None
+    attention_dropout: float | None = None
+    norm: str | None = None
+    initializer_range: float | None = None
+    semantics: ClassVar[int] = 1
+    unmeant: ClassVar[frozenset[str]] = frozenset({"name", "revision", "runs", "norm", "initializer_range"})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.shape, name)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the checkpoint lies."""
+        return source.folder(self.name, self.revision, Path(self.runs))
+
+    @cached_property
+    def shape(self) -> Any:
+        """The checkpoint's own settings: those of our run, or `Foreign`."""
+        dropouts = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
+        shape = _own(self.folder) or foreign(self.folder / source.CONFIG)
+        given = {key: value for key, value in dropouts.items() if value is not None and hasattr(shape, key)}
+        return replace(shape, **given)
+
+    def require(self) -> None:
+        """Raise Unavailable for a package that is not installed."""
+        source.require(self.name, "model.name")
+
+    def content(self) -> dict[str, Any]:
+        """What the checkpoint is, wherever it lies: its shape, and the hash of its weights."""
+        weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
+        return {"kind": type(self.shape).__name__, "shape": asdict(self.shape), "weights": weights}
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
+        """The model with the checkpoint's weights, or with initial ones.
+
+        Raises UserError where the weights do not fit, and for a vocabulary that is not the checkpoint's.
+        """
+        from paribus.models import checkpoint
+
+        _check_vocabulary(self.shape, self.folder, vocabulary)
+        model: Encoder = self.shape.build(vocabulary, seed)
+        if not self.fresh and isinstance(self.shape, Foreign):
+            checkpoint.load_foreign(model, self.folder)
+        elif not self.fresh:
+            checkpoint.load(model, self.folder)
+        return model
+
+    def fill(self, model: Encoder, head: nn.Module) -> None:
+        """Give the head on tokens the checkpoint's weights, where it has them all."""
+        from paribus.models import checkpoint
+
+        if not self.fresh:
+            checkpoint.load_head(model, head, self.folder)
+
+
+def foreign(path: Path) -> Foreign:
+    """The shape that a `config.json` of `transformers` gives. Raises UserError for other kinds of models."""
+    try:
+        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kind = str(config["model_type"])
+        _check_kind(path, kind, config)
+        offset = 0 if kind == "bert" else int(config["pad_token_id"]) + 1  # RoBERTa counts from the padding id
+        return Foreign(
+            layers=config["num_hidden_layers"],
+            hidden=config["hidden_size"],
+            heads=config["num_attention_heads"],
+            intermediate=config["intermediate_size"],
+            positions=config["max_position_embeddings"] - offset,
+            dropout=config.get("hidden_dropout_prob", 0.1),
+            attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
+            norm="pre" if kind == "roberta-prelayernorm" else "post",
+            initializer_range=config.get("initializer_range", 0.02),
+            words=config["vocab_size"],
+            kind=kind,
+            activation=config.get("hidden_act", "gelu"),
+            epsilon=config.get("layer_norm_eps", 1e-12),
+            types=config.get("type_vocab_size", 2),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} is no config of an encoder ({error!r})", "give a BERT or RoBERTa checkpoint"
+        ) from error
+
+
+def _check_kind(path: Path, kind: str, config: dict[str, Any]) -> None:
+    if kind not in FAMILIES:
+        raise UserError(
+            f"{path} is of model_type {kind}", f"give a checkpoint of {', '.join(FAMILIES)}, or our own run"
+        )
+    relative = config.get("position_embedding_type", "absolute") != "absolute"
+    narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]
+    if relative or narrow or config.get("is_decoder"):
+        raise UserError(f"{path} is no plain encoder", "positions are absolute, attention is to both sides, one width")
+
+
+def _own(folder: Path) -> Any:
+    """The settings of the model of our run, or None for a checkpoint of others or of one that went on from such."""
+    from paribus.core.build import build
+
+    path = folder.parent / "config.yaml"
+    if folder.name != source.MODEL or not path.is_file():
+        return None
+    import yaml
+
+    settings = build(yaml.safe_load(path.read_text(encoding="utf-8"))["model"])
+    return None if isinstance(settings, Pretrained) else settings
+
+
+def _check_vocabulary(shape: Any, folder: Path, vocabulary: Vocabulary) -> None:
+    config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
+    rows, pad = int(config["vocab_size"]), config.get("pad_token_id")
+    if not 0 <= rows - vocabulary.size < PADDED or pad not in (None, vocabulary.pad):
+        raise UserError(
+            f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
+            f"the checkpoint {rows} and {pad}",
+            "take tokenizer=pretrained with tokenizer.name as model.name",
+        )
+
+
+def _hash(path: Path) -> str:
+    stat = path.stat()
+    return _hashed(path.resolve(), stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _hashed(path: Path, size: int, changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

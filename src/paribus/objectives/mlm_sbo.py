@@ -1,0 +1,56 @@
+"""Masked language modelling and the span-boundary objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from paribus.core.errors import UserError
+from paribus.corruption.collators.boundary import Boundary
+from paribus.objectives.mlm import MaskedLM
+
+if TYPE_CHECKING:
+    from paribus.models.encoder import Encoder
+    from paribus.objectives.objective import Objective
+
+
+PLACE: Final = 200  # width of the embedding of a place in a span, as in SpanBERT whatever the model's
+
+
+@dataclass(frozen=True)
+class MaskedLMWithSBO(MaskedLM):
+    """The mean over noised positions, and `weight` times the sum over tokens of spans, each predicted from the states
+    beside its span and its place in it, divided by their number + 1 (SpanBERT, section 3.2).
+
+    Spans that touch an end of their segment have no such term. Raises UserError for settings out of range.
+    """
+
+    weight: float = 1.0
+    max_pair_targets: int = 20
+    semantics: ClassVar[int] = 1
+    spans: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_pair_targets, int) or self.max_pair_targets < 1:
+            raise UserError(f"objective.max_pair_targets={self.max_pair_targets}", "give a whole number, at least 1")
+        if not isinstance(self.weight, int | float) or not self.weight >= 0:
+            raise UserError(f"objective.weight={self.weight}", "give a number, at least 0")
+
+    @property
+    def layout(self) -> Any:
+        return Boundary(self.max_pair_targets)
+
+    def build(self, encoder: Encoder) -> Objective:
+        objective = super().build(encoder)
+        objective.weights["sbo"] = float(self.weight)
+        return objective
+
+    def _heads(self, encoder: Encoder) -> dict[str, Any]:
+        from paribus.models.heads.span_boundary import SpanBoundaryHead
+
+        return {**super()._heads(encoder), "sbo": SpanBoundaryHead(encoder, self.max_pair_targets, PLACE)}
+
+    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
+        """Of both heads, as if every predicted token were a target of both."""
+        boundary = predicted * 2.0 * (2 * hidden + PLACE) * hidden
+        return boundary + 2.0 * super().head_flops(predicted, hidden, embedding, vocabulary)

@@ -1,0 +1,48 @@
+"""Adafactor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+    from paribus.optim.groups import Rates
+
+
+@dataclass(frozen=True)
+class Adafactor:
+    """Factored second moments and update clipping (arXiv 1804.04235); the rate is relative to a weight's root mean
+    square and given from outside, as T5 trains (arXiv 1910.10683, section 3.1.2). Raises UserError for values outside
+    their range.
+    """
+
+    lr: float
+    clip_threshold: float = 1.0
+    decay_rate: float = 0.8
+    weight_decay: float = 0.0
+    semantics: ClassVar[int] = 1
+    shards: ClassVar[bool] = False  # its means are of rows and columns of whole matrices
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "clip_threshold", "decay_rate"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"optimizer.{name}={getattr(self, name)} is not positive", "give a number above 0")
+
+    def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
+        """That of `transformers`, over the parameter groups."""
+        from transformers import Adafactor as Factored
+
+        from paribus.optim.groups import parameter_groups
+
+        settings: dict[str, Any] = {"clip_threshold": self.clip_threshold, "decay_rate": -self.decay_rate}
+        groups = parameter_groups(named, self.weight_decay, rates)
+        made: Optimizer = Factored(  # type: ignore[no-untyped-call]
+            groups, lr=self.lr, scale_parameter=True, relative_step=False, warmup_init=False, **settings
+        )
+        return made

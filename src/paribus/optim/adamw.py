@@ -1,0 +1,53 @@
+"""AdamW, and the kinds of Adam that papers compare it with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+    from paribus.optim.groups import Rates
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Adam with decoupled weight decay (arXiv 1711.05101), none on biases and LayerNorms.
+
+    `decoupled=False` adds the decay to the gradient (L2). `bias_correction=False` leaves out Adam's, as BERT's own
+    optimizer does. Raises UserError for values outside their range.
+    """
+
+    lr: float
+    betas: Sequence[float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.01
+    decoupled: bool = True
+    bias_correction: bool = True
+    semantics: ClassVar[int] = 1
+    neutral: ClassVar[dict[str, Any]] = {"decoupled": True, "bias_correction": True}
+
+    def __post_init__(self) -> None:
+        if self.lr <= 0:
+            raise UserError(f"optimizer.lr={self.lr} is not positive", "give a rate such as 1e-3")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise UserError(f"optimizer.betas={list(self.betas)} is no pair of numbers in [0, 1)", "use [0.9, 0.999]")
+
+    def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
+        """The optimizer over the parameter groups; torch's own in its fused form (the same update, one kernel)."""
+        from torch import optim
+
+        from paribus.optim.groups import parameter_groups
+
+        groups, betas = parameter_groups(named, self.weight_decay, rates), (self.betas[0], self.betas[1])
+        if not self.bias_correction:
+            from paribus.optim.moments import Uncorrected
+
+            return Uncorrected(groups, self.lr, betas, self.eps, self.decoupled)
+        kind = optim.AdamW if self.decoupled else optim.Adam
+        return kind(groups, lr=self.lr, betas=betas, eps=self.eps, fused=True)

@@ -1,0 +1,1 @@
+"""What people look at: tables, plots, the site, audits, flatness, W&B pages."""

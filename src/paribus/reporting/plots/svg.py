@@ -1,0 +1,84 @@
+"""A scene as SVG: plain attributes for any viewer, class names for pages that redefine the colours."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from itertools import starmap
+
+from paribus.reporting.plots.scene import COLOURS, Area, Item, Label, Line, Mark, Points, Scene
+
+FONT = "system-ui, 'DejaVu Sans', sans-serif"
+
+
+def svg(scene: Scene, standalone: bool = True) -> str:
+    """The drawing as one element; `standalone`: a file of its own, on white."""
+    title = f"<title>{escape(scene.title)}</title>" if scene.title else ""
+    ground = '<rect width="100%" height="100%" fill="#fff"/>' if standalone else ""
+    size = f'width="{_n(scene.width)}" height="{_n(scene.height)}" viewBox="0 0 {_n(scene.width)} {_n(scene.height)}"'
+    names = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ' class="plot"'
+    body = "\n".join(map(_item, scene.items))
+    head = f'<svg{names} {size} role="img" font-family="{FONT}">'
+    return f"{head}{title}{ground}\n{body}\n</svg>\n"
+
+
+def _item(item: Item) -> str:
+    if isinstance(item, Line):
+        dash = f' stroke-dasharray="{" ".join(map(_n, item.dash))}"' if item.dash else ""
+        paint = f'{_paint("none", item.colour)} stroke-width="{_n(item.width)}"{dash}'
+        return f'<path d="{_path(item.points)}" {paint}/>'
+    if isinstance(item, Area):
+        return f'<path d="{_path(item.points)}Z" {_paint(item.colour)} fill-opacity="{item.opacity:g}"/>'
+    return _mark(item) if isinstance(item, Mark) else _label(item)
+
+
+def _label(label: Label) -> str:
+    anchor = "" if label.anchor == "start" else f' text-anchor="{label.anchor}"'
+    bold = ' font-weight="600"' if label.bold else ""
+    turn = f' transform="rotate(-90 {_n(label.x)} {_n(label.y)})"' if label.turned else ""
+    place = f'x="{_n(label.x)}" y="{_n(label.y)}" font-size="{_n(label.size)}"'
+    return f"<text {place} {_paint(label.colour)}{anchor}{bold}{turn}>{escape(label.text, quote=False)}</text>"
+
+
+def _mark(mark: Mark) -> str:
+    half, (x, y) = mark.size / 2, (mark.x, mark.y)
+    paint = f'{_paint(mark.colour if mark.filled else "none", mark.colour)} stroke-width="1.3"'
+    if mark.shape == "circle":
+        return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(half)}" {paint}/>'
+    strokes = OPEN.get(mark.shape)
+    if strokes is not None:
+        lines = "".join(_path(tuple((x + half * a, y + half * b) for a, b in one)) for one in strokes)
+        return f'<path d="{lines}" {_paint("none", mark.colour)} stroke-width="1.8"/>'
+    corners = tuple((x + half * a, y + half * b) for a, b in OUTLINES[mark.shape])
+    return f'<path d="{_path(corners)}Z" {paint}/>'
+
+
+_TIP = math.sqrt(3) / 2
+OUTLINES: dict[str, Points] = {
+    "square": ((-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)),
+    "diamond": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
+    "up": ((0, -1.15), (1.1 * _TIP + 0.1, 0.85), (-1.1 * _TIP - 0.1, 0.85)),
+    "down": ((0, 1.15), (1.1 * _TIP + 0.1, -0.85), (-1.1 * _TIP - 0.1, -0.85)),
+    "bar": ((-0.45, -1.2), (0.45, -1.2), (0.45, 1.2), (-0.45, 1.2)),
+}
+OPEN: dict[str, tuple[Points, ...]] = {
+    "cross": (((-0.9, -0.9), (0.9, 0.9)), ((-0.9, 0.9), (0.9, -0.9))),
+    "plus": (((-1.1, 0), (1.1, 0)), ((0, -1.1), (0, 1.1))),
+}
+
+
+def _path(points: Points) -> str:
+    return "M" + "L".join(starmap(lambda x, y: f"{_n(x)} {_n(y)}", points))
+
+
+def _paint(fill: str, stroke: str | None = None) -> str:
+    """Both colours as attributes, and as the classes by which a page redefines them."""
+    names = [f"f-{fill}"] * (fill != "none") + [f"k-{stroke}"] * (stroke is not None)
+    line = f' stroke="{COLOURS[stroke]}"' if stroke is not None else ""
+    return f'class="{" ".join(names)}" fill="{COLOURS[fill]}"{line}'
+
+
+def _n(value: float) -> str:
+    """A number of pixels with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text

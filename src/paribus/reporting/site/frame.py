@@ -1,0 +1,85 @@
+"""What all pages of the site share: head, navigation, relative links, and lists that search and sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import NamedTuple
+
+from paribus.reporting.tables.page import document
+
+ASSETS = ("table.css", "site.css", "site.js", "theme.js")
+SECTIONS = {"index.html": "Claims", "published/index.html": "Published tables"}
+
+
+class Row(NamedTuple):
+    """A row of a list: cells as HTML, and `data-` attributes to search, filter and sort by."""
+
+    cells: Sequence[str]
+    data: Mapping[str, str]
+    keys: Sequence[str | None] = ()  # what a cell is sorted by, where it is not its text
+
+
+def assets() -> dict[str, bytes]:
+    """{path in the site: content}."""
+    folder = files("paribus.reporting.site") / "assets"
+    return {f"assets/{name}": (folder / name).read_bytes() for name in ASSETS}
+
+
+def framed(path: str, title: str, body: Iterable[str]) -> bytes:
+    """A page of the site at `path`, with the navigation; body: pieces of HTML."""
+    up = "../" * path.count("/")
+    links = "".join(
+        f'<a href="{up}{place}"{" aria-current=page" if place == path else ""}>{name}</a>'
+        for place, name in SECTIONS.items()
+    )
+    button = '<button id="theme" type="button" aria-label="light or dark">◐</button>'
+    bar = f'<header class="bar"><nav><strong>Paribus</strong>{links}{button}</nav></header>'
+    head = f'<script src="{up}assets/theme.js"></script>'
+    head += "".join(f'<link rel="stylesheet" href="{up}assets/{name}.css">' for name in ("table", "site"))
+    head += f'<script defer src="{up}assets/site.js"></script><link rel="icon" href="data:,">'
+    content = "\n".join(part for part in body if part)
+    return document(title, f"{bar}\n<main>\n{content}\n</main>", head).encode()
+
+
+def listing(columns: Mapping[str, str], rows: Sequence[Row], sortable: bool = True) -> str:
+    """A list as a table that becomes cards on a phone; columns: {key to sort by: name}."""
+    head = "".join(
+        f'<th scope="col" data-sort="{key}"><button type="button">{escape(name)}</button></th>'
+        if sortable
+        else f'<th scope="col">{escape(name)}</th>'
+        for key, name in columns.items()
+    )
+    body = "\n".join(_row(row, list(columns.values())) for row in rows)
+    mark = " data-list" if sortable else ""
+    return f'<table class="full cards"{mark}><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+
+
+def _row(row: Row, names: Sequence[str]) -> str:
+    data = "".join(f' data-{key}="{escape(value)}"' for key, value in row.data.items())
+    keys = [*row.keys, *([None] * len(row.cells))]
+    cells = "".join(
+        f'<td data-name="{escape(name)}"' + (f' data-key="{escape(key)}"' if key is not None else "") + f">{cell}</td>"
+        for cell, name, key in zip(row.cells, names, keys, strict=False)
+    )
+    return f"<tr{data}>{cells}</tr>"
+
+
+def search(filters: Mapping[str, tuple[str, Sequence[str]]]) -> str:
+    """A search field and a choice for each filter, {name: (what all is called, values)}."""
+    parts = ['<input type="search" data-filter="q" placeholder="Search" aria-label="Search">']
+    for name, (everything, values) in filters.items():
+        options = "".join(f'<option value="{escape(value)}">{escape(value)}</option>' for value in values)
+        choice = f'<option value="">{escape(everything)}</option>{options}'
+        parts.append(f'<select data-filter="{name}" aria-label="{name}">{choice}</select>')
+    return f'<div class="filters">{"".join(parts)}</div>\n<p class="count" id="count"></p>'
+
+
+def link(place: str, text: str) -> str:
+    return f'<a href="{escape(place)}">{escape(text)}</a>'
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Lines of text as a list."""
+    return "<ul>\n" + "\n".join(f"<li>{escape(line)}</li>" for line in lines) + "\n</ul>"

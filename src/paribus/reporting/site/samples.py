@@ -1,0 +1,96 @@
+"""Corrupted examples of an arm, drawn by `paribus show` from a record's own config, as HTML."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.errors import UserError
+from paribus.reporting.audit.facts import read_config
+from paribus.reporting.site.collect import Entry
+from paribus.runs.store import folder_of
+
+# what each colour of `paribus show` stands for
+_KINDS = {"1;31": "mask", "1;35": "random", "1;34": "keep", "33": "silent", "2": "special"}
+_PAINTED = re.compile("\x1b\\[([0-9;]+)m(.*?)\x1b\\[0m", re.DOTALL)
+
+
+class Sample(NamedTuple):
+    """Examples as HTML, or why there is none."""
+
+    lines: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass
+class Samples:
+    """Draws `count` examples an arm; what a corpus says once it says for all arms on it."""
+
+    count: int
+    cache: str
+    _data: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, entry: Entry, arm: str) -> Sample:
+        """The first examples of the arm's first finished run; a reason where its text is not to be had."""
+        done = [record for record in entry.found.records if record["arm"] == arm and record["status"] == "done"]
+        folder = folder_of(done[0], entry.roots) if done else None
+        config = read_config(folder) if folder else None
+        if self.count == 0 or not done or config is None:
+            reason = "None were asked for." if self.count == 0 else "No config of a finished run is here."
+            return Sample(reason=reason)
+        try:
+            return Sample(self._drawn(config, done[0]["data"].get("fingerprint")))
+        except UserError as error:
+            return Sample(reason=f"Left out: {error}")
+        except Exception as error:  # a config of another version must not stop the site
+            return Sample(reason=f"Left out: this config cannot be composed here ({type(error).__name__}: {error})")
+
+    def _drawn(self, config: dict[str, Any], fingerprint: str | None) -> tuple[str, ...]:
+        from omegaconf import OmegaConf
+
+        from paribus.corruption.examples import compose_examples
+        from paribus.reporting.examples import show_examples
+
+        cfg = OmegaConf.create({**config, "paths": {"cache": self.cache, "runs": "runs"}})
+        data = self._prepared(cfg)
+        if fingerprint is not None and data.fingerprint["text"] != fingerprint:
+            raise UserError(f"the text here ({data.fingerprint['text']}) is not that of the record", "see its audit")
+        screen = io.StringIO()
+        with redirect_stdout(io.StringIO()), redirect_stderr(screen):
+            show_examples(compose_examples(cfg, data), data.tokenizer, self.count, colour=True)
+        return tuple(html(line) for line in screen.getvalue().split("\n") if line.strip())
+
+    def _prepared(self, cfg: Any) -> Any:
+        """The data of a config, remembered, or the error that it gave."""
+        from paribus.training.budget import data_of
+
+        key = repr((cfg.corpus, cfg.tokenizer, cfg.trainer.train_tokens, cfg.masking.get("annotator")))
+        if key not in self._data:
+            try:
+                self._data[key] = data_of(cfg)
+            except UserError as error:
+                self._data[key] = error
+        if isinstance(self._data[key], UserError):
+            raise self._data[key]
+        return self._data[key]
+
+
+def html(line: str) -> str:
+    """A line that is coloured for a terminal as HTML."""
+    return _PAINTED.sub(_span, escape(line, quote=False))
+
+
+def _span(found: re.Match[str]) -> str:
+    return f'<span class="t-{_KINDS.get(found[1], "text")}">{found[2]}</span>'
+
+
+def cache_folder() -> str:
+    """Where prepared text is kept by default."""
+    from paribus.core.config import compose
+
+    return str(Path(compose(["scale=null"]).paths.cache).expanduser())

@@ -1,0 +1,158 @@
+"""Which records count, and why the others do not: everything kept out is named in the table's notes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from paribus.reporting.tables.design import Design
+from paribus.sweeps.sweep import SCRATCH
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`runs`: {arm: {seed: record}}, of any status; `notes`: what was kept out or is amiss, in words."""
+
+    runs: Mapping[str, Mapping[int, Record]]
+    notes: tuple[str, ...]
+    _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    def done(self, arm: str) -> dict[int, Record]:
+        """{seed: record} of the arm's finished runs, by seed."""
+        return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run["status"] == "done"}
+
+    def values(self, arm: str, column: str) -> dict[int, float]:
+        """{seed: value} where the column was measured and is a number; read once, not to be changed."""
+        if (arm, column) not in self._read:
+            found = {seed: run["metrics"].get(column) for seed, run in self.done(arm).items()}
+            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if _is_number(value)}
+        return self._read[arm, column]
+
+    def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
+        """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
+        task, _, metric = column.rpartition("/")
+        return {
+            seed: {
+                int(run["seed"]): float(run["metrics"][metric])
+                for run in self.runs[arm][seed].get("task_runs", [])
+                if run["task"] == task and _is_number(run["metrics"].get(metric))
+            }
+            for seed in self.values(arm, column)
+        }
+
+    def baselines(self, arms: Sequence[str], column: str) -> dict[str, float]:
+        """{name: mean over runs} of what needs no neural model: unigram, bag_of_words, majority."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for arm in arms:
+            for run in self.done(arm).values():
+                for name, value in run.get("baselines", {}).get(column, {}).items():
+                    found[name].append(float(value))
+        return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def gather(design: Design, records: Sequence[Record]) -> Evidence:
+    """Sort the records of a study and scale into arms and seeds; what cannot be trusted is left out and noted."""
+    known = (*design.arms, SCRATCH)
+    ours = [r for r in records if r["study"] == design.study and r["scale"] == design.scale and r["arm"] in known]
+    if design.looks is not None:
+        ours = [record for record in ours if record["seed"] in design.seeds]
+    notes: list[str] = []
+    runs: dict[str, dict[int, Record]] = {}
+    for (arm, seed), group in sorted(_grouped(ours).items()):
+        if len(signatures := sorted({record["signature"] for record in group})) > 1:
+            notes.append(f"{arm}/seed{seed} is kept out: records of several signatures ({', '.join(signatures)}).")
+        else:
+            runs.setdefault(arm, {})[seed] = _best(group)
+    notes += _foreign_text(design, runs)
+    evidence = Evidence(runs, ())
+    notes += [
+        *_no_baseline(design, evidence),
+        *_statuses(design, evidence),
+        *_not_numbers(design, evidence),
+        *_older(design, evidence),
+    ]
+    return Evidence(runs, tuple(notes))
+
+
+def _grouped(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
+    groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record["arm"], int(record["seed"])].append(record)
+    return groups
+
+
+def _best(group: Sequence[Record]) -> Record:
+    return next((record for record in group if record["status"] == "done"), group[0])
+
+
+def _foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[str]:
+    """Drop runs on another text than most, unless the corpus is what the sweep varies."""
+    if any(key.split(".")[0].split("/")[0] in ("corpus", "tokenizer") for key in design.varies):
+        return []
+    texts = {(arm, seed): _text(run) for arm, seeds in runs.items() for seed, run in seeds.items()}
+    counts = Counter(text for text in texts.values() if text is not None)
+    if len(counts) < 2:
+        return []
+    most = min(counts, key=lambda text: (-counts[text], text))
+    odd = sorted(key for key, text in texts.items() if text is not None and text != most)
+    for arm, seed in odd:
+        del runs[arm][seed]
+    return [f"{arm}/seed{seed} is kept out: it was trained on another text than the other runs." for arm, seed in odd]
+
+
+def _text(run: Record) -> str | None:
+    text: str | None = run.get("data", {}).get("fingerprint")
+    return text
+
+
+def _no_baseline(design: Design, evidence: Evidence) -> list[str]:
+    if evidence.done(design.baseline):
+        return []
+    return [f"No finished run of the baseline {design.baseline}: no difference to it, no control of the columns."]
+
+
+def _statuses(design: Design, evidence: Evidence) -> list[str]:
+    notes = []
+    for arm in (*design.arms, SCRATCH):
+        for seed, run in sorted(evidence.runs.get(arm, {}).items()):
+            if run["status"] != "done":
+                cause = f": {run['error']}" if run.get("error") else ""
+                notes.append(f"{arm}/seed{seed} {run['status']}{cause.rstrip('.')}.")
+        missing = [seed for seed in design.seeds if seed not in evidence.runs.get(arm, {})]
+        if arm in design.absent:
+            notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
+        elif missing and (arm != SCRATCH or evidence.runs.get(arm)):
+            notes.append(f"{arm}: no record of seed {', '.join(map(str, missing))}.")
+    return notes
+
+
+def _not_numbers(design: Design, evidence: Evidence) -> list[str]:
+    return [
+        f"{arm}/seed{seed}: {column} is not a number and is kept out."
+        for arm in (*design.arms, SCRATCH)
+        for seed, run in evidence.done(arm).items()
+        for column in design.columns
+        if (value := run["metrics"].get(column)) is not None and not _is_number(value)
+    ]
+
+
+def _older(design: Design, evidence: Evidence) -> list[str]:
+    """Runs made under another version of the sweep file: its claims may have been others."""
+    if design.sweep_hash is None:
+        return []
+    odd = [
+        f"{arm}/seed{seed}"
+        for arm in design.arms
+        for seed, run in evidence.done(arm).items()
+        if run.get("sweep_hash") not in (None, design.sweep_hash)
+    ]
+    return [f"Made under another version of the sweep file: {', '.join(odd)}."] if odd else []

@@ -1,0 +1,122 @@
+"""The runs of a study as frames, the same from our records, from offline W&B runs and from a W&B server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from paribus.runs.stages import FINETUNE
+from paribus.runs.store import Roll
+from paribus.runs.tracker import STATUS, STEP
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OVER = ("done", "diverged")
+Curve = dict[tuple[str, int], float]  # {(metric, step): value}
+
+
+class Frames(NamedTuple):
+    """`runs`: a row a run that is over: arm, seed, signature, status, its metrics and what it spent (`budget/...`).
+
+    `curves`: a row a point of pre-training: arm, seed, step, metric, value.
+    """
+
+    runs: DataFrame
+    curves: DataFrame
+
+
+class Run(NamedTuple):
+    """A run as a source tells it."""
+
+    arm: str
+    seed: int
+    signature: str
+    status: str
+    values: Mapping[str, float]
+    curve: Curve
+
+
+class Source(Protocol):
+    """Where runs are read from. Raises UserError where that cannot be done."""
+
+    def runs(self, study: str, scale: str) -> Iterable[Run]:
+        """The runs of a study at a scale, in any order."""
+
+
+def load(source: Source, study: str, scale: str) -> Frames:
+    """The runs of a study at a scale that are over; `source`: Records, Offline or Online."""
+    import pandas
+
+    found = sorted(source.runs(study, scale), key=lambda run: run[:3])
+    names = sorted({name for run in found for name in run.values})
+    rows = [[*run[:4], *(run.values.get(name) for name in names)] for run in found]
+    points = [[*run[:2], step, metric, run.curve[metric, step]] for run in found for metric, step in sorted(run.curve)]
+    columns = ["arm", "seed", "signature", STATUS]
+    return Frames(
+        pandas.DataFrame(rows, columns=[*columns, *names]).astype(dict.fromkeys(names, "float64")),
+        pandas.DataFrame(points, columns=["arm", "seed", "step", "metric", "value"]),
+    )
+
+
+@dataclass
+class Told:
+    """A stage as W&B has it, put together from its segments."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    history: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        return str(self.config["arm"]), int(self.config["seed"]), str(self.config["signature"])
+
+    def values(self) -> dict[str, float]:
+        """What was found at the end: numbers that are no curve."""
+        curves = {name for row in self.history for name in row}
+        return {name: value for name, value in numbers(self.summary).items() if name not in curves}
+
+    def curve(self) -> Curve:
+        """A step that was made again after an interruption counts once, as it was made last."""
+        return {
+            (name, int(row[STEP])): value for row in self.history if STEP in row for name, value in numbers(row).items()
+        }
+
+
+def numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a row that are ours."""
+    return {
+        name: float(value)
+        for name, value in row.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and name != STEP and not name.startswith("_")
+    }
+
+
+def joined(stages: Sequence[Told], roll: Roll | None) -> list[Run]:
+    """Runs from the stages that W&B has of them; those that are not over, and those not on the roll, are left out."""
+    known = [stage for stage in stages if {"arm", "seed", "signature"} <= stage.config.keys()]
+    tuned = {stage.key: stage for stage in known if stage.config.get("stage") == FINETUNE}
+    runs = []
+    for stage in known:
+        if stage.config.get("stage") == FINETUNE or (roll is not None and not _enrolled(stage, roll)):
+            continue
+        parts = [stage, *([tuned[stage.key]] if stage.key in tuned else [])]
+        status = _status(stage, tuned.get(stage.key))
+        if status in OVER:
+            values = {name: value for part in parts for name, value in part.values().items()}
+            runs.append(Run(*stage.key, status, {} if status != "done" else values, stage.curve()))
+    return runs
+
+
+def _enrolled(stage: Told, roll: Roll) -> bool:
+    arm, seed, signature = stage.key
+    return roll.holds({"arm": arm, "seed": seed, "signature": signature})
+
+
+def _status(pretrained: Told, tuned: Told | None) -> str:
+    """Of the whole run: a stage that is missing or under way leaves it open."""
+    own = str(pretrained.summary.get(STATUS, "open"))
+    if own != "done" or not pretrained.config.get("tasks"):
+        return own
+    return "open" if tuned is None else str(tuned.summary.get(STATUS, "open"))

@@ -1,0 +1,44 @@
+"""Which code and which versions made a record."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from paribus import __version__
+
+PACKAGES = (
+    "torch", "pytorch-lightning", "transformers", "tokenizers", "datasets", "hydra-core", "omegaconf", "numpy",
+    "scipy", "torchmetrics", "wandb", "optuna",
+)  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """{package: version} of what computes the numbers, with Python's and our own."""
+    found = {"python": platform.python_version(), "paribus": __version__}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git_state() -> dict[str, Any] | None:
+    """{"commit", "dirty"} of the checkout that this code runs from; None outside of one."""
+    top = Path(__file__).parents[3]
+    if not (top / ".git").exists():
+        return None
+    commit = _git(top, "rev-parse", "HEAD")
+    return {"commit": commit, "dirty": bool(_git(top, "status", "--porcelain", "-uno"))} if commit else None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

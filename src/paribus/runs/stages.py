@@ -1,0 +1,119 @@
+"""The W&B runs of one run: one a stage, each with an id that follows from what is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paribus.core.build import build
+from paribus.core.config import plain
+from paribus.core.files import write_json
+from paribus.core.hashing import digest
+from paribus.runs.identity import Identity
+from paribus.runs.store import is_trial_study, lines, portable_config
+from paribus.runs.tracker import About, Tracked
+
+PRETRAIN, FINETUNE, TRIAL, STUDY = "pretrain", "finetune", "trial", "study"  # job types
+BUDGET = "budget/"  # before the names of what a run spent
+CLOSED = "tracked.json"  # in a run's folder: the stages that W&B has whole, with their ids
+
+
+def group(study: str, scale: str | None) -> str:
+    """The W&B group of a study's runs at a scale."""
+    return f"{study}-{scale}"
+
+
+def run_id(signature: str, group: str, arm: str, stage: str = PRETRAIN) -> str:
+    """The id of a stage. Studies may share a run by its meaning, but W&B keeps a run in one group: hence the rest."""
+    own = f"{signature}-{digest([group, arm], 6)}"
+    return own if stage == PRETRAIN else f"{own}-{stage}"
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Opens the stages of one run on the logger of its config. `opened`: {stage: id} in this process."""
+
+    cfg: Any
+    identity: Identity
+    opened: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def wandb_id(self) -> str | None:
+        """The id of the pre-training, where W&B knows it."""
+        return {**self._closed(), **self.opened}.get(PRETRAIN)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Tracked | None]:
+        """A stage under way; None where there is no logger or it has this stage whole.
+
+        It ends as done; where the block raises, as pruned, diverged, stopped or failed.
+        """
+        tracked: Tracked | None = None
+        if name not in self._closed() and (tracked := build(self.cfg.logger).open(self._about(name))) is not None:
+            self.opened[name] = tracked.about.id
+        try:
+            yield tracked
+        except BaseException as error:
+            _abandon(tracked, error)
+            raise
+        if tracked is not None:
+            whole = tracked.alive
+            tracked.close("done")
+            if whole:
+                write_json(self.identity.folder / CLOSED, {**self._closed(), name: tracked.about.id})
+
+    def _closed(self) -> dict[str, str]:
+        path = self.identity.folder / CLOSED
+        found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return found
+
+    def _about(self, stage: str) -> About:
+        cfg, identity = self.cfg, self.identity
+        trial = cfg.trial is not None or is_trial_study(cfg.study)
+        own = str(cfg.trial.study) if cfg.trial is not None else group(cfg.study, cfg.scale)
+        tags = [str(cfg.study), str(cfg.scale), str(cfg.arm), *([TRIAL] if trial else [])]
+        return About(
+            id=run_id(identity.signature, own, cfg.arm, stage),
+            name=f"{cfg.study}/{cfg.arm}/seed{cfg.seed}" + ("" if stage == PRETRAIN else f" {stage}"),
+            group=own,
+            job_type=TRIAL if trial and stage == PRETRAIN else stage,
+            tags=tuple(tag[:64] for tag in dict.fromkeys(tags)),
+            config=self._config(stage),
+            folder=identity.folder,
+        )
+
+    def _config(self, stage: str) -> dict[str, Any]:
+        names = {"signature": self.identity.signature, "pretrain_signature": self.identity.pretrain, "stage": stage}
+        return {**portable_config(plain(self.cfg)), **names}
+
+
+def _abandon(tracked: Tracked | None, error: BaseException) -> None:
+    if tracked is None:
+        return
+    kind = type(error).__name__
+    status = {"TrialPruned": "pruned", "Diverged": "diverged", "KeyboardInterrupt": "stopped"}.get(kind, "failed")
+    if status == "pruned":
+        tracked.tag(status)
+    tracked.close(status, failed=status != "pruned")
+
+
+def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None = None) -> None:
+    """Write what a stage found as W&B's summary.
+
+    Args:
+        part: the stage's part of the record.
+        curves: its metrics.jsonl, written again where this process logged nothing of it (another arm has trained it)
+            or the service was lost.
+    """
+    if tracked is None:
+        return
+    if curves is not None and (tracked.again() or tracked.lines == 0):
+
+        for line in lines(curves):
+            tracked.log({key: value for key, value in line.items() if key != "step"}, line.get("step", 0))
+    budget = {f"{BUDGET}{key}": value for key, value in part.get("budget", {}).items()}
+    tracked.summarise({**part.get("metrics", {}), **budget})

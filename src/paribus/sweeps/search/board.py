@@ -1,0 +1,147 @@
+"""The trials of a study as a table: state, objectives, tokens, time, parameters; the best ones and what is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paribus.core.errors import UserError
+from paribus.sweeps.board import MARKS, Sheet, duration
+from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, counted
+from paribus.sweeps.search.storage import Place, open_storage
+from paribus.sweeps.search.worker import STUDY, best_lines
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+STATES = {"COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting", "RUNNING": "running"}
+NOTHING = Counts(0, 0, 0, 0)
+
+
+class Row(NamedTuple):
+    """One trial. `values`: its objectives, or the last that was reported; `seconds`: so far; `note`: why it failed."""
+
+    number: int
+    state: str
+    values: Sequence[float]
+    tokens: int | None
+    seconds: float | None
+    parameters: Mapping[str, str]
+    note: str
+
+
+@dataclass
+class TrialBoard(Sheet):
+    """`trials`: how many are to finish; `counts`: of those that count; `best`: lines of the best ones."""
+
+    title: str
+    trials: int
+    objectives: Sequence[str]
+    rows: Sequence[Row] = ()
+    counts: Counts = NOTHING
+    best: Sequence[str] = field(default_factory=list)
+
+    def count(self, *states: str) -> int:
+        return sum(row.state in states for row in self.rows)
+
+    def grid(self) -> tuple[list[str], list[list[str]]]:
+        """A trial a row; columns of its parameters come last."""
+        keys = list(dict.fromkeys(key for row in self.rows for key in row.parameters))
+        noted = ["note"] if any(row.note for row in self.rows) else []
+        header = ["trial", "state", *self.objectives, "tokens", "time", *keys, *noted]
+        return header, [_cells(row, len(self.objectives), keys, bool(noted)) for row in self.rows]
+
+    def below(self) -> list[str]:
+        return [self.summary(), *self.best]
+
+    def summary(self) -> str:
+        """Such as `6/20 done, 2 pruned, 1 running, about 4 min left`."""
+        parts = [f"{self.counts.finished}/{self.trials} done"]
+        others = ("pruned", "failed", "running", "stale")
+        parts += [f"{found} {state}" for state in others if (found := self.count(state))]
+        left = self.left()
+        return ", ".join([*parts, *([f"about {duration(left)} left"] if left else [])])
+
+    def left(self) -> float | None:
+        """Seconds until the last trial ends, by the mean of those that ended; None before the first."""
+        over = [row.seconds for row in self.rows if row.seconds is not None and row.state in ("done", "pruned")]
+        if not over:
+            return None
+        mean, running = sum(over) / len(over), [row for row in self.rows if row.state == "running"]
+        begun = sum(min(1.0, (row.seconds or 0.0) / mean) for row in running) if mean else 0.0
+        return mean * max(0.0, self.trials - self.counts.finished - begun) / max(1, len(running))
+
+
+def watch(folder: Path) -> Callable[[], TrialBoard]:
+    """What looks at the study of a folder, again and again. Raises UserError where the storage cannot be opened."""
+    opened: list[tuple[dict[str, Any], Study, Place]] = []
+
+    def look() -> TrialBoard:
+        if not opened:
+            if (known := _known(folder)) is None:
+                return TrialBoard(f"search {folder}: not begun", 0, ())
+            opened.append((known, *_open(known)))
+        return _board(folder, *opened[0])
+
+    return look
+
+
+def _known(folder: Path) -> dict[str, Any] | None:
+    try:
+        known: dict[str, Any] = json.loads((folder / STUDY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder / STUDY} cannot be read", "start the search again, it writes it anew") from error
+    return known
+
+
+def _open(known: Mapping[str, Any]) -> tuple[Study, Place]:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = open_storage(known["storage"])
+    study = optuna.load_study(study_name=known["study"], storage=storage)
+    return study, Place(known["storage"], known["study"], storage)
+
+
+def _board(folder: Path, known: Mapping[str, Any], study: Study, place: Place) -> TrialBoard:
+    found = study.get_trials(deepcopy=False)
+    names = known["objective"] or ["value", *(f"value {at}" for at in range(2, len(study.directions) + 1))]
+    rows = [_row(trial, place) for trial in found if trial.user_attrs.get(KIND) != VOID]
+    title = f"search {folder.name.removesuffix('.search')} ({known['study']})"
+    best = best_lines(study, known["objective"])
+    return TrialBoard(title, known["trials"], names, rows, counted(found, known["retries"]), best)
+
+
+def _row(trial: FrozenTrial, place: Place) -> Row:
+    kept, state = trial.user_attrs, STATES[trial.state.name]
+    if state == "running" and WORKER in kept and not place.alive(kept[WORKER]):
+        state = "stale"
+    values = list(trial.values or [trial.intermediate_values[step] for step in sorted(trial.intermediate_values)[-1:]])
+    pairs = (text.partition("=") for text in kept.get(OVERRIDES, []))
+    note = str(kept.get(REASON, "")) if state in ("failed", "pruned") else ""
+    again = [f"again {kept[RETRY_OF]}"] if RETRY_OF in kept else []
+    note = "; ".join([*again, *([note] if note else [])])
+    return Row(trial.number, state, values, kept.get("tokens"), _seconds(trial), {k: v for k, _, v in pairs}, note)
+
+
+def _seconds(trial: FrozenTrial) -> float | None:
+    if trial.datetime_start is None:
+        return None
+    return ((trial.datetime_complete or datetime.now()) - trial.datetime_start).total_seconds()
+
+
+def _cells(row: Row, objectives: int, keys: Sequence[str], noted: bool) -> list[str]:
+    values = [f"{value:.4g}" for value in row.values]
+    tokens = "" if row.tokens is None else f"{row.tokens:,}"
+    time = "" if row.seconds is None else duration(row.seconds)
+    own = [row.parameters.get(key, "") for key in keys]
+    padded = [*values, *[""] * (objectives - len(values))]
+    state = f"{MARKS[row.state]} {row.state}"
+    return [str(row.number), state, *padded, tokens, time, *own, *([row.note[:60]] if noted else [])]

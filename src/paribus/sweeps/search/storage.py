@@ -1,0 +1,215 @@
+"""Where a study is kept: a journal file, SQLite or PostgreSQL; the mutex of its workers, and their leases."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", ("postgresql", "postgres:")
+RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; after which an unchanged one is of a dead worker
+_LOGIN = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://[^:/?\s]*):(?P<secret>[^?\s]*)(?P<tail>@)")
+_QUERY = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://\S*[?&])password=(?P<secret>[^&\s'\"]*)(?P<tail>&?)")
+
+
+def without_password(text: str) -> str:
+    """A URL, or a text with one, that may be logged, recorded and passed on.
+
+    Its password moves to PGPASSWORD, which libpq and the processes started from here read.
+    """
+    for pattern in (_LOGIN, _QUERY):
+        if found := pattern.search(text):
+            os.environ["PGPASSWORD"] = unquote(found["secret"])
+            text = pattern.sub(r"\g<head>\g<tail>", text)
+    return text
+
+
+def open_storage(url: str) -> BaseStorage:
+    """Open what a URL names: `journal:FILE`, `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`.
+
+    Raises UserError for another scheme and for a server that cannot be reached.
+    """
+    if url.startswith(JOURNAL):
+        return _journal(Path(url.removeprefix(JOURNAL)))
+    if url.startswith(SQLITE):
+        Path(url.removeprefix(SQLITE)).parent.mkdir(parents=True, exist_ok=True)
+        return _database(url, {"connect_args": {"timeout": 60}})
+    if url.startswith(POSTGRES):
+        url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", without_password(url))
+        return _database(url, {"pool_pre_ping": True})
+    scheme = url.partition("://")[0]  # the rest may hold a password
+    raise UserError(
+        f"storage={scheme}://... is no storage of a search", "use journal:FILE, sqlite:///FILE or postgresql://..."
+    )
+
+
+def _journal(path: Path) -> BaseStorage:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock: Any = FileLock(path.with_name(path.name + ".writing"))
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+
+
+def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
+    from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with _creating(url):
+            return RDBStorage(url, engine_kwargs=engine)
+    except ImportError as error:
+        raise UserError("the driver of PostgreSQL is not installed", "pip install 'paribus[postgres]'") from error
+    except SQLAlchemyError as error:
+        cause = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+        raise UserError(f"storage={url} cannot be opened ({cause})", "check server, name and PGPASSWORD") from error
+
+
+@contextmanager
+def _creating(url: str) -> Iterator[None]:
+    """Alone with a database, so that workers that start together do not make its tables twice."""
+    if url.startswith(SQLITE):
+        with _locked(Path(url.removeprefix(SQLITE) + ".asking")):
+            yield
+        return
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(url)
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("select pg_advisory_xact_lock(hashtext('paribus'))"))
+            yield
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = FileLock(path)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class FileLock:
+    """A lock of Optuna's journal that dies with its process, so that a kill -9 never stops the others."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle: IO[str] | None = None
+
+    def acquire(self) -> bool:
+        """Wait for the lock."""
+        handle = self.path.open("w")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        self._handle = handle
+        return True
+
+    def release(self) -> None:
+        """Let the next one in."""
+        if self._handle is not None:
+            self._handle.close()
+            self._handle = None
+
+
+def this_worker() -> str:
+    """The name of this process that no other process has, on any machine: machine, process number, start."""
+    return f"{_machine()}:{os.getpid()}:{_started(os.getpid())}"
+
+
+def _machine() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    identity = boot.read_text(encoding="ascii").strip()[:8] if boot.is_file() else ""
+    space = os.readlink("/proc/self/ns/pid") if os.path.exists("/proc/self/ns/pid") else ""
+    return f"{socket.gethostname()}-{identity}-{re.sub(r'[^0-9]', '', space)}"
+
+
+def _started(pid: int) -> str | None:
+    """When a process of this machine began, in clock ticks after the boot; None where there is no such process."""
+    try:
+        parts = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if parts[0] == "Z" else parts[19]
+
+
+@dataclass
+class Place:
+    """A study's storage as its workers share it. `url` holds no password."""
+
+    url: str
+    study: str
+    storage: BaseStorage
+    _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+    @property
+    def _file(self) -> Path | None:
+        for scheme in (JOURNAL, SQLITE):
+            if self.url.startswith(scheme):
+                return Path(self.url.removeprefix(scheme))
+        return None
+
+    @contextmanager
+    def mutex(self) -> Iterator[None]:
+        """One worker at a time, on all machines; given free by the system when the holder dies."""
+        if (file := self._file) is not None:
+            with _locked(file.with_name(file.name + ".asking")):
+                yield
+            return
+        from sqlalchemy import text
+
+        with self.storage.engine.begin() as connection:  # type: ignore[attr-defined]
+            connection.execute(text("select pg_advisory_xact_lock(hashtext(:name))"), {"name": self.study})
+            yield
+
+    def renew(self, worker: str) -> None:
+        """Say that a worker lives."""
+        if (file := self._file) is None:
+            self._attributes({f"lease:{worker}": time.time()})
+            return
+        folder = file.with_name(file.name + ".leases")
+        folder.mkdir(exist_ok=True)
+        (folder / worker).write_text(f"{time.time()}\n", encoding="ascii")
+
+    def _attributes(self, values: dict[str, Any]) -> None:
+        study_id = self.storage.get_study_id_from_name(self.study)
+        for key, value in values.items():
+            self.storage.set_study_user_attr(study_id, key, value)
+
+    def _lease(self, worker: str) -> str:
+        if (file := self._file) is None:
+            study_id = self.storage.get_study_id_from_name(self.study)
+            return str(self.storage.get_study_user_attrs(study_id).get(f"lease:{worker}"))
+        path = file.with_name(file.name + ".leases") / worker
+        return path.read_text(encoding="ascii") if path.is_file() else ""
+
+    def alive(self, worker: str) -> bool:
+        """Whether a worker lives: on this machine its process, elsewhere a lease that changed within STALE seconds.
+
+        Clocks of different machines are never compared.
+        """
+        machine, pid, start = worker.rsplit(":", 2)
+        if machine == _machine():
+            return _started(int(pid)) == start
+        lease, now = self._lease(worker), time.monotonic()
+        before, since = self._seen.get(worker, ("", now))
+        if worker not in self._seen or lease != before:
+            self._seen[worker] = (lease, now)
+            return True
+        return now - since < STALE

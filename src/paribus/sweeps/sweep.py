@@ -1,0 +1,410 @@
+"""Sweep files: one published table as arms, claims and seeds, and the runs that it expands to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.config import scale_settings, sweeps_dir
+from paribus.core.errors import UserError
+from paribus.core.hashing import digest
+from paribus.sweeps.space import dimension
+from paribus.sweeps.tune import KEYS as TUNE_KEYS
+from paribus.sweeps.tune import SEEDS as TUNE_SEEDS
+from paribus.sweeps.tune import Tune
+from paribus.verdict.claims import parse as parse_claim
+from paribus.verdict.metrics import incomparable
+
+SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
+TRIAL = "test"  # the scale of two steps in this process: does it run; budgets so small cannot match
+UNMATCHED = "none"  # where the budget itself is what the arms vary
+MATCHED = ("tokens", "sequences", "steps", "flops", UNMATCHED)
+
+_KEYS = (
+    "study", "family", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published", "scales",
+    "seeds", "tune",
+)  # fmt: skip
+_REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_NAMING = "begin with a letter, then letters, digits, _ . -"
+_NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these as values
+
+
+def quoted(value: object) -> str:
+    """A value as Hydra's grammar reads it back unchanged."""
+    text = str(value)
+    plain = re.fullmatch(r"[A-Za-z_/][\w./+-]*", text) and text.lower() not in _NO_NAMES
+    return text if plain else "'" + text.replace("'", "\\'") + "'"
+
+
+class Job(NamedTuple):
+    """One run: `overrides` compose its whole config, the scale's recipe included."""
+
+    study: str
+    arm: str
+    seed: int
+    overrides: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return label(self.arm, self.seed)
+
+
+class Refinement(NamedTuple):
+    """What a sweep changes at one scale: `overrides` of all arms, `arms`: of single arms, `seeds` where not None."""
+
+    overrides: tuple[str, ...] = ()
+    arms: Mapping[str, tuple[str, ...]] = {}
+    seeds: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep file, validated. `content` is the file as plain data, `title` the first line of its header comment.
+
+    `tunes`: the search of the arms at the scales that refine it, and under "" elsewhere. `chosen`: what a search found,
+    {arm: overrides}; empty as the file stands.
+    """
+
+    path: Path
+    title: str
+    study: str
+    family: str
+    base: tuple[str, ...]
+    varies: tuple[str, ...]
+    matched: str
+    arms: Mapping[str, tuple[str, ...]]
+    baseline: str
+    columns: tuple[str, ...]
+    claims: tuple[str, ...]
+    published: Mapping[str, Any]
+    scales: Mapping[str, Refinement]
+    seeds: tuple[int, ...] | None
+    content: Mapping[str, Any]
+    tunes: Mapping[str, Tune | None] = field(default_factory=dict)
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def hash(self, scale: str) -> str:
+        """The name of what was fixed before the first run at a scale; refinements of other scales do not count."""
+        fixed = {key: value for key, value in self.content.items() if key != "scales"}
+        return digest({**fixed, "scale": (self.content.get("scales") or {}).get(scale)})
+
+    def seeds_at(self, scale: str) -> tuple[int, ...]:
+        """The seeds of every arm at a scale: the sweep's refinement, else the sweep's own, else the recipe's."""
+        refined = self.scales.get(scale, Refinement()).seeds
+        own = self.seeds if refined is None else refined
+        return tuple(scale_settings(self.family, scale)["seeds"]) if own is None else own
+
+    def tune_at(self, scale: str) -> Tune | None:
+        """The search of every arm at a scale, or None. Raises UserError where it uses a seed of the table."""
+        tune = self.tunes.get(scale, self.tunes.get(""))
+        if tune is not None and (both := set(tune.seeds) & set(self.seeds_at(scale))):
+            raise UserError(f"{self.path}: 'tune' uses seed {min(both)} of the table", "give tune.seeds of its own")
+        return tune
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The keys in which arms may differ: what is varied, and what is tuned for each arm."""
+        spaces = [key for tune in self.tunes.values() if tune is not None for key in tune.space]
+        chosen = [text.partition("=")[0] for overrides in self.chosen.values() for text in overrides]
+        return (*self.varies, *(key.replace("/", ".") for key in dict.fromkeys([*spaces, *chosen])))
+
+
+def label(arm: str, seed: int) -> str:
+    """A run as a reader names it: `dynamic/seed0`."""
+    return f"{arm}/seed{seed}"
+
+
+def names() -> list[str]:
+    """The sweeps that `load` finds by name: those of ./sweeps and the packaged ones."""
+    return sorted({path.stem for folder in _folders() for path in folder.glob("*.yaml")})
+
+
+def _folders() -> list[Path]:
+    return [Path.cwd() / "sweeps", sweeps_dir()]
+
+
+def find(name: str) -> Path:
+    """The file of a sweep: a path, ./sweeps/NAME.yaml or the packaged one. Raises UserError naming the known sweeps."""
+    places = [Path(name)] if name.endswith((".yaml", ".yml")) else [root / f"{name}.yaml" for root in _folders()]
+    for place in places:
+        if place.is_file():
+            return place
+    raise UserError(f"no sweep '{name}'", f"known: {', '.join(names()) or 'none'}, or the path of a YAML file")
+
+
+def load(name: str) -> Sweep:
+    """Read and check a sweep file, by name or path.
+
+    Raises UserError naming the file and the key: unknown or missing keys, arms that are not there, claims and
+    mappings to the paper's table that cannot be read.
+    """
+    import yaml
+
+    path = find(name)
+    text = path.read_text(encoding="utf-8")
+    try:
+        content = _with_on(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise UserError(f"{path} is no YAML", str(error)) from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is no sweep file", f"give the keys {', '.join(_REQUIRED)}")
+    sweep = _sweep(path, text.partition("\n")[0].lstrip("# ").strip(), content)
+    _check(sweep)
+    return sweep
+
+
+def _with_on(content: Any) -> Any:
+    """YAML 1.1 takes the key `on` for `true`, which no search has."""
+    if not isinstance(content, dict):
+        return content
+    blocks = [content, *(content["scales"].values() if isinstance(content.get("scales"), dict) else ())]
+    for block in blocks:
+        if isinstance(block, dict) and isinstance(block.get("tune"), dict):
+            block["tune"] = {"on" if key is True else key: value for key, value in block["tune"].items()}
+    return content
+
+
+def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
+    _known(path, "", content, _KEYS)
+    if missing := [key for key in _REQUIRED if content.get(key) in (None, [], {}, "")]:
+        raise UserError(f"{path} lacks '{missing[0]}'", f"a sweep gives {', '.join(_REQUIRED)}")
+    return Sweep(
+        path=path,
+        title=title,
+        study=str(content["study"]),
+        family=str(content.get("family", "bert")),
+        base=_overrides(path, "base", content.get("base")),
+        varies=tuple(name.replace("/", ".") for name in _strings(path, "varies", content["varies"])),
+        matched=str(content["matched"]),
+        arms=_arms(path, "arms", content["arms"]),
+        baseline=str(content["baseline"]),
+        columns=_strings(path, "columns", content["columns"]),
+        claims=_strings(path, "claims", content.get("claims")),
+        published=_mapping(path, "published", content.get("published")),
+        scales=_scales(path, content.get("scales")),
+        seeds=_seeds(path, "seeds", content.get("seeds")),
+        content=content,
+        tunes=_tunes(path, content),
+    )
+
+
+def _scales(path: Path, value: Any) -> dict[str, Refinement]:
+    return {name: _refinement(path, f"scales.{name}", block) for name, block in _mapping(path, "scales", value).items()}
+
+
+def _refinement(path: Path, key: str, value: Any) -> Refinement:
+    block = _mapping(path, key, value)
+    _known(path, f"{key}.", block, (*Refinement._fields, "tune"))
+    return Refinement(
+        overrides=_overrides(path, f"{key}.overrides", block.get("overrides")),
+        arms=_arms(path, f"{key}.arms", block.get("arms")),
+        seeds=_seeds(path, f"{key}.seeds", block.get("seeds")),
+    )
+
+
+def _tunes(path: Path, content: Mapping[str, Any]) -> dict[str, Tune | None]:
+    """The search of the file, and of each scale that refines it or (by `false`) leaves it out."""
+    base = content.get("tune")
+    blocks = {"": base} if base is not None else {}
+    blocks |= {name: block["tune"] for name, block in (content.get("scales") or {}).items() if "tune" in (block or {})}
+    found = {}
+    for scale, block in blocks.items():
+        key = f"scales.{scale}.tune" if scale else "tune"
+        common = base if isinstance(base, dict) else {}
+        found[scale] = None if block is False else _tune(path, key, {**common, **_mapping(path, key, block)})
+    return found
+
+
+def _tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
+    _known(path, f"{key}.", block, TUNE_KEYS)
+    if missing := [name for name in ("trials", "space", "on") if not block.get(name) and block.get(name) != 0]:
+        raise UserError(f"{path} lacks '{key}.{missing[0]}'", "a search gives trials, space and on")
+    if not isinstance(block["trials"], int) or isinstance(block["trials"], bool):
+        raise UserError(f"{path}: '{key}.trials' is no whole number", "give the trials of each arm")
+    texts = _mapping(path, f"{key}.space", block["space"])
+    try:
+        return Tune(
+            trials=block["trials"],
+            space={name: dimension(str(name), text) for name, text in texts.items()},
+            on=str(block["on"]),
+            seeds=_seeds(path, f"{key}.seeds", block.get("seeds")) or TUNE_SEEDS,
+            sampler=str(block.get("sampler", "grid")),
+            texts=texts,
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def _known(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in content:
+        if key not in keys:
+            raise UserError(f"{path} has the unknown key '{prefix}{key}'", f"known: {', '.join(keys)}")
+
+
+def _mapping(path: Path, key: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise UserError(f"{path}: '{key}' is no mapping", "write NAME: VALUE below it")
+    return dict(value or {})
+
+
+def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    listed = [] if value is None else value
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+        raise UserError(f"{path}: '{key}' is no list of texts", f"write {key}: [A, B]")
+    return tuple(listed)
+
+
+def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    listed = _strings(path, key, value)
+    for text in listed:
+        if "=" not in text and not text.startswith("~"):
+            raise UserError(f"{path}: '{text}' in '{key}' is no override", "write key=value or group=choice")
+    return listed
+
+
+def _arms(path: Path, key: str, value: Any) -> dict[str, tuple[str, ...]]:
+    arms = _mapping(path, key, value)
+    for name in arms:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in (*_NO_NAMES, SCRATCH):
+            raise UserError(
+                f"{path}: '{name}' in '{key}' cannot name an arm", "begin with a letter, then letters, digits, _ . -"
+            )
+    return {name: _overrides(path, f"{key}.{name}", listed) for name, listed in arms.items()}
+
+
+def _seeds(path: Path, key: str, value: Any) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    numbers = isinstance(value, list) and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in value)
+    if not numbers or not value or min(value) < 0 or len(set(value)) < len(value):
+        raise UserError(f"{path}: '{key}' is no list of different seeds", "write [0, 1, 2]")
+    return tuple(value)
+
+
+def _check(sweep: Sweep) -> None:
+    if not _NAME.fullmatch(sweep.study):
+        raise UserError(
+            f"{sweep.path}: study '{sweep.study}' cannot name a folder",
+            "begin with a letter, then letters, digits, _ . -",
+        )
+    if sweep.baseline not in sweep.arms:
+        raise UserError(f"{sweep.path}: baseline '{sweep.baseline}' is no arm", f"its arms: {', '.join(sweep.arms)}")
+    if sweep.matched not in MATCHED:
+        raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", f"use {', '.join(MATCHED)}")
+    if sweep.matched == UNMATCHED and not any(name.startswith("trainer.max_") for name in sweep.varies):
+        raise UserError(f"{sweep.path}: 'matched: none', but no budget is varied", "name a budget, such as tokens")
+    for scale, refinement in sweep.scales.items():
+        _all_arms(sweep, f"scales.{scale}.arms", refinement.arms)
+    for tune in sweep.tunes.values():
+        if tune is not None and tune.on not in sweep.columns:
+            raise UserError(f"{sweep.path}: 'tune.on' names the column '{tune.on}'", _its_columns(sweep))
+    carrying = tuple(column for column in sweep.columns if incomparable(column, sweep.varies) is None)
+    try:
+        for claim in sweep.claims:
+            parse_claim(claim, tuple(sweep.arms), sweep.columns, carrying)
+        _check_published(sweep)
+    except UserError as error:
+        raise UserError(f"{sweep.path}: {error}") from error
+
+
+def _all_arms(sweep: Sweep, key: str, found: Iterable[str]) -> None:
+    for name in found:
+        if name not in sweep.arms:
+            raise UserError(f"{sweep.path}: '{key}' names the arm '{name}'", f"its arms: {', '.join(sweep.arms)}")
+
+
+def _check_published(sweep: Sweep) -> None:
+    """The mapping to the paper: its table, {our arm: its row}, {our column: its metric}."""
+    from paribus.verdict.published import table, value
+
+    if not sweep.published:
+        return
+    _known(sweep.path, "published.", sweep.published, ("table", "rows", "metrics"))
+    paper = table(str(sweep.published.get("table")))
+    rows = _mapping(sweep.path, "published.rows", sweep.published.get("rows"))
+    metrics = _mapping(sweep.path, "published.metrics", sweep.published.get("metrics"))
+    _all_arms(sweep, "published.rows", rows)
+    for row in rows.values():
+        paper.row(str(row))
+        for metric in metrics.values():
+            value(paper.id, str(row), str(metric))
+    if unknown := [column for column in metrics if column not in sweep.columns]:
+        raise UserError(f"'published.metrics' names the column '{unknown[0]}'", _its_columns(sweep))
+
+
+def _its_columns(sweep: Sweep) -> str:
+    return f"its columns: {', '.join(sweep.columns)}"
+
+
+def jobs(
+    sweep: Sweep,
+    scale: str,
+    overrides: Sequence[str] = (),
+    *,
+    arms: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    study: str | None = None,
+    anchor: bool = False,
+) -> list[Job]:
+    """The runs of a sweep, ordered by seed and then arm, so that paired runs end together.
+
+    Args:
+        overrides: the user's own, for every arm; they come last.
+        arms, seeds: only these; by default all arms and the seeds of the scale.
+        study: a name instead of the sweep's.
+        anchor: with the arm `from_scratch`.
+
+    Raises:
+        UserError: for arms that the sweep has not.
+    """
+    known = [*sweep.arms, *([SCRATCH] if anchor else [])]
+    wanted = known if arms is None else list(arms)
+    for name in wanted:
+        if name not in (*sweep.arms, SCRATCH):
+            raise UserError(f"{sweep.path} has no arm '{name}'", f"its arms: {', '.join(sweep.arms)}")
+    settings = {arm: arm_overrides(sweep, scale, arm, overrides) for arm in known if arm in wanted}
+    named = study or sweep.study
+    return [
+        Job(named, arm, seed, merged(own, [f"study={named}", f"arm={arm}", f"seed={seed}"]))
+        for seed in (sweep.seeds_at(scale) if seeds is None else seeds)
+        for arm, own in settings.items()
+    ]
+
+
+def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] = ()) -> tuple[str, ...]:
+    """What composes an arm: the sweep's base, the scale's recipe, its refinement, the arm, its search, the user's."""
+    source = sweep.baseline if arm == SCRATCH else arm
+    refined = sweep.scales.get(scale, Refinement())
+    return merged(
+        sweep.base,
+        scale_settings(sweep.family, scale)["overrides"],
+        refined.overrides,
+        sweep.arms[source],
+        refined.arms.get(source, ()),
+        sweep.chosen.get(source, ()),
+        overrides,
+        ["trainer.max_steps=0", "untrained=true"] if arm == SCRATCH else [],
+        [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],
+    )
+
+
+def merged(*levels: Iterable[str]) -> tuple[str, ...]:
+    """Lists of overrides as one: of a key that is given twice the later one counts, and stands where it was given.
+
+    As in Hydra a value (`masking.rate=0.2`) outlasts a later choice of its group (`masking=geometric`); only a later
+    `task=` drops the values of tasks that it does not name.
+    """
+    kept: dict[str, str] = {}
+    for text in (text for level in levels for text in level):
+        key, _, value = text.partition("=")
+        key = key.lstrip("+~")
+        if key == "task":
+            chosen = set(re.findall(r"[\w-]+", value))
+            kept = {old: kept[old] for old in kept if not old.startswith("tasks.") or old.split(".")[1] in chosen}
+        kept.pop(key, None)
+        kept[key] = text
+    return tuple(kept.values())

@@ -1,0 +1,267 @@
+"""What happens beside the steps: curves, checkpoints, evaluations, the progress bar."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytorch_lightning as pl
+from tqdm import tqdm
+
+from paribus.core.console import watched
+from paribus.core.errors import UserError
+
+LAST = "last.ckpt"
+WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
+POINTS = 50  # of a fine-tuning's curve
+KEPT_RATES = 20_000  # steps whose speed is remembered
+
+
+class Diverged(Exception):
+    """The loss is no finite number any more."""
+
+
+class Meter(pl.Callback):
+    """Budget and speed: tokens, predictions, padding, seconds; survives interruptions with the checkpoint."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.train_seconds = self.step_seconds = 0.0
+        self.rates: list[float] = []
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self._mark = time.perf_counter()
+
+    def on_train_batch_start(self, trainer: pl.Trainer, module: Any, batch: Any, batch_idx: int) -> None:
+        self._step = time.perf_counter()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        now = time.perf_counter()
+        self.step_seconds += now - self._step
+        self.train_seconds, self._mark = self.train_seconds + now - self._mark, now
+        self.counts.update(module.last["counts"])
+        if len(self.rates) < KEPT_RATES:
+            self.rates.append(module.last["counts"]["input_tokens"] / (now - self._step))
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.train_seconds += time.perf_counter() - self._mark
+
+    def tokens_per_second(self) -> float:
+        """Median over steps of input tokens that are no padding, first steps left out; 0 without steps."""
+        steady = self.rates[min(WARM_STEPS, len(self.rates) // 2) :]
+        return statistics.median(steady) if steady else 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "counts": dict(self.counts),
+            "train_seconds": self.train_seconds,
+            "step_seconds": self.step_seconds,
+            "rates": self.rates,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.counts = Counter(state["counts"])
+        self.train_seconds, self.step_seconds = state["train_seconds"], state["step_seconds"]
+        self.rates = list(state["rates"])
+
+
+class Curves(pl.Callback):
+    """Lines of metrics.jsonl every `every` steps, and the same to the logger. Stops a run whose loss is not finite."""
+
+    def __init__(self, path: Path, every: int, meter: Meter) -> None:
+        self.path, self.every, self.meter = path, max(1, every), meter
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        step = trainer.global_step
+        if step % self.every and step != module.total_steps:
+            return
+        losses = {f"train/{name}_loss": float(loss) for name, loss in module.last["losses"].items()}
+        if not all(map(math.isfinite, losses.values())):
+            raise Diverged(f"loss {losses} at step {step}")
+        line = {**losses, "train/lr": module.last["lr"], "train/tokens": int(module.tokens_seen)}
+        if "grad_norm" in module.last:
+            line["train/grad_norm"] = float(module.last["grad_norm"])
+        self.write(trainer, step, line)
+
+    def write(self, trainer: pl.Trainer, step: int, values: dict[str, float]) -> None:
+        """One line, flushed, and the same to the logger."""
+        append_line(self.path, {"step": step, **values})
+        for logger in trainer.loggers:
+            logger.log_metrics(values, step)
+
+
+class TaskCurve(pl.Callback):
+    """The loss of a fine-tuning, to the logger alone.
+
+    Args:
+        name: of the task and the seed, before `/train_loss`.
+        total: steps; at most POINTS of them are logged.
+    """
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.every = name, math.ceil(total / POINTS)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.loggers and trainer.global_step % self.every == 0:
+            for logger in trainer.loggers:
+                logger.log_metrics({f"{self.name}/train_loss": _whole(module.last["losses"])}, trainer.global_step)
+
+
+class TuningCurve(pl.Callback):
+    """The learning curve of a fine-tuning: a line of {"step", "tokens", "values"} at each of `points` evenly spaced
+    steps, the last at its end. `values` are the mean training loss since the line before and what `evaluate` finds.
+    """
+
+    def __init__(self, evaluate: Callable[[], dict[str, float]], points: int, total: int) -> None:
+        self.evaluate = evaluate
+        self.at = {math.ceil(total * point / points) for point in range(1, points + 1)}
+        self.lines: list[dict[str, Any]] = []
+        self._losses: list[dict[str, Any]] = []
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if not self.at:
+            return
+        self._losses.append(module.last["losses"])
+        if trainer.global_step in self.at:
+            values = {"train_loss": statistics.fmean(map(_whole, self._losses)), **self._evaluated(module)}
+            self.lines.append({"step": trainer.global_step, "tokens": int(module.tokens_seen), "values": values})
+            self._losses = []
+
+    def _evaluated(self, module: Any) -> dict[str, float]:
+        """The metrics; every module is afterwards in the mode in which it was."""
+        modes = [(part, part.training) for part in module.modules()]
+        values = self.evaluate()
+        for part, training in modes:
+            part.training = training
+        return values
+
+
+def _whole(losses: Mapping[str, Any]) -> float:
+    """The loss of a step over all of its heads."""
+    return math.fsum(float(part) for part in losses.values())
+
+
+def evaluation_steps(points: int, total: int) -> set[int]:
+    """The evenly spaced steps after which a run is evaluated; the end is none of them."""
+    return {math.ceil(total * point / points) for point in range(1, points)} - {total}
+
+
+class Reporter(Protocol):
+    """Hears of each validation of a run that is a trial of a search."""
+
+    def report(self, step: int, values: Mapping[str, float], tokens: int = 0) -> bool:
+        """Whether to stop after this validation."""
+
+
+class Evaluations(pl.Callback):
+    """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned."""
+
+    def __init__(
+        self,
+        evaluate: Callable[[Any], dict[str, float]],
+        points: int,
+        total: int,
+        curves: Curves,
+        reporter: Reporter | None = None,
+    ) -> None:
+        self.evaluate, self.curves, self.reporter = evaluate, curves, reporter
+        self.at = evaluation_steps(points, total)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step in self.at:
+            values = self.evaluate(module)
+            self.curves.write(trainer, trainer.global_step, {f"validation/{k}": v for k, v in values.items()})
+            if self.reporter is not None:
+                self._prune(self.reporter, trainer, int(module.tokens_seen), values)
+
+    def _prune(self, reporter: Reporter, trainer: pl.Trainer, tokens: int, values: dict[str, float]) -> None:
+        """Rank 0 reports and decides; all ranks stop together. Raises TrialPruned."""
+        stop = trainer.is_global_zero and reporter.report(trainer.global_step, values, tokens)
+        if trainer.strategy.broadcast(stop):
+            from optuna import TrialPruned
+
+            raise TrialPruned(f"pruned at step {trainer.global_step}")
+
+
+class LastCheckpoint(pl.Callback):
+    """Keeps one checkpoint to resume from, replaced in one move; written every so many seconds or steps."""
+
+    def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
+        self.folder, self.seconds, self.steps = folder, seconds, steps
+        self._saved = time.monotonic()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
+        due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
+        if trainer.strategy.reduce_boolean_decision(due, all=False):  # all ranks save together, the first writes
+            self.save(trainer)
+
+    def save(self, trainer: pl.Trainer) -> None:
+        """Raises UserError on a full disk; the checkpoint before it stays."""
+        part = self.folder / f".{LAST}"
+        try:
+            trainer.save_checkpoint(part)
+            if trainer.is_global_zero:
+                os.replace(part, self.folder / LAST)
+        except (OSError, RuntimeError) as error:
+            part.unlink(missing_ok=True)
+            raise UserError(
+                f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes"
+            ) from error
+        self._saved = time.monotonic()
+
+
+class Bar(pl.Callback):
+    """A progress bar over the steps, silent when nobody watches."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total = what, total
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.bar = tqdm(
+            desc=self.what,
+            total=self.total,
+            initial=trainer.global_step,
+            unit="step",
+            disable=not watched(),
+            leave=False,
+        )
+
+    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self.bar.update()
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self.bar.close()
+
+
+def append_line(path: Path, values: dict[str, Any]) -> None:
+    """One JSON line. Raises UserError on a full disk."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror})", "free space; the run resumes") from error
+
+
+def keep_lines(path: Path, last_step: int) -> None:
+    """Drop the lines after `last_step`, and a half-written one: a resumed run writes them again."""
+    from paribus.core.files import write_text
+
+    if not path.is_file():
+        return
+    kept = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        if line.get("step", 0) <= last_step and "task" not in line:
+            kept.append(text)
+    write_text(path, "".join(f"{text}\n" for text in kept))

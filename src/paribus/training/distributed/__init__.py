@@ -1,0 +1,1 @@
+"""One run on several processes: DDP and FSDP."""

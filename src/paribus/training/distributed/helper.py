@@ -1,0 +1,30 @@
+"""A helper process: `python -m paribus.training.distributed.helper FOLDER RANK SIZE PORT`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> None:
+    """Pre-train with the run of a folder; evaluates, saves and says nothing."""
+    from omegaconf import OmegaConf
+
+    from paribus.training.budget import data_of
+    from paribus.training.distributed.ranks import Group, obey_the_first
+    from paribus.training.execution import resolve
+    from paribus.training.pretrain import help_to_train, open_stage
+
+    obey_the_first()
+    folder, group = Path(arguments[0]), Group(*map(int, arguments[1:]))
+    cfg = OmegaConf.load(folder / "config.yaml")
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):  # the run has said it all
+        profile, data = resolve(cfg.profile), data_of(cfg)
+        stage = open_stage(cfg, data, profile, folder)
+    help_to_train(stage, group)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

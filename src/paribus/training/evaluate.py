@@ -1,0 +1,140 @@
+"""The common evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from paribus.corruption.examples import Examples
+from paribus.models.encoder import Batch, Encoder, Outputs
+from paribus.models.heads.cross_entropy import summed_cross_entropy
+from paribus.training.steps import as_batch
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.vocabulary import Vocabulary
+
+ROWS = 64  # a forward pass
+
+
+class Evaluation:
+    """The examples that every arm is measured on, packed once; `name`: of the head that is asked, such as mlm."""
+
+    def __init__(self, examples: Examples, most: int, name: str = "mlm") -> None:
+        self.name = name
+        self.arrays = list(packed(examples, most))
+        self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
+
+    def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
+        """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
+        the head's name.
+
+        In full precision whatever the training used, so that the profile does not move it.
+        """
+        loss, right = 0.0, 0
+        with evaluating(encoder, head):
+            for batch, logits_PV in predictions(encoder, head, self.arrays):
+                loss += float(summed_cross_entropy(logits_PV, batch["target_P"]))
+                right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
+        return self._metrics(loss / len(self.targets), right / len(self.targets))
+
+    def unigram(self, train_ids: Any, vocabulary: Vocabulary) -> dict[str, float]:
+        """The same metrics for the model that knows word frequencies alone: add-one counts of the training tokens.
+
+        Where targets hold special tokens that the text has none of, such as sentinels, it knows their share there too.
+        """
+        counts_V = np.ones(vocabulary.size, np.float64)
+        for at in range(0, len(train_ids), 1 << 22):
+            counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary.size)
+        own_V = np.bincount(self.targets, minlength=vocabulary.size)
+        new = [token for token in vocabulary.specials if own_V[token] and counts_V[token] == 1.0]
+        if new:
+            counts_V[new] += own_V[new] * (counts_V.sum() / max(1, own_V.sum() - own_V[new].sum()))
+        loss = float(-np.log(counts_V / counts_V.sum())[self.targets].mean())
+        return self._metrics(loss, float((self.targets == counts_V.argmax()).mean()))
+
+    def _metrics(self, loss: float, accuracy: float) -> dict[str, float]:
+        values = {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "accuracy": accuracy}
+        return {f"{self.name}_{kind}": value for kind, value in values.items()}
+
+
+class Probe:
+    """Pairs that every model with a head on pairs is asked about, masked as in training, packed once."""
+
+    def __init__(self, name: str, examples: Examples, most: int) -> None:
+        self.metric, self.arrays = f"{name}_accuracy", list(packed(examples, most))
+        self.label_N = np.concatenate([arrays["label_N"] for arrays in self.arrays])
+
+    def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
+        """{"nsp_accuracy" or "sop_accuracy": share of pairs whose label is found}."""
+        with evaluating(encoder, head):
+            answers = predictions(encoder, head, self.arrays)
+            right = sum(int((logits_B2.argmax(-1) == batch["label_N"]).sum()) for batch, logits_B2 in answers)
+        return {self.metric: right / len(self.label_N)}
+
+    def majority(self) -> dict[str, float]:
+        """The same metric for the more frequent label: random segments outnumber true next ones."""
+        return {self.metric: majority(self.label_N)}
+
+
+def majority(label_N: Any) -> float:
+    """The share of the most frequent label."""
+    return float(np.bincount(label_N).max() / len(label_N))
+
+
+def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
+    """At most so many examples, evenly spaced over a pass, in batches of like length."""
+    size = examples.size(0)
+    rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
+    rows = rows[np.argsort(examples.lengths(0)[rows], kind="stable")]
+    for at in range(0, len(rows), ROWS):
+        yield examples.batch(0, rows[at : at + ROWS])
+
+
+@contextmanager
+def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
+    """Without dropout and gradients; afterwards the modules are as they were."""
+    before = [module.training for module in modules]
+    for module in modules:
+        module.eval()
+    with torch.inference_mode():
+        yield
+    for module, training in zip(modules, before, strict=True):
+        module.train(training)
+
+
+@contextmanager
+def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
+    """The modules on a device, and on the CPU again afterwards: where Lightning leaves them when training ends, and
+    where heads and checkpoints are made.
+    """
+    for module in modules:
+        module.to(device)
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.to("cpu")
+
+
+def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
+    """(batch, what the encoder gives) of each packed batch."""
+    for packed_batch in arrays:
+        batch = on_device(as_batch(packed_batch), encoder)
+        yield batch, encoder(batch)
+
+
+def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
+    """The batch where the model is."""
+    device = next(model.parameters()).device
+    return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
+
+
+def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """(batch, the head's logits) of each packed batch."""
+    for batch, found in outputs(encoder, arrays):
+        yield batch, head.logits(found, batch).float()

@@ -1,0 +1,328 @@
+"""The fine-tuning stage: every task, every fine-tuning seed, from one checkpoint."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from paribus.core.build import build
+from paribus.core.config import root_seed
+from paribus.core.errors import UserError
+from paribus.core.files import write_text
+from paribus.core.hashing import digest
+from paribus.data.tokens.prepare import Data
+from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.finetuning import saved
+from paribus.finetuning.method import Method
+from paribus.models import checkpoint
+from paribus.models.ensemble import Ensemble
+from paribus.models.heads.stack import check
+from paribus.models.tunable import Tunable
+from paribus.objectives.objective import Objective
+from paribus.optim.groups import Rates
+from paribus.runs.store import TUNING
+from paribus.runs.tracker import Tracked
+from paribus.tasks.baselines import baselines
+from paribus.tasks.encode import Rows, head_part, order
+from paribus.tasks.example import Examples
+from paribus.tasks.types.base import Form, Pooler
+from paribus.tasks.types.choice import form_of
+from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
+from paribus.training.evaluate import evaluating, on_device, placed
+from paribus.training.execution import Profile
+from paribus.training.fit import trainer
+from paribus.training.learner import Finetuning
+from paribus.training.members import check_members, members, turns
+from paribus.training.steps import TaskSteps, loader, pieces, task_batch
+
+KEPT = "tuned"
+DONE = "task_runs.jsonl"
+POOLERS = ("fresh", "pretrained")
+HEADLESS = {  # settings of heads on encoders, each with the value at which it changes nothing
+    "bilstm": False,
+    "pooler": "fresh",
+    "layers": None,
+    "combine": "concat",
+    "pooling": "cls",
+    "label_smoothing": 0.0,
+    "focal": 0.0,
+    "head_lr": None,
+}
+ROWS = 128  # a forward pass of the evaluation
+
+
+class Work(NamedTuple):
+    """A task as a model does it: its form, the examples and the rows of its sets."""
+
+    name: str
+    form: Form
+    examples: Examples
+    encoded: dict[str, Rows]
+
+
+class Base(NamedTuple):
+    """A pre-trained model: the config of its pre-training, and weights that heads of tasks start from."""
+
+    cfg: Any
+    encoder: Tunable
+    pooler: Pooler | None
+
+
+class How(NamedTuple):
+    """By what fine-tunings are done, in the folder of which run, and who is told."""
+
+    profile: Profile
+    folder: Path
+    tracked: Tracked | None
+
+
+def base_of(cfg: Any, encoder: Any, folder: Path) -> Base:
+    """The model with the pooler where it is asked for, or with a separate head, from the folder of its checkpoint."""
+    if hasattr(encoder.spec, "layout"):
+        return Base(cfg, encoder, checkpoint.load_written_head(folder))
+    asked = cfg.finetune.pooler == "pretrained"
+    return Base(cfg, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
+
+
+def finetune(
+    bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
+) -> dict[str, Any]:
+    """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
+
+    Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
+    """
+    cfg = bases[0].cfg
+    done = _finished(folder / DONE)
+    baseline: dict[str, dict[str, float]] = {}
+    for name, node in cfg.tasks.items():
+        task = build(node)
+        form = form_of(task, build(cfg.model))
+        cache = Path(cfg.paths.cache).expanduser()
+        for metric, values in baselines(task, cache).items():
+            baseline[f"{name}/{metric}"] = values
+        missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
+        work = _work(cfg, data, task, cache, form) if missing else Work(name, form, {}, {})
+        for seed in missing:
+            done[name, seed] = _run(bases, work, seed, How(profile, folder, tracked))
+            lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
+            write_text(folder / DONE, "\n".join(lines) + "\n")
+            if not cfg.finetune.keep:
+                shutil.rmtree(folder / KEPT, ignore_errors=True)
+    runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
+    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(bases) if cfg.tasks else {}}
+
+
+def trained_share(bases: Sequence[Base]) -> dict[str, float]:
+    """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it.
+
+    Of an ensemble also its number of models; the others are of one of them.
+    """
+    cfg, encoder, _ = bases[0]
+    models = len(bases) * turns(cfg)
+    own = copy.deepcopy(encoder)
+    build(cfg.finetuning).shape(own, 0)
+    count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
+    ensemble = {"models": models} if models > 1 else {}
+    return {"trained_parameters": count, "trained_share": count / encoder.parameter_count(), **ensemble}
+
+
+def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
+    if not path.is_file():
+        return {}
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {(line["task"], line["seed"]): line["metrics"] for line in lines}
+
+
+def _work(cfg: Any, data: Data, task: Any, cache: Path, form: Form) -> Work:
+    examples = task.examples(cache)
+    encoded = {
+        split: form.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune) for split, rows in examples.items()
+    }
+    return Work(task.name, form, examples, encoded)
+
+
+def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
+    """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
+    check_members(cfg)
+    build(cfg.finetuning).check(layers)
+    check(cfg.finetune, layers)
+    head_part(cfg.finetune.truncation)
+    model = build(cfg.model)
+    if cfg.tasks and hasattr(model, "layout"):
+        _check_writing(cfg, model)
+    elif cfg.tasks and cfg.finetune.epochs == 0:
+        raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
+    for key, what in (("epochs", "passes"), ("points", "evaluations, or 0 for no learning curve")):
+        if cfg.finetune[key] < 0:
+            raise UserError(f"finetune.{key}={cfg.finetune[key]} is negative", f"give a number of {what}")
+    for node in cfg.tasks.values():
+        form = form_of(build(node), model)
+        form.check_words(tokenizer, cfg.finetune)
+        _check_rows(cfg, build(node), form)
+        if members(cfg) * turns(cfg) > 1:
+            form.check_ensemble(build(node).key)
+        model.check_length(cfg.finetune.length, "finetune.length")
+    chosen = cfg.finetune.pooler
+    if chosen not in POOLERS:
+        raise UserError(f"finetune.pooler={chosen}", f"choose {' or '.join(POOLERS)}")
+    if chosen == "pretrained" and pair_head is None and cfg.tasks:
+        raise UserError(
+            "finetune.pooler=pretrained, but the objective has no head on pairs",
+            "set finetune.pooler=fresh, or take objective=mlm_nsp",
+        )
+
+
+def _check_writing(cfg: Any, model: Any) -> None:
+    """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
+    for key, plain in HEADLESS.items():
+        if cfg.finetune[key] != plain:
+            mend = f"leave finetune.{key}={'null' if plain is None else plain}, or take model=bert_tiny"
+            raise UserError(
+                f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
+            )
+    if not build(cfg.finetuning).moves and model.head == "tied":
+        cause = "finetuning=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or take finetuning=adapters")
+
+
+def _check_rows(cfg: Any, task: Any, form: Form) -> None:
+    """Raise UserError for a task whose examples have not the rows that are asked for."""
+    settings = cfg.finetune
+    if settings.windows is not None or settings.siamese is not None:
+        form.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
+
+
+def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
+    model, head = _tuned(bases, work, seed, how)
+    metrics: dict[str, float] = {}
+    with placed(how.profile.device, model, head):
+        for split, rows in work.encoded.items():
+            if split != "train":
+                suffix = "" if split == "validation" else f"_{split}"
+                values = evaluated(model, head, work.form, rows, work.examples[split])
+                metrics |= {f"{name}{suffix}": value for name, value in values.items()}
+    if how.tracked is not None:
+        total = _steps(bases[0].cfg, work.encoded["train"], 0).total
+        how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
+    return metrics
+
+
+def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.Module, Any]:
+    """A fine-tuned model and its head, or an ensemble of them, of which those that are done are kept until all are."""
+    each = [(base, turn) for base in bases for turn in range(turns(base.cfg))]
+    if len(each) == 1:
+        learner = _trained(bases[0], work, seed, how)
+        if bases[0].cfg.finetune.keep:
+            _save(kept(how.folder, work.name, seed), learner, bases[0], work)
+        return learner.encoder, _head(learner)
+    pairs = []
+    for number, (base, turn) in enumerate(each):
+        path = kept(how.folder, work.name, seed, f"-model{number}")
+        if not path.is_file():
+            _save(path, _trained(base, work, seed, how, turn, f"/model{number}"), base, work)
+        pairs.append(saved.load(path, base.encoder)[:2])
+    ensemble = Ensemble(pairs)
+    return ensemble, ensemble
+
+
+def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
+    saved.save(path, learner.encoder, _head(learner), base.encoder, base.cfg, work.form)
+
+
+def _head(learner: Finetuning) -> Any:
+    return learner.objective.heads["task"]
+
+
+def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
+    """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
+    own = _own_seed(base.cfg, work.name, seed, turn)
+    learner, steps = finetuner(base.cfg, base.encoder, work.encoded["train"], work.form, own, base.pooler)
+    name, total = f"{work.name}/seed{seed}{model}", steps.total
+    rows, examples = work.encoded["validation"], work.examples["validation"]
+    curve = TuningCurve(
+        lambda: evaluated(learner.encoder, _head(learner), work.form, rows, examples),
+        0 if model else base.cfg.finetune.points,
+        total,
+    )
+    if total:
+        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
+        trainer(how.profile, total, beside, how.tracked).fit(learner, loader(steps, 0, how.profile.workers))
+    for line in curve.lines:
+        append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
+    return learner
+
+
+def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
+    """Where a run keeps what a fine-tuning has trained, or a model of an ensemble."""
+    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
+
+
+def _own_seed(cfg: Any, task: str, seed: int, turn: int = 0) -> int:
+    """Of the head, the order and dropout of a fine-tuning."""
+    return int(digest([root_seed(cfg), task, seed, *([turn] if turn else [])], 15), 16)
+
+
+def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+    """A fine-tuning of the run in `folder` before its first step, and its task."""
+    own = build(cfg.tasks[task])
+    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
+    pooler = base_of(cfg, encoder, folder / "model").pooler
+    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    return learner, work
+
+
+def finetuner(
+    cfg: Any, encoder: Tunable, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
+) -> tuple[Finetuning, TaskSteps]:
+    """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
+    settings, method = cfg.finetune, build(cfg.finetuning)
+    own = copy.deepcopy(encoder)
+    method.shape(own, seed)
+    head = form.head(settings, own, seed, pooler)
+    steps = _steps(cfg, encoded, seed)
+    optimizer = build(settings.optimizer)
+    learner = Finetuning(
+        own,
+        Objective({"task": head}),
+        optimizer,
+        build(settings.lr_schedule),
+        method=method,
+        total_steps=steps.total,
+        total_tokens=0,
+        clip=settings.clip,
+        seed=seed,
+        rates=_rates(method, own, (settings.head_lr or optimizer.lr) / optimizer.lr),
+    )
+    return learner, steps
+
+
+def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
+    """Shares of the optimizer's rate by the learner's names of parameters."""
+
+    def rate(name: str) -> float:
+        own = name.removeprefix("encoder.")
+        return head if own == name else method.rate(encoder, own)
+
+    return rate
+
+
+def _steps(cfg: Any, encoded: Rows, seed: int) -> TaskSteps:
+    return TaskSteps(encoded, cfg.finetune.batch_size, cfg.finetune.epochs, seed)
+
+
+def evaluated(model: nn.Module, head: Any, form: Form, encoded: Rows, examples: Sequence[Any]) -> dict[str, float]:
+    """Metrics over all examples, in full precision; an ensemble is its own head."""
+    found: dict[int, Any] = {}
+    with evaluating(model, head):
+        batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
+        for row_B in (part for rows in batches for part in pieces(encoded, rows)):
+            batch = on_device(task_batch(encoded, row_B), model)
+            found |= zip(row_B.tolist(), form.outputs(model, head, batch), strict=True)
+    outputs_N = [found[row] for row in range(len(found))]
+    return form.score(form.predictions(outputs_N, encoded, examples), examples)

@@ -1,0 +1,66 @@
+"""Lightning's Trainer as this project uses it: quiet, manual optimisation."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.loggers import Logger
+
+from paribus.runs.tracker import Tracked
+from paribus.training.distributed.ranks import Group, trainer_settings
+from paribus.training.execution import Profile
+
+
+def trainer(
+    profile: Profile,
+    steps: int,
+    callbacks: list[pl.Callback],
+    tracked: Tracked | None = None,
+    group: Group | None = None,
+) -> pl.Trainer:
+    """A Trainer for `steps` optimizer steps in all, of this process alone or of a group."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", module="lightning_fabric")
+    return pl.Trainer(
+        accelerator=profile.accelerator,
+        precision=profile.precision,  # type: ignore[arg-type]
+        max_steps=steps,
+        max_epochs=-1,
+        logger=False if tracked is None else ToTracked(tracked),
+        callbacks=callbacks,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        **trainer_settings(group or Group(), profile.strategy),
+    )
+
+
+class ToTracked(Logger):
+    """Lightning's side of a tracked run."""
+
+    def __init__(self, tracked: Tracked) -> None:
+        super().__init__()
+        self.tracked = tracked
+
+    @property
+    def name(self) -> str:
+        return self.tracked.about.name
+
+    @property
+    def version(self) -> str:
+        return self.tracked.about.id
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        self.tracked.log(metrics, step)
+
+    def log_hyperparams(self, *parts: Any, **named: Any) -> None:
+        """The config is there from the start."""

@@ -1,0 +1,146 @@
+"""The LightningModules: one way to take an optimizer step, for pre-training and for fine-tuning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from paribus.core.hashing import digest
+from paribus.finetuning.method import Method
+from paribus.models.encoder import Batch, Encoder
+from paribus.objectives.objective import Objective
+from paribus.optim.groups import Rates
+from paribus.optim.schedule import Schedule
+from paribus.training.distributed.ranks import add_up, counts_of_all, unshared
+from paribus.training.distributed.sharded import shard, whole
+from paribus.training.steps import Step
+
+
+class Learner(pl.LightningModule):
+    """One item of the loader is one optimizer step, given as its microbatches.
+
+    The counts that normalise the losses are known over the whole step before the first backward pass, so accumulation
+    gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch), and by the rank of a process
+    that helps: a resumed run has equal bits.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        objective: Objective,
+        optimizer: Any,
+        schedule: Schedule,
+        *,
+        total_steps: int,
+        total_tokens: int,
+        clip: float | None,
+        seed: int,
+        rates: Rates | None = None,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.encoder, self.objective = encoder, objective
+        self.optimizer_spec, self.schedule = optimizer, schedule
+        self.total_steps, self.total_tokens = total_steps, total_tokens
+        self.clip, self.seed, self.rates = clip, seed, rates
+        self.tokens_seen: Tensor
+        self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
+        self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
+        self.carried: Any = None  # a model's state between steps (memory)
+
+    def configure_model(self) -> None:
+        """Cut the weights into shards where the strategy has a mesh for them."""
+        if self.device_mesh is not None:
+            shard(self, self.device_mesh["data_parallel"])
+
+    def configure_optimizers(self) -> Any:
+        """One optimizer; the rate is set by hand in every step."""
+        named = list(self.named_parameters())
+        return self.optimizer_spec.build(named) if self.rates is None else self.optimizer_spec.build(named, self.rates)
+
+    def training_step(self, step: Step, step_in_epoch: int) -> None:
+        """Forward and backward of every microbatch, then clip and update."""
+        optimizer: Any = self.optimizers()
+        number = self.trainer.global_step
+        counts = counts_of_all(self.trainer, total_counts(step))
+        divisors = self.objective.divisors(counts)
+        losses = {name: self._zero() for name in divisors}
+        helping = [self.trainer.global_rank] if self.trainer.global_rank else []
+        with unshared(self.trainer):
+            for index, batch in enumerate(step):
+                torch.manual_seed(int(digest([self.seed, number, index, *helping], 15), 16))
+                terms, carried = self.terms(batch, divisors)
+                loss = self.loss(terms)
+                if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
+                    self.manual_backward(0.0 * loss)
+                    continue
+                self.manual_backward(loss)
+                self.carried = carried
+                for name, term in terms.items():
+                    losses[name] += term.detach()
+        add_up(self.trainer, self.parameters(), losses)
+        self._update(optimizer, number, counts)
+        self.last["losses"], self.last["counts"] = losses, counts
+
+    def _update(self, optimizer: Any, number: int, counts: Counter[str]) -> None:
+        self.tokens_seen += counts["input_tokens"]
+        by_tokens = self.schedule.position == "tokens"
+        done = int(self.tokens_seen) / self.total_tokens if by_tokens else (number + 0.5) / self.total_steps
+        rate = self.optimizer_spec.lr * self.schedule.factor(min(done, 1.0))
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group.get("rate", 1.0)
+        if self.clip is not None:
+            parameters = [p for p in self.parameters() if p.grad is not None]
+            self.last["grad_norm"] = whole(nn.utils.clip_grad_norm_(parameters, self.clip))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        self.last["lr"] = rate
+
+    def forward(self, batch: Batch, carried: Any) -> tuple[dict[str, Tensor], Any]:
+        """What the objective makes of a batch."""
+        found: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, carried)
+        return found
+
+    def terms(self, batch: Batch, divisors: Mapping[str, float]) -> tuple[dict[str, Tensor], Any]:
+        """({head: its share of the loss of a step with these divisors}, the model's state after it)."""
+        sums, carried = self(batch, self.carried)
+        return {name: sums[name] / divisor for name, divisor in divisors.items()}, carried
+
+    def loss(self, terms: dict[str, Tensor]) -> Tensor:
+        """The heads' losses, weighted and added."""
+        weighted = [self.objective.weights[name] * term for name, term in terms.items()]
+        return torch.stack(weighted).sum() if len(weighted) > 1 else weighted[0]
+
+    def _zero(self) -> Tensor:
+        return torch.zeros((), device=self.device)
+
+
+class Pretraining(Learner):
+    """A learner on corrupted text."""
+
+
+class Finetuning(Learner):
+    """A learner on the labelled examples of a task, from a pre-trained encoder that `method` has shaped."""
+
+    def __init__(self, *parts: Any, method: Method, **settings: Any) -> None:
+        super().__init__(*parts, **settings)
+        self.method = method
+
+    def on_train_batch_start(self, batch: Step, batch_idx: int) -> None:
+        """Freeze for this step what the method has not opened yet; the optimizer already knows all that will move."""
+        done = self.trainer.global_step / self.total_steps
+        self.method.open_head(self.objective, self.encoder.depth, done)
+        self.method.open(self.encoder, done)  # last: a head may be tied to word embeddings
+
+
+def total_counts(step: Step) -> Counter[str]:
+    """The step's counts over all of its microbatches."""
+    counts: Counter[str] = Counter()
+    for batch in step:
+        counts.update(batch["counts"])
+    return counts

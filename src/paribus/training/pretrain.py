@@ -1,0 +1,316 @@
+"""The pre-training stage: from a seed and a plan of steps to a checkpoint and its numbers."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paribus.core.build import build
+from paribus.core.config import root_seed
+from paribus.core.console import say
+from paribus.core.errors import UserError
+from paribus.core.files import write_json
+from paribus.corruption.examples import Stream, evaluation_examples, probe_examples
+from paribus.corruption.measured import realised
+from paribus.data.order import StepPlan
+from paribus.data.tokens.prepare import Data
+from paribus.models import checkpoint
+from paribus.models.encoder import Encoder
+from paribus.models.weights import initialise
+from paribus.objectives.objective import Objective
+from paribus.runs.tracker import Tracked
+from paribus.tasks.mixtures.mixed import Mixed
+from paribus.training.budget import plan_of, train_flops
+from paribus.training.callbacks import (
+    LAST,
+    Bar,
+    Curves,
+    Diverged,
+    Evaluations,
+    LastCheckpoint,
+    Meter,
+    Reporter,
+    append_line,
+    evaluation_steps,
+    keep_lines,
+)
+from paribus.training.distributed.ranks import Group, helpers
+from paribus.training.distributed.ranks import check as check_ranks
+from paribus.training.distributed.sharded import Gathering
+from paribus.training.evaluate import Evaluation, Probe, placed
+from paribus.training.execution import Profile, matrix_peak
+from paribus.training.finetune import check_finetuning
+from paribus.training.fit import trainer
+from paribus.training.learner import Pretraining
+from paribus.training.members import members
+from paribus.training.noise_scale import NoiseScale
+from paribus.training.probe import TrainedProbe
+from paribus.training.steps import PretrainingSteps, loader
+
+STAGE = "pretrain.json"
+PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
+FORCED = 0.5  # share of pairs that are random by force, above which it is said
+TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
+
+
+@dataclass
+class Stage:
+    """What is known before the first step."""
+
+    cfg: Any
+    data: Data
+    profile: Profile
+    folder: Path
+    plan: StepPlan[Stream]
+    steps: int
+    encoder: Encoder
+    objective: Objective
+    evaluation: Evaluation
+    probes: list[Probe | TrainedProbe]
+    reporter: Reporter | None = None  # of a run that is a trial of a search
+
+    @property
+    def head(self) -> Any:
+        """The head on tokens."""
+        return self.objective.heads[self.objective.main]
+
+    @property
+    def pair_head(self) -> Any:
+        """The head on pairs, where the objective has one."""
+        return _pair_head(self.objective)
+
+
+def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
+    """Compose everything and check it. Raises UserError before any compute."""
+    check_ranks(cfg, profile)
+    plan, steps = plan_of(cfg, data)
+    for component in (cfg.optimizer, cfg.lr_schedule):
+        build(component)
+    model = build(cfg.model)
+    encoder = model.build(data.vocabulary, root_seed(cfg))
+    objective = build(cfg.objective).build(encoder)
+    initialise(objective, root_seed(cfg), encoder.spec.initializer_range)
+    if hasattr(model, "fill"):
+        model.fill(encoder, objective.heads[objective.main])
+    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
+    probes = probes_of(cfg, data, objective)
+    stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+    check_finetuning(cfg, encoder.depth, stage.pair_head, data.tokenizer)
+    if probes and members(cfg) > 1:
+        cause = f"members={members(cfg)}, but what is asked about pairs is asked of one model"
+        raise UserError(cause, "set evaluation.probe_examples=0 and take objective=mlm, or members=1")
+    _warn_of_labels(plan.examples.report(0))
+    return stage
+
+
+def _warn_of_labels(report: dict[str, float]) -> None:
+    """Say where most pairs could not but be random, as where blank lines stand inside documents."""
+    if (forced := report.get("forced_random_share", 0.0)) > FORCED:
+        say(
+            f"{forced:.0%} of the pairs are random, their chunk being one sentence: do blank lines part documents only?"
+        )
+
+
+def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
+    """What a model is asked about pairs: by its own head where it has one, by trained probes where the config asks.
+
+    Raises UserError where the validation split does not allow the pairs that the model is trained on; of other kinds
+    it is said that they are left out.
+    """
+    if cfg.evaluation.probe_examples < 0:
+        raise UserError(
+            f"evaluation.probe_examples={cfg.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+        )
+    found: list[Probe | TrainedProbe] = []
+    for name in PROBES:
+        try:
+            found += _probes(cfg, data, _pair_head(objective), name)
+        except UserError as error:
+            if name in objective.heads:
+                raise
+            say(f"no {name}_accuracy: {error}")
+    return found
+
+
+def _pair_head(objective: Objective) -> Any:
+    return next((head for head in objective.heads.values() if head.per == "pairs"), None)
+
+
+def _probes(cfg: Any, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+    """Of the model's own head where it tells so many kinds of pairs, and of a trained probe where one is asked for."""
+    own, (pairs, kinds) = cfg.evaluation, PROBES[name]
+    if head is not None and head.kinds == kinds:
+        yield Probe(name, probe_examples(cfg, data, pairs), own.examples)
+    if own.probe_examples and name in TRAINED:
+        train, test = (probe_examples(cfg, data, pairs, split, masked=False) for split in ("train", "validation"))
+        yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
+
+
+def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
+    """Train (or go on, or find it done), evaluate, save the checkpoint; returns the stage's part of the record."""
+    found = stage.folder / STAGE
+    if found.is_file():
+        checkpoint.load(stage.encoder, stage.folder / "model")
+        part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
+        return part
+    meter = Meter()
+    curves = Curves(stage.folder / "metrics.jsonl", stage.cfg.trainer.log_every, meter)
+    noise = _noise(stage, curves)
+    if stage.steps:
+        _fit(stage, meter, curves, noise, tracked)
+    with placed(stage.profile.device, stage.encoder, stage.objective):
+        metrics = stage.evaluation.measure(stage.encoder, stage.head)
+        for probe in stage.probes:
+            metrics |= probe.measure(stage.encoder, stage.pair_head)
+    if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
+        raise Diverged(f"{metrics} after step {stage.steps}")
+    last = {f"validation/{k}": v for k, v in metrics.items()}
+    append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
+    if tracked is not None:
+        tracked.log(last, stage.steps)
+    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
+    shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True)
+    part = _record(stage, meter, metrics)
+    part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
+    write_json(found, part)
+    (stage.folder / LAST).unlink(missing_ok=True)
+    return part
+
+
+def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
+    """What measures the gradient noise scale, where it is asked for."""
+    every = stage.cfg.trainer.noise_every
+    if every is None:
+        return None
+    return NoiseScale(stage.plan, int(every), stage.steps, stage.profile.microbatch, curves.write)
+
+
+def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
+    cfg = stage.cfg
+    keep_lines(stage.folder / "metrics.jsonl", _done(stage))
+    callbacks = [
+        *([] if noise is None else [noise]),
+        meter,
+        curves,
+        *_gathering(stage),
+        Evaluations(
+            lambda _: stage.evaluation.measure(stage.encoder, stage.head),
+            cfg.evaluation.points,
+            stage.steps,
+            curves,
+            stage.reporter,
+        ),
+        _last_checkpoint(stage),
+        Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
+    ]
+    with helpers(stage.folder, stage.profile) as group:
+        _train(stage, callbacks, tracked, group)
+
+
+def help_to_train(stage: Stage, group: Group) -> None:
+    """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
+    _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
+
+
+def _gathering(stage: Stage) -> list[Gathering]:
+    """What puts shards together in the stage's modules, where there are shards."""
+    if not stage.profile.sharded:
+        return []
+    at = evaluation_steps(stage.cfg.evaluation.points, stage.steps)
+    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
+
+
+def _last_checkpoint(stage: Stage) -> LastCheckpoint:
+    own = stage.cfg.profile
+    return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
+
+
+def _done(stage: Stage) -> int:
+    """The steps that the last checkpoint holds."""
+    last = stage.folder / LAST
+    return int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
+
+
+def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
+    """Go on from the last checkpoint to the last step. Raises KeyboardInterrupt where SIGTERM came between."""
+    done, learner = _done(stage), learner_of(stage)
+    share, even = (group.rank, group.size), stage.profile.sharded
+    steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
+    trainer(stage.profile, stage.steps, callbacks, tracked, group).fit(
+        learner,
+        loader(steps, done, stage.profile.workers),
+        ckpt_path=stage.folder / LAST if done else None,
+        weights_only=True,
+    )
+    if interrupted := learner.trainer.received_sigterm:
+        raise KeyboardInterrupt(interrupted)
+
+
+def learner_of(stage: Stage) -> Pretraining:
+    """The LightningModule of the stage: around its modules, or around copies that are cut into shards."""
+    cfg, own = stage.cfg, (stage.encoder, stage.objective)
+    encoder, objective = copy.deepcopy(own) if stage.profile.sharded else own
+    learner = Pretraining(
+        encoder,
+        objective,
+        build(cfg.optimizer),
+        build(cfg.lr_schedule),
+        total_steps=stage.steps,
+        total_tokens=int(cfg.trainer.max_tokens or 0),
+        clip=cfg.trainer.clip,
+        seed=root_seed(cfg),
+    )
+    if stage.profile.compile:
+        learner.encoder.backbone.compile()
+    return learner
+
+
+def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
+    counts, size, examples = meter.counts, stage.data.vocabulary.size, stage.plan.examples
+    tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
+    flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length, counts["sequences"])
+    rate = meter.tokens_per_second()
+    peak = matrix_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
+    train_ids = stage.data.stores["train"].ids
+    return {
+        "metrics": metrics,
+        "baselines": {
+            **{
+                name: {"unigram": value}
+                for name, value in stage.evaluation.unigram(train_ids, stage.data.vocabulary).items()
+            },
+            **{name: {"majority": value} for probe in stage.probes for name, value in probe.majority().items()},
+        },
+        "budget": {
+            "raw_tokens": counts["raw_tokens"],
+            "input_tokens": tokens,
+            "predicted_tokens": predicted,
+            **({"target_tokens": counts["target_tokens"]} if "target_tokens" in counts else {}),
+            "padding_tokens": counts["padding"],
+            "flops": flops,
+            "train_seconds": meter.train_seconds,
+            "steps": stage.steps,
+            "sequences": counts["sequences"],
+        },
+        "speed": {
+            "tokens_per_second": rate,
+            "mfu": flops / tokens * rate / peak if tokens else 0.0,
+            "peak_flops": peak,
+            "step_share": meter.step_seconds / meter.train_seconds if tokens else 0.0,
+        },
+        "realised": {
+            **realised(examples, stage.data.vocabulary),
+            "padding_share": examples.layout.rates(counts)["padding_share"],
+            "epochs": counts["sequences"] / examples.readings / examples.size(0),
+            "parameters": stage.encoder.parameter_count(),
+            **({"sources": examples.read(counts)} if isinstance(examples, Mixed) else {}),
+        },
+    }

@@ -1,0 +1,79 @@
+"""Probes: what a linear classifier reads off a frozen encoder.   ALBERT (arXiv 1909.11942), table 5
+
+The first columns of that table ask every model about next segments and about their order, also those that were trained
+for neither. So that no arm is asked through a head that only some of them have, each encoder gets a classifier of its
+own on the same examples: a logistic regression, whose optimum no seed and no learning rate moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from paribus.corruption.examples import Examples
+from paribus.models.encoder import Encoder
+from paribus.training.evaluate import evaluating, majority, outputs, packed
+
+PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
+ITERATIONS: Final = 100  # of L-BFGS, at most
+
+
+class TrainedProbe:
+    """A logistic regression on what stands for a row ([CLS]) in a frozen encoder, which reads pairs without masks.
+
+    `train` and `test` hold the same kind of pairs; at most `most_train` and `most` of them are read.
+    """
+
+    def __init__(self, name: str, train: Examples, test: Examples, most_train: int, most: int) -> None:
+        self.metric = f"{name}_probe_accuracy"
+        self._train, self._test = (train, most_train), (test, most)
+
+    def measure(self, encoder: Encoder, head: Any = None) -> dict[str, float]:
+        """{"nsp_probe_accuracy" or "sop_probe_accuracy": share of pairs whose label is found}.
+
+        The encoder is not changed, and a `head` of the model's own is not asked.
+        """
+        state_ND, label_N = _read(encoder, packed(*self._train))
+        asked_ND, target_N = _read(encoder, packed(*self._test))
+        mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
+        weight_CD = fitted((state_ND - mean_D) / spread_D, label_N)
+        found_N = _logits((asked_ND - mean_D) / spread_D, weight_CD).argmax(-1)
+        return {self.metric: float((found_N == target_N).double().mean())}
+
+    def majority(self) -> dict[str, float]:
+        """The same metric for the more frequent label."""
+        return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in packed(*self._test)]))}
+
+
+def fitted(state_ND: Tensor, label_N: Tensor) -> Tensor:
+    """[C, D + 1], the last column the biases: the least penalised cross-entropy over these examples."""
+    weight_CD = torch.zeros(int(label_N.max()) + 1, state_ND.shape[1] + 1, dtype=state_ND.dtype, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weight_CD], max_iter=ITERATIONS, tolerance_grad=1e-9, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        value = cross_entropy(_logits(state_ND, weight_CD), label_N) + PENALTY * weight_CD[:, :-1].square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    return weight_CD.detach()
+
+
+def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
+    return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
+
+
+def _read(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
+    """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
+    with evaluating(encoder):
+        read = [(found.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, found in outputs(encoder, arrays)]
+        states, labels = (torch.cat(column) for column in zip(*read, strict=True))
+    return states.clone(), labels.clone()

@@ -1,0 +1,112 @@
+"""The training data as optimizer steps: item s is step s, a pure function of s and the config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from paribus.corruption.examples import Stream
+from paribus.data.order import StepPlan
+from paribus.models.encoder import Batch
+from paribus.tasks.encode import Rows, order
+
+Step = list[Batch]  # the microbatches of one optimizer step
+MULTIPLE = 8  # rows are padded to a multiple of so many tokens
+
+
+def as_batch(arrays: dict[str, Any]) -> Batch:
+    """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers."""
+    batch: Batch = {name: torch.from_numpy(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
+    batch["full"] = bool((arrays["length_B"] == arrays["ids_BL"].shape[1]).all())
+    batch["counts"] = {**arrays["counts"], "sequences": len(arrays["length_B"])}
+    return batch
+
+
+class PretrainingSteps:
+    """Steps of a plan, each cut into microbatches of at most `microbatch` sequences, rows of like length together.
+
+    Of several processes `share` is this one's (rank, their number): it reads every so many-th row. Where they must be
+    `even` in the number of microbatches, one that has fewer than the first gets idle ones, which count for nothing.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan[Stream],
+        total: int,
+        microbatch: int | None,
+        share: tuple[int, int] = (0, 1),
+        even: bool = False,
+    ) -> None:
+        self.plan, self.total, self.microbatch, self.share, self.even = plan, total, microbatch, share, even
+
+    def __getitem__(self, step: int) -> Step:
+        rank, _ = self.share
+        own = [self._batch(epoch, rows) for epoch, rows in self._pieces(step, rank)]
+        first = list(self._pieces(step, 0)) if self.even and rank else []
+        idle = [self._batch(epoch, rows[:1]) for epoch, rows in first[len(own) :]]
+        return [*own, *({**batch, "idle": True, "counts": {}} for batch in idle)]
+
+    def _batch(self, epoch: int, rows: Any) -> Batch:
+        return as_batch(self.plan.examples.batch(epoch, rows))
+
+    def _pieces(self, step: int, rank: int) -> Iterator[tuple[int, Any]]:
+        ranks = self.share[1]
+        for epoch, whole in self.plan.blocks(step):
+            rows = whole[rank::ranks]
+            most = None if self.microbatch is None else max(1, self.microbatch // self.plan.examples.readings)
+            if most is None or len(rows) <= most:
+                if len(rows):
+                    yield epoch, rows
+                continue
+            rows = rows[np.argsort(self.plan.examples.lengths(epoch)[rows], kind="stable")]
+            for at in range(0, len(rows), most):
+                yield epoch, rows[at : at + most]
+
+
+class TaskSteps:
+    """Steps of fine-tuning: `epochs` passes over the encoded examples, bucketed by length."""
+
+    def __init__(self, encoded: Rows, batch_size: int, epochs: int, seed: int) -> None:
+        self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
+        self.per_epoch = -(-len(encoded.length_N) // batch_size)
+        self.total = self.per_epoch * epochs
+        self._orders: dict[int, list[Any]] = {}
+
+    def __getitem__(self, step: int) -> Step:
+        epoch, at = divmod(step, self.per_epoch)
+        if epoch not in self._orders:
+            self._orders = {epoch: order(self.encoded.length_N, self.batch_size, self.seed, epoch, shuffle=True)}
+        return [task_batch(self.encoded, rows) for rows in pieces(self.encoded, self._orders[epoch][at])]
+
+
+def pieces(encoded: Rows, row_B: Any) -> list[Any]:
+    """A batch in parts that are read at once: of examples with several rows each not too many."""
+    split = getattr(encoded, "pieces", None)
+    return [row_B] if split is None else list(split(row_B))
+
+
+def task_batch(encoded: Rows, rows: Any) -> Batch:
+    """The rows as one batch."""
+    return as_batch(encoded.batch(rows, MULTIPLE))
+
+
+class _Stream(IterableDataset[Step]):
+    """Steps first..total in order; with several workers each makes every n-th, which the loader puts in order again."""
+
+    def __init__(self, steps: Any, first: int) -> None:
+        self.steps, self.first = steps, first
+
+    def __iter__(self) -> Iterator[Step]:
+        worker = get_worker_info()
+        offset, stride = (worker.id, worker.num_workers) if worker else (0, 1)
+        for step in range(self.first + offset, self.steps.total, stride):
+            yield self.steps[step]
+
+
+def loader(steps: Any, first: int, workers: int) -> DataLoader[Step]:
+    """A loader of the steps from `first` on."""
+    return DataLoader(_Stream(steps, first), batch_size=None, num_workers=workers, persistent_workers=False)

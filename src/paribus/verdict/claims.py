@@ -1,0 +1,149 @@
+"""The language of claims, fixed in a sweep file before its first run.
+
+    claim     = statement [" on " columns] {", margin " number [unit] [" on " columns]}
+    statement = ARM " > " ARM            better (superiority)
+              | ARM " >= " ARM           not worse by more than the margin (non-inferiority)
+              | ARM " ~ " ARM            the same within the margin (equivalence)
+              | "monotone(" ARM, ARM, ... ")"   each >= the one before, and the last > the first
+              | "best is " ARM [" of (" ARM, ARM, ... ")"]   > every other arm (of those named)
+    columns   = "all" | COLUMN {", " COLUMN}
+    unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss) | none (the metric's own unit)
+
+Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
+accuracy-like columns of its claim, one in nats for the loss columns; `on COLUMN` narrows either and is required for a
+margin without a unit where the claim has several columns. A column without a margin has a margin of zero. Example:
+
+    dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from paribus.core.errors import UserError
+from paribus.verdict.metrics import POINT, in_points, metric
+from paribus.verdict.truth import Relation
+
+_ARM = r"[\w.+-]+"
+_PAIR = re.compile(rf"({_ARM})\s*(>=|≥|>|~)\s*({_ARM})")
+_MONOTONE = re.compile(rf"monotone\(\s*({_ARM}(?:\s*,\s*{_ARM})+)\s*\)")
+_BEST = re.compile(rf"best is ({_ARM})(?:\s+of\s+\(\s*({_ARM}(?:\s*,\s*{_ARM})*)\s*\))?")
+_MARGIN = re.compile(r"margin\s+([0-9.eE+-]+)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
+
+
+class Pair(NamedTuple):
+    """`arm relation versus`, such as dynamic >= static."""
+
+    arm: str
+    relation: Relation
+    versus: str
+
+
+class Margin(NamedTuple):
+    """`size` in `unit` ("points", "nats" or "" for the metric's own); `columns` None: all that the unit fits."""
+
+    size: float
+    unit: str
+    columns: tuple[str, ...] | None
+
+    def fits(self, column: str) -> bool:
+        if self.columns is not None:
+            return column in self.columns
+        return in_points(column) if self.unit == "points" else metric(column).endswith("loss") if self.unit else True
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A parsed claim; it holds when all its pairs hold on all its columns (`columns` None: all that can carry one)."""
+
+    text: str
+    pairs: tuple[Pair, ...]
+    columns: tuple[str, ...] | None
+    margins: tuple[Margin, ...]
+
+    def margin(self, column: str) -> float:
+        """The margin on a column in the metric's own unit: of several that fit the last one that names the column."""
+        fitting = sorted((m for m in self.margins if m.fits(column)), key=lambda m: m.columns is not None)
+        if not fitting:
+            return 0.0
+        return fitting[-1].size * (POINT if fitting[-1].unit == "points" else 1.0)
+
+
+def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequence[str] | None = None) -> Claim:
+    """Read a claim about these arms and columns, of which `carrying` (by default all) are what `all` stands for.
+
+    Raises UserError naming what is unknown or missing.
+    """
+    head, *tails = [part.strip() for part in re.split(r",\s*(?=margin\b)", text.strip())]
+    statement, _, named = (part.strip() for part in head.partition(" on "))
+    pairs = _pairs(statement, text, arms)
+    for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
+        if arm not in arms:
+            raise UserError(f"claim '{text}' names the arm '{arm}'", f"the sweep's arms: {', '.join(arms)}")
+    claim = Claim(text, pairs, _columns(named, text, columns), tuple(_margin(tail, text, columns) for tail in tails))
+    _check(claim, columns if carrying is None else carrying)
+    return claim
+
+
+def _pairs(statement: str, text: str, arms: Sequence[str]) -> tuple[Pair, ...]:
+    if found := _PAIR.fullmatch(statement):
+        if found[1] == found[3]:
+            raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
+        return (Pair(found[1], cast(Relation, found[2].replace("≥", ">=")), found[3]),)
+    if found := _MONOTONE.fullmatch(statement):
+        chain = _names(found[1])
+        steps = tuple(Pair(later, ">=", earlier) for earlier, later in itertools.pairwise(chain))
+        return (*steps, Pair(chain[-1], ">", chain[0]))
+    if found := _BEST.fullmatch(statement):
+        others = _names(found[2]) if found[2] else list(arms)
+        return tuple(Pair(found[1], ">", other) for other in others if other != found[1])
+    raise UserError(f"claim '{text}' is not understood", "write A > B, A >= B, A ~ B, monotone(A, B, C) or best is A")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _columns(named: str, text: str, columns: Sequence[str]) -> tuple[str, ...] | None:
+    if named in ("", "all"):
+        return None
+    for column in _names(named):
+        if column not in columns:
+            raise UserError(f"claim '{text}' names the column '{column}'", f"the columns: {', '.join(columns)}")
+    return tuple(_names(named))
+
+
+def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
+    found = _MARGIN.fullmatch(tail)
+    if found is None or not _positive(found[1]):
+        raise UserError(
+            f"claim '{text}' has an unclear '{tail}'", "write margin 0.5 points, or margin 0.02 on mlm_loss"
+        )
+    margin = Margin(float(found[1]), {"p": "points", "n": "nats"}.get((found[2] or " ")[0], ""), None)
+    margin = margin._replace(columns=_columns(found[3] or "", text, columns))
+    for column in margin.columns or ():
+        if margin.unit == "points" and not in_points(column):
+            raise UserError(
+                f"claim '{text}' gives points for {column}", "points are for accuracies; leave the unit out"
+            )
+    return margin
+
+
+def _positive(number: str) -> bool:
+    try:
+        return 0.0 < float(number) < float("inf")
+    except ValueError:
+        return False
+
+
+def _check(claim: Claim, carrying: Sequence[str]) -> None:
+    about = tuple(carrying) if claim.columns is None else claim.columns
+    if any(not m.unit and m.columns is None for m in claim.margins) and len(about) > 1:
+        raise UserError(f"claim '{claim.text}' has a margin without unit", "say points, nats, or on which column")
+    for column in about:
+        if any(pair.relation == "~" for pair in claim.pairs) and claim.margin(column) == 0.0:
+            raise UserError(f"claim '{claim.text}' has no margin on {column}", "~ needs one, such as margin 0.5 points")

@@ -1,0 +1,58 @@
+"""Controls that come before any verdict: can this column, at this scale, show a difference at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from paribus.verdict.metrics import lower_is_better
+from paribus.verdict.statistics import mean_sd
+
+SENSITIVE = 2.0  # standard deviations between the baseline arm and its anchor
+CLEARLY_BELOW = 0.1  # nats below the unigram model, in addition
+TOLERANCE = 0.01  # of realised budgets
+TOO_SMALL = "too small to decide: the arms only compare word frequencies"
+
+
+def insensitive(column: str, baseline: Sequence[float], scratch: Sequence[float]) -> str | None:
+    """Why a task column decides nothing, or None: the baseline arm must stand two sd above the model from scratch.
+
+    The larger of the two arms' sample standard deviations counts.
+    """
+    if not scratch:
+        return "no run from scratch to show that the column is sensitive to pre-training"
+    if not baseline:
+        return "the baseline arm has no run that shows the column to be sensitive to pre-training"
+    if len(baseline) < 2 or len(scratch) < 2:
+        return "one seed: whether the column is sensitive to pre-training is not known"
+    (mean, sd), (anchor, anchor_sd) = mean_sd(baseline), mean_sd(scratch)
+    gain = (anchor - mean) if lower_is_better(column) else (mean - anchor)
+    spread = max(sd or 0.0, anchor_sd or 0.0)
+    if gain > 0.0 and gain >= SENSITIVE * spread:
+        return None
+    return "not sensitive: the baseline arm is less than two standard deviations above the model from scratch"
+
+
+def on_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
+    """Why the common evaluation loss decides nothing, or None: its baseline must be clearly below the unigram model.
+
+    Clearly: by more than two sample standard deviations over seeds, and by more than 0.1 nats.
+    """
+    if unigram is None:
+        return "the unigram loss on the same masks is not recorded"
+    if not losses:
+        return "the baseline arm has no loss"
+    mean, sd = mean_sd(losses)
+    below = unigram - mean
+    if below > CLEARLY_BELOW and below > SENSITIVE * (sd or 0.0):
+        return None
+    return f"{TOO_SMALL} (baseline loss {mean:.2f}, unigram {unigram:.2f} nats)"
+
+
+def unmatched(used: Mapping[str, float]) -> str | None:
+    """Why runs ({label: realised budget}) cannot stand in one table, or None where all are within 1 % of each other."""
+    if not used:
+        return None
+    least, most = min(used, key=used.__getitem__), max(used, key=used.__getitem__)
+    if used[most] <= used[least] * (1.0 + TOLERANCE):
+        return None
+    return f"{least} used {used[least]:.6g} and {most} used {used[most]:.6g}"

@@ -1,0 +1,166 @@
+"""Reading the atlas of published tables. Nothing is computed here: a number is what its paper prints, or null."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.config import sweeps_dir
+from paribus.core.errors import UserError
+
+FOLDER = sweeps_dir() / "published"
+
+
+class PublishedMetric(NamedTuple):
+    """A column of a published table, under the name that the atlas gives it."""
+
+    name: str
+    split: str
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row as printed. `config`: columns that are no metric; `flags`: cautions; None: no number."""
+
+    arm: str
+    values: Mapping[str, float | None]
+    config: Mapping[str, Any]
+    flags: tuple[str, ...]
+    baseline: bool
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of a paper. `flags`: misprints, single sources, numbers from memory; `verified`: where it was read."""
+
+    id: str
+    paper: str
+    authors_year: str
+    arxiv: str
+    table: str
+    claim: str
+    setting: str
+    metrics: tuple[PublishedMetric, ...]
+    rows: tuple[PublishedRow, ...]
+    notes: str
+    flags: tuple[str, ...]
+    verified: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """Such as "Liu et al. 2019, arXiv 1907.11692, Table 1"."""
+        return f"{self.authors_year}, arXiv {self.arxiv}, {self.table}"
+
+    def row(self, name: str) -> PublishedRow:
+        """The row of that name, or the only one that begins with it. Raises UserError naming the rows."""
+        exact = [row for row in self.rows if row.arm == name]
+        found = exact or [row for row in self.rows if row.arm.lower().startswith(name.lower())]
+        if len(found) != 1:
+            rows = "; ".join(row.arm for row in self.rows)
+            cause = "has no row" if not found else "has several rows"
+            raise UserError(f"published table {self.id} {cause} '{name}'", f"its rows: {rows}")
+        return found[0]
+
+
+def ids() -> list[str]:
+    """The names of all published tables, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+@cache
+def table(name: str) -> PublishedTable:
+    """A published table. Raises UserError with near names where there is none of this name."""
+    path = FOLDER / f"{name}.yaml"
+    if name not in ids():
+        near = difflib.get_close_matches(name, ids(), n=3, cutoff=0.4)
+        mend = f"did you mean {' or '.join(near)}?" if near else "`paribus published` lists them"
+        raise UserError(f"no published table '{name}'", mend)
+    return _table(_load(path))
+
+
+def value(name: str, row: str, metric: str) -> tuple[float | None, str]:
+    """(the number as printed, or None where the paper gives none; the source). Raises UserError for unknown names."""
+    found = table(name)
+    if metric not in (known := [column.name for column in found.metrics]):
+        raise UserError(f"published table {name} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
+    return found.row(row).values[metric], found.source
+
+
+def _load(path: Path) -> dict[str, Any]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    entry: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    return entry
+
+
+def _table(entry: dict[str, Any]) -> PublishedTable:
+    plain = ("id", "paper", "authors_year", "arxiv", "table", "claim", "setting", "notes")
+    return PublishedTable(
+        **{key: str(entry[key]) for key in plain},
+        metrics=tuple(PublishedMetric(**metric) for metric in entry["metrics"]),
+        rows=tuple(_row(row) for row in entry["rows"]),
+        flags=tuple(entry["flags"]),
+        verified=_listed(entry["verified"]),
+    )
+
+
+def _row(entry: dict[str, Any]) -> PublishedRow:
+    return PublishedRow(
+        arm=entry["arm"],
+        values=entry["values"],
+        config=entry.get("config", {}),
+        flags=tuple(_row_flags(entry)),
+        baseline=bool(entry.get("baseline", False)),
+    )
+
+
+def _row_flags(entry: dict[str, Any]) -> list[str]:
+    """What a reader must know of one row, in words."""
+    said = {
+        "do_not_use": "misprint, not to be used",
+        "approximate": "approximate",
+        "reference": "reported elsewhere, for reference",
+    }
+    flags = [text for key, text in said.items() if entry.get(key)]
+    if entry.get("kind") == "standard_deviation":
+        flags.append("standard deviations, no scores")
+    if "source" in entry:
+        flags.append(f"from {entry['source']}")
+    if "from_table" in entry:
+        flags.append(f"appears in Table {entry['from_table']}")
+    if "sem" in entry:
+        flags.append("standard error of " + ", ".join(f"{name} {error}" for name, error in entry["sem"].items()))
+    if "verified" in entry:
+        words = "; ".join(_listed(entry["verified"]))
+        flags.append(f"from {words}" if words.startswith("memory") else f"read in: {words}")
+    return flags
+
+
+def _listed(words: str | list[str]) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else tuple(words)
+
+
+def numbers(entry: PublishedTable) -> tuple[list[str], list[list[str]], int]:
+    """(header, rows as printed with marks of their flags, how many columns hold words)."""
+    settings = list(dict.fromkeys(key for row in entry.rows for key in row.config))
+    header = ["arm", *settings, *(f"{m.name} {'↑' if m.higher_is_better else '↓'}" for m in entry.metrics)]
+    marks = {flag: at for at, flag in enumerate(row_flags(entry), 1)}
+    return header, [_line(entry, row, settings, marks) for row in entry.rows], 1 + len(settings)
+
+
+def _line(entry: PublishedTable, row: PublishedRow, settings: list[str], marks: dict[str, int]) -> list[str]:
+    name = row.arm + (" (baseline)" if row.baseline else "") + "".join(f" [{marks[flag]}]" for flag in row.flags)
+    values = [row.values[metric.name] for metric in entry.metrics]
+    config = [str(row.config.get(key, "")) for key in settings]
+    return [name, *config, *("-" if value is None else f"{value}" for value in values)]
+
+
+def row_flags(entry: PublishedTable) -> list[str]:
+    """The flags of single rows, each once, in the order of their marks."""
+    return list(dict.fromkeys(flag for row in entry.rows for flag in row.flags))
