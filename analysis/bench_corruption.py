@@ -84,7 +84,7 @@ class Peer:
 
     def encoded(self, ids_BL: Any, hidden_BL: Any) -> Any:
         """Sentinels for hidden runs, the rest of the run removed, an end behind each row."""
-        start_BL = hidden_BL.astype(np.int64) - np.roll(hidden_BL, 1, axis=-1) * hidden_BL
+        start_BL = hidden_BL.astype(np.int64) - np.manifest(hidden_BL, 1, axis=-1) * hidden_BL
         start_BL[:, 0] = hidden_BL[:, 0]
         sentinel_BL = np.where(start_BL != 0, SIZE - np.cumsum(start_BL, axis=-1), 0)
         sentinel_BL -= hidden_BL & (start_BL == 0)

@@ -59,7 +59,7 @@ def annotated(store: Sample) -> Sample:
     random = np.random.default_rng(1)
     word_T, words = np.cumsum(store.word_start), int(store.word_start.sum()) + 1
     first_W = random.random(words) < 0.1
-    inside_W = first_W | (np.roll(first_W, 1) & (random.random(words) < 0.5))
+    inside_W = first_W | (np.manifest(first_W, 1) & (random.random(words) < 0.5))
     code_T = np.where(first_W[word_T], 2 - store.word_start.astype(np.int64), np.where(inside_W[word_T], 2, 0))
     return replace(store, annotated=code_T.astype(np.uint8))
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.corruption.collators.encoder import Encoder as EncoderLayout
+from paribus.corruption.collators.encoder import Encoder as EncoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.bernoulli import Bernoulli
@@ -29,7 +29,7 @@ from paribus.data.order import StepPlan
 from paribus.data.schedule import Dynamic
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.mlm import MaskedLM
 from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
@@ -66,14 +66,14 @@ def ours(size: int, precision: str, threads: int, steps: int) -> float:
     vocabulary = Vocabulary(size=size, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
     corruption = Corruption(Bernoulli(0.15, schedule=Dynamic()), Replace())
     rows = store(size, BATCH * (steps + WARM))
-    examples = Examples(rows, FullSentences(LENGTH), corruption, EncoderLayout(), vocabulary, 0, LENGTH)
+    examples = Examples(rows, FullSentences(LENGTH), corruption, EncoderCollator(), vocabulary, 0, LENGTH)
     encoder = MINI.build(vocabulary, 0)
     return staged(examples, encoder, MaskedLM(Replace()).build(encoder), precision, threads, steps)
 
 
 def staged(examples: Examples, encoder: Any, objective: Any, precision: str, threads: int, steps: int) -> float:
     """Input tokens a second of the product's own path on the processor, median over steps."""
-    initialise(objective, 0, 0.02)
+    initialize(objective, 0, 0.02)
     learner = Pretraining(
         encoder, objective, AdamW(1e-4), Schedule("linear"), total_steps=steps + WARM, total_tokens=0, clip=1.0, seed=0
     )

@@ -1,4 +1,4 @@
-"""Spans by a rule: runs of capitalised words."""
+"""Spans by a rule: runs of capitalized words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def capitals(sentence: str) -> list[tuple[int, int]]:
-    """Runs of capitalised words, such as `Old Red House`."""
+    """Runs of capitalized words, such as `Old Red House`."""
     return [found.span() for found in re.finditer(r"\b[A-Z]\w*(?:\s+[A-Z]\w*)*", sentence)]
 
 

@@ -58,7 +58,7 @@ def random_store(sentences: int, seed: int = 0, mean: int = 15) -> FakeStore:
     return store_of([lengths[at : at + 10] for at in range(0, sentences, 10)])
 
 
-def examples_of(store: Any, length: int = 64, seed: int = 0, masking: Any = None, form: Any = None) -> Examples:
+def examples_of(store: Any, length: int = 64, seed: int = 0, masking: Any = None, input_format: Any = None) -> Examples:
     """Examples with single-token masks at 15 % and 80/10/10, unless told otherwise."""
     corruption = Corruption(masking or Bernoulli(0.15), Replace())
-    return Examples(store, form or FullSentences(length), corruption, Encoder(), FakeVocabulary(), seed, length)
+    return Examples(store, input_format or FullSentences(length), corruption, Encoder(), FakeVocabulary(), seed, length)

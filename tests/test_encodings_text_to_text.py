@@ -21,7 +21,7 @@ from paribus.corruption.collators.single_stream import SingleStream
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.fragment import Fragment as MassFragment
-from paribus.corruption.measured import realised
+from paribus.corruption.measured import measured
 from paribus.corruption.views.drop import Drop
 from paribus.corruption.views.fragment import Fragment
 from paribus.corruption.views.full import Full
@@ -180,9 +180,9 @@ def store() -> FakeStore:
     return random_store(800, seed=4)
 
 
-def examples(store: FakeStore, case: tuple[str, str, str], layout: Any = None, **form: Any) -> Examples:
+def examples(store: FakeStore, case: tuple[str, str, str], collator: Any = None, **input_format: Any) -> Examples:
     made = corruption(*case)
-    return Examples(store, Windows(64, **form), made, layout or EncoderDecoder(), VOCABULARY, 0, 64)
+    return Examples(store, Windows(64, **input_format), made, collator or EncoderDecoder(), VOCABULARY, 0, 64)
 
 
 @pytest.mark.parametrize("case", [case for case in LEGAL if case[1] != "nothing"])
@@ -266,7 +266,7 @@ def test_fixed_counts_leave_no_padding(store: FakeStore) -> None:
     assert counts["input_tokens"] == 40 * 64 == made.lengths(0)[:40].sum()
     assert counts["raw_tokens"] == 40 * made.raw
     assert made.predicted_share == counts["target_tokens"] / counts["input_tokens"]
-    rates = realised(made, VOCABULARY)
+    rates = measured(made, VOCABULARY)
     assert rates["mean_span_length"] == pytest.approx(made.corruption.masking.fixed(made.raw)[0] / 3, rel=0.01)  # type: ignore[attr-defined]
     assert abs(rates["corruption_rate"] - 0.15) < 0.01
 

@@ -24,8 +24,8 @@ def test_stages_are_equal_pieces_from_the_head_over_the_layers_to_all() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
-    cfg = config("finetuning=chain_thaw", "finetune.batch_size=4", "finetune.epochs=5", norm=norm)
-    learner, steps = finetuner(cfg, backbone(cfg), rows(), TASK.form, 7)
+    cfg = config("finetune/method=chain_thaw", "finetune.batch_size=4", "finetune.epochs=5", norm=norm)
+    learner, steps = finetuner(cfg, backbone(cfg), rows(), TASK.task_type, 7)
     moved: list[set[int]] = []
 
     class Watch(pl.Callback):

@@ -20,7 +20,7 @@ from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.tasks.encode import frame
 from paribus.tasks.groups import Groups, window_starts
-from paribus.tasks.types.base import Form
+from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.regression import Regression
 from paribus.training.finetune import finetuner
 from paribus.training.run import run
@@ -37,10 +37,10 @@ def groups(counts: tuple[int, ...] = COUNTS, most: int = 100) -> Groups:
     return Groups(rows, np.concatenate([[0], np.cumsum(counts)]), np.array([0, 1, 1, 0]), most)
 
 
-def made(form: Form, *overrides: str, rows: Groups | None = None) -> tuple[Any, Groups]:
+def made(task_type: TaskType, *overrides: str, rows: Groups | None = None) -> tuple[Any, Groups]:
     cfg = config(*overrides)
     encoded = groups() if rows is None else rows
-    learner, _ = finetuner(cfg, backbone(cfg), encoded, form, 7)
+    learner, _ = finetuner(cfg, backbone(cfg), encoded, task_type, 7)
     return learner.eval(), encoded
 
 
@@ -63,7 +63,7 @@ def test_windows_cover_the_text_and_end_with_it(length: int, room: int, stride: 
 
 @pytest.mark.parametrize("kind", ["max", "mean", "attention", "transformer"])
 def test_a_text_is_what_is_made_of_its_windows(kind: str) -> None:
-    learner, encoded = made(TASK.form, f"finetune.windows={kind}")
+    learner, encoded = made(TASK.task_type, f"finetune.windows={kind}")
     together = logits(learner, encoded, range(4))
     for row in range(4):  # the other texts of a batch, their padding and number of windows move nothing
         assert torch.allclose(together[row], logits(learner, encoded, [row])[0], atol=1e-5)
@@ -86,8 +86,8 @@ def test_a_text_is_what_is_made_of_its_windows(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["max", "mean", "attention"])
 def test_one_window_is_the_text_read_whole(kind: str) -> None:
     one = groups((1, 1, 1, 1))
-    plain, _ = made(TASK.form, rows=one)
-    windowed, _ = made(TASK.form, f"finetune.windows={kind}", rows=one)
+    plain, _ = made(TASK.task_type, rows=one)
+    windowed, _ = made(TASK.task_type, f"finetune.windows={kind}", rows=one)
     assert torch.allclose(logits(windowed, one, range(4)), logits(plain, one.rows, range(4)), atol=1e-6)
 
 
@@ -96,7 +96,7 @@ def test_a_batch_is_read_in_parts_of_few_windows_with_the_same_gradient() -> Non
     assert [part.tolist() for part in parts] == [[0, 1], [2], [3]]
     gradients = []
     for most in (100, 4):
-        learner, encoded = made(TASK.form, "finetune.windows=mean", rows=groups(most=most))
+        learner, encoded = made(TASK.task_type, "finetune.windows=mean", rows=groups(most=most))
         for part in pieces(encoded, np.arange(4)):
             batch = task_batch(encoded, part)
             (learner.objective.heads["task"](learner.encoder(batch), batch) / 4).backward()
@@ -106,9 +106,9 @@ def test_a_batch_is_read_in_parts_of_few_windows_with_the_same_gradient() -> Non
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
 def test_two_texts_are_compared_by_their_cosine(pooling: str) -> None:
-    form, two = Regression(least=0.0, most=5.0), groups((2, 2, 2, 2))
-    by_cosine, _ = made(form, "finetune.siamese=cosine", f"finetune.pooling={pooling}", rows=two)
-    by_parts, _ = made(form, "finetune.siamese=[u,v,difference]", f"finetune.pooling={pooling}", rows=two)
+    task_type, two = Regression(least=0.0, most=5.0), groups((2, 2, 2, 2))
+    by_cosine, _ = made(task_type, "finetune.siamese=cosine", f"finetune.pooling={pooling}", rows=two)
+    by_parts, _ = made(task_type, "finetune.siamese=[u,v,difference]", f"finetune.pooling={pooling}", rows=two)
     found = logits(by_cosine, two, range(4))[:, 0]
     assert torch.equal(found, logits(by_parts, two, range(4))[:, 0])  # what is concatenated serves training alone
     for row in range(4):
@@ -125,7 +125,7 @@ def test_two_texts_are_compared_by_their_cosine(pooling: str) -> None:
 
 def test_a_classifier_reads_the_parts_side_by_side() -> None:
     two = groups((2, 2, 2, 2))
-    learner, _ = made(TASK.form, "finetune.siamese=[u,v,difference,product]", rows=two)
+    learner, _ = made(TASK.task_type, "finetune.siamese=[u,v,difference,product]", rows=two)
     batch = task_batch(two, np.arange(4))
     with torch.inference_mode():
         outputs = learner.encoder(batch)

@@ -66,7 +66,7 @@ def test_padding_moves_no_logit_of_any_head(settings: str) -> None:
 
 
 def test_frozen_features_have_no_dropout() -> None:
-    cfg = config("finetuning=frozen", "model.dropout=0.5", "model.attention_dropout=0.5", "finetune.dropout=0")
+    cfg = config("finetune/method=frozen", "model.dropout=0.5", "model.attention_dropout=0.5", "finetune.dropout=0")
     learner = tuned(cfg, backbone(cfg), fit=False).train()
     batch = task_batch(rows(), np.arange(4))
     assert torch.equal(read(learner, batch), read(learner, batch))

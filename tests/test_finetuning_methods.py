@@ -27,16 +27,16 @@ from paribus.training.steps import loader, task_batch
 
 GOLDEN = Path(__file__).parent / "golden" / "trained_parameters.json"
 METHODS = {
-    "full": ["finetuning=full"],
-    "chain_thaw": ["finetuning=chain_thaw"],
-    "frozen": ["finetuning=frozen"],
-    "top_k_layers": ["finetuning=top_k_layers"],
-    "layerwise_decay": ["finetuning=layerwise_decay"],
-    "discriminative": ["finetuning=discriminative"],
-    "gradual_unfreezing": ["finetuning=gradual_unfreezing"],
-    "adapters": ["finetuning=adapters", "finetuning.size=4"],
-    "adapters_t5": ["finetuning=adapters", "finetuning.after=[ffn]", "finetuning.activation=relu"],
-    "lora": ["finetuning=lora", "finetuning.rank=2"],
+    "full": ["finetune/method=full"],
+    "chain_thaw": ["finetune/method=chain_thaw"],
+    "frozen": ["finetune/method=frozen"],
+    "top_k_layers": ["finetune/method=top_k_layers"],
+    "layerwise_decay": ["finetune/method=layerwise_decay"],
+    "discriminative": ["finetune/method=discriminative"],
+    "gradual_unfreezing": ["finetune/method=gradual_unfreezing"],
+    "adapters": ["finetune/method=adapters", "finetune.method.size=4"],
+    "adapters_t5": ["finetune/method=adapters", "finetune.method.after=[ffn]", "finetune.method.activation=relu"],
+    "lora": ["finetune/method=lora", "finetune.method.rank=2"],
 }
 TASK = DocsPackage("t", ["a", "b"])
 
@@ -61,7 +61,7 @@ def rows() -> Encoded:
 
 
 def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:
-    learner, steps = finetuner(cfg, encoder, rows(), TASK.form, 7)
+    learner, steps = finetuner(cfg, encoder, rows(), TASK.task_type, 7)
     if fit:
         profile = resolve(cfg.profile)
         trainer(profile, steps.total, []).fit(learner, loader(steps, 0, 0))
@@ -120,7 +120,9 @@ def test_new_modules_leave_logits_as_they_were(method: str, norm: str) -> None:
 
 @pytest.mark.parametrize("gap", [0, 1, 2])
 def test_layerwise_rates_are_the_published_formula(gap: int) -> None:
-    cfg = config("finetuning=layerwise_decay", "finetuning.decay=0.7", f"finetuning.top_gap={gap}", norm="pre")
+    cfg = config(
+        "finetune/method=layerwise_decay", "finetune.method.decay=0.7", f"finetune.method.top_gap={gap}", norm="pre"
+    )
     learner = tuned(cfg, backbone(cfg), fit=False)
     names = {id(parameter): name for name, parameter in learner.named_parameters()}
     rates = {names[id(p)]: g["rate"] for g in learner.configure_optimizers().param_groups for p in g["params"]}
@@ -138,7 +140,7 @@ def test_layerwise_rates_are_the_published_formula(gap: int) -> None:
 
 
 def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
-    cfg = config("finetune.head_lr=0.05", "finetuning=frozen")
+    cfg = config("finetune.head_lr=0.05", "finetune/method=frozen")
     learner = tuned(cfg, backbone(cfg), fit=False)
     groups = learner.configure_optimizers().param_groups
     assert {group["rate"] for group in groups} == {5.0}
@@ -147,7 +149,7 @@ def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
         (False, False),
     }
     trainer(resolve(cfg.profile), 1, []).fit(
-        learner, loader(finetuner(cfg, learner.encoder, rows(), TASK.form, 7)[1], 0, 0)
+        learner, loader(finetuner(cfg, learner.encoder, rows(), TASK.task_type, 7)[1], 0, 0)
     )
     schedule = build(cfg.finetune.lr_schedule).factor(0.5 / learner.total_steps)
     assert learner.optimizers().param_groups[0]["lr"] == pytest.approx(0.05 * schedule)
@@ -164,13 +166,13 @@ def test_layers_open_from_the_top_and_embeddings_last() -> None:
 
 
 def test_the_share_that_is_trained_is_counted() -> None:
-    cfg = config("finetuning=adapters", "finetuning.size=4")
+    cfg = config("finetune/method=adapters", "finetune.method.size=4")
     encoder = backbone(cfg)
     found = trained_share([Base(cfg, encoder, None)])
     adapters, norms = 2 * 2 * (2 * 16 * 4 + 4 + 16), (1 + 2 * 2) * 2 * 16
     assert found["trained_parameters"] == adapters + norms
     assert found["trained_share"] == pytest.approx((adapters + norms) / encoder.parameter_count())
-    assert trained_share([Base(config("finetuning=frozen"), encoder, None)])["trained_share"] == 0
+    assert trained_share([Base(config("finetune/method=frozen"), encoder, None)])["trained_share"] == 0
     assert trained_share([Base(config(), encoder, None)])["trained_share"] == 1
 
 
@@ -180,20 +182,20 @@ def test_a_saved_fine_tuning_predicts_the_same_on_the_shared_backbone(method: st
     encoder = backbone(cfg)
     learner = tuned(cfg, encoder)
     head = learner.objective.heads["task"]
-    saved.save(tmp_path / "one.safetensors", learner.encoder, head, encoder, cfg, TASK.form)
+    saved.save(tmp_path / "one.safetensors", learner.encoder, head, encoder, cfg, TASK.task_type)
     found = saved.load(tmp_path / "one.safetensors", encoder)
     assert torch.equal(found.logits(task_batch(rows(), np.arange(4))), logits(learner))
-    assert found.form == TASK.form
+    assert found.task_type == TASK.task_type
 
 
 def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
     encoder = backbone(config())
     expected, files = [], []
     for number, size in enumerate((2, 8)):
-        cfg = config("finetuning=adapters", f"finetuning.size={size}", f"finetune.epochs={number + 2}")
+        cfg = config("finetune/method=adapters", f"finetune.method.size={size}", f"finetune.epochs={number + 2}")
         learner = tuned(cfg, encoder)
         files.append(tmp_path / f"{size}.safetensors")
-        saved.save(files[-1], learner.encoder, learner.objective.heads["task"], encoder, cfg, TASK.form)
+        saved.save(files[-1], learner.encoder, learner.objective.heads["task"], encoder, cfg, TASK.task_type)
         expected.append(logits(learner))
     batch, before = task_batch(rows(), np.arange(4)), saved.fingerprint(encoder)
     loaded = [saved.load(file, encoder) for file in files]
@@ -212,13 +214,16 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["finetuning=top_k_layers", "finetuning.k=9"], r"finetuning\.k=9 exceeds the model's 2 layers"),
-        (["finetuning=top_k_layers", "finetuning.k=0"], r"finetuning\.k=0"),
-        (["finetuning=adapters", "finetuning.size=0"], r"finetuning\.size=0"),
-        (["finetuning=adapters", "finetuning.after=[head]"], r"finetuning\.after"),
-        (["finetuning=layerwise_decay", "finetuning.top_gap=3"], r"finetuning\.top_gap=3"),
-        (["finetuning=layerwise_decay", "finetuning.decay=1.5"], r"finetuning\.decay=1.5"),
-        (["finetuning=gradual_unfreezing", "finetuning.spread=0"], r"finetuning\.spread=0"),
+        (
+            ["finetune/method=top_k_layers", "finetune.method.k=9"],
+            r"finetune\.method\.k=9 exceeds the model's 2 layers",
+        ),
+        (["finetune/method=top_k_layers", "finetune.method.k=0"], r"finetune\.method\.k=0"),
+        (["finetune/method=adapters", "finetune.method.size=0"], r"finetune\.method\.size=0"),
+        (["finetune/method=adapters", "finetune.method.after=[head]"], r"finetune\.method\.after"),
+        (["finetune/method=layerwise_decay", "finetune.method.top_gap=3"], r"finetune\.method\.top_gap=3"),
+        (["finetune/method=layerwise_decay", "finetune.method.decay=1.5"], r"finetune\.method\.decay=1.5"),
+        (["finetune/method=gradual_unfreezing", "finetune.method.spread=0"], r"finetune\.method\.spread=0"),
         (["finetune.layers=[3]"], r"finetune\.layers=\[3\] does not fit a model of 2 layers"),
         (["finetune.layers=[]"], r"finetune\.layers"),
         (["finetune.combine=sum"], r"finetune\.combine=sum"),

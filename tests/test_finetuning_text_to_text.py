@@ -50,18 +50,18 @@ def model_of(cfg: Any, seed: int = 0) -> TextToText:
     return found.eval()
 
 
-def form(cfg: Any) -> Labels:
+def task_type(cfg: Any) -> Labels:
     return Labels(Fields("t", "text"), build(cfg.model).single, ("a", "b"), ("accuracy",))
 
 
 def rows(cfg: Any) -> Written:
     random = np.random.default_rng(0)
     read, write = ([np.append(random.integers(5, 50, n), 3) for n in sizes] for sizes in ([9, 12, 20, 7], [1, 2, 2, 3]))
-    return Written(Ragged.of(read), Ragged.of(write), build(cfg.model).layout, 0, 6, None)  # type: ignore[arg-type]
+    return Written(Ragged.of(read), Ragged.of(write), build(cfg.model).collator, 0, 6, None)  # type: ignore[arg-type]
 
 
 def tuned(cfg: Any, model: TextToText, fit: bool = True) -> Any:
-    learner, steps = finetuner(cfg, model, rows(cfg), form(cfg), 7)
+    learner, steps = finetuner(cfg, model, rows(cfg), task_type(cfg), 7)
     if fit:
         trainer(resolve(cfg.profile), steps.total, []).fit(learner, loader(steps, 0, 0))
     return learner.eval()
@@ -111,7 +111,7 @@ def test_new_modules_leave_logits_as_they_were(method: str, architecture: str) -
 
 
 def test_adapters_of_t5_follow_each_feed_forward_network_of_both_stacks() -> None:
-    cfg = config("finetuning=adapters_t5", "finetuning.size=4")
+    cfg = config("finetune/method=adapters_t5", "finetune.method.size=4")
     learner = tuned(cfg, model_of(cfg), fit=False)
     stacks = learner.encoder.backbone.encoder.block, learner.encoder.backbone.decoder.block
     for sublayers in (block.layer for blocks in stacks for block in blocks):
@@ -132,7 +132,7 @@ def test_stacks_that_share_weights_share_what_is_put_in(method: str) -> None:
 
 @pytest.mark.parametrize(("method", "gap"), [("layerwise_decay", 2), ("discriminative", 1)])
 def test_layers_of_both_stacks_have_the_rates_of_the_formula(method: str, gap: int) -> None:
-    cfg = config(f"finetuning={method}", "finetuning.decay=0.7")
+    cfg = config(f"finetune/method={method}", "finetune.method.decay=0.7")
     learner = tuned(cfg, model_of(cfg), fit=False)
     names = {id(parameter): name for name, parameter in learner.named_parameters()}
     rates = {names[id(p)]: g["rate"] for g in learner.configure_optimizers().param_groups for p in g["params"]}
@@ -163,9 +163,9 @@ def test_both_stacks_open_from_the_top_in_as_many_pieces_as_layers() -> None:
 
 
 def test_closed_layers_keep_their_bits_until_they_open() -> None:
-    cfg = config("finetuning=gradual_unfreezing", "finetuning.spread=1.0")
+    cfg = config("finetune/method=gradual_unfreezing", "finetune.method.spread=1.0")
     model = model_of(cfg)
-    learner, steps = finetuner(cfg, model, rows(cfg), form(cfg), 7)
+    learner, steps = finetuner(cfg, model, rows(cfg), task_type(cfg), 7)
     trainer(resolve(cfg.profile), steps.total // 2, []).fit(learner, loader(steps, 0, 0))
     moved = set(saved.trained(learner.encoder, model))
     assert {model.depth_of(name) for name in moved} == {0, 2}
@@ -187,7 +187,7 @@ def test_a_saved_fine_tuning_writes_the_same_on_the_shared_model(
     model = model_of(cfg)
     learner = tuned(cfg, model)
     head = learner.objective.heads["task"]
-    saved.save(tmp_path / "one.safetensors", learner.encoder, head, model, cfg, form(cfg))
+    saved.save(tmp_path / "one.safetensors", learner.encoder, head, model, cfg, task_type(cfg))
     found = saved.load(tmp_path / "one.safetensors", model)
     assert torch.equal(logits(cfg, found.encoder, found.head), logits_of(cfg, learner))
     batch = task_batch(rows(cfg), np.arange(4))
@@ -200,15 +200,15 @@ def test_a_saved_fine_tuning_writes_the_same_on_the_shared_model(
 
 
 def test_a_frozen_model_trains_a_head_of_its_own_alone_and_without_dropout() -> None:
-    cfg = config("finetuning=frozen", "model.head=separate", "model.dropout=0.5")
+    cfg = config("finetune/method=frozen", "model.head=separate", "model.dropout=0.5")
     model = model_of(cfg)
     learner = tuned(cfg, model)
     assert not saved.trained(learner.encoder, model)
     silent = logits_of(cfg, learner)
     learner.train()
     assert torch.equal(logits_of(cfg, learner), silent)
-    tied = config("finetuning=frozen", "task=sst2")
-    with pytest.raises(UserError, match="finetuning=frozen leaves nothing to train"):
+    tied = config("finetune/method=frozen", "task=sst2")
+    with pytest.raises(UserError, match="finetune/method=frozen leaves nothing to train"):
         check_finetuning(tied, 2, None, None)  # type: ignore[arg-type]
 
 
@@ -222,4 +222,4 @@ def test_an_encoder_that_sees_the_left_trains_the_same(method: str) -> None:
     moved = {f"encoder.{name}" for name in saved.trained(learner.encoder, encoder)}
     assert moved <= set(names)
     assert bool(moved) == (method != "frozen")
-    assert TASK.form.classes == ("a", "b")
+    assert TASK.task_type.classes == ("a", "b")

@@ -16,7 +16,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.tasks.example import Question
 from paribus.tasks.types.answers import Answers
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.verbalize import joined
 from paribus.training.run import run
 
@@ -35,17 +35,17 @@ def squad(tmp_path: Path) -> Path:
 
 
 def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
-    form = Answers(single=False)
-    assert joined(form.source(ROW)) == "question: Who wrote? context: the old sailor wrote a letter"
-    assert form.target(ROW) == "old sailor"
+    task_type = Answers(single=False)
+    assert joined(task_type.source(ROW)) == "question: Who wrote? context: the old sailor wrote a letter"
+    assert task_type.target(ROW) == "old sailor"
 
 
 @pytest.mark.parametrize(
     ("written", "em", "f1"), [("The Sailor!", 1.0, 1.0), ("an old red sailor", 0.0, 0.8), ("", 0.0, 0.0)]
 )
 def test_what_is_written_is_scored_against_all_answers(written: str, em: float, f1: float) -> None:
-    form = Answers(single=False)
-    found = form.score(form.read([written], None), [ROW])
+    task_type = Answers(single=False)
+    found = task_type.score(task_type.read([written], None), [ROW])
     assert found == pytest.approx({"em": em, "f1": f1})
 
 
@@ -60,12 +60,12 @@ def test_questions_on_a_text_to_text_model_have_a_record(arguments: list[str], s
 
 def test_an_own_task_of_questions_has_the_same_form() -> None:
     cfg = compose([*T5, "task=docs_default"])
-    form = form_of(build(cfg.tasks.docs_default), build(cfg.model))
-    assert isinstance(form, Answers)
-    assert build(form.config()) == form
+    task_type = task_type_of(build(cfg.tasks.docs_default), build(cfg.model))
+    assert isinstance(task_type, Answers)
+    assert build(task_type.config()) == task_type
 
 
 def test_questions_without_answers_are_refused() -> None:
     cfg = compose([*T5, "task=squad_v2"])
     with pytest.raises(UserError, match="squad_v2 has questions without an answer, but the model writes one"):
-        form_of(build(cfg.tasks.squad_v2), build(cfg.model))
+        task_type_of(build(cfg.tasks.squad_v2), build(cfg.model))

@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.tasks.baselines import answers_by_words
 from paribus.tasks.example import Question
 from paribus.tasks.questions import Questions
-from paribus.tasks.squad import Answer, best_over, exact, normalised_answer, overlap, squad_scores
+from paribus.tasks.squad import Answer, best_over, exact, normalized_answer, overlap, squad_scores
 from paribus.tasks.types.spans import Spans, best_span, window_starts
 from paribus.training.steps import task_batch
 
@@ -50,8 +50,8 @@ TOKENIZER: Any = Words()
         ("Anne", "anne"),
     ],
 )
-def test_answers_are_normalised_as_the_official_script_does(text: str, expected: str) -> None:
-    assert normalised_answer(text) == expected
+def test_answers_are_normalized_as_the_official_script_does(text: str, expected: str) -> None:
+    assert normalized_answer(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -136,17 +136,17 @@ def test_rows_have_the_answer_where_the_window_has_it_whole() -> None:
 
 
 def test_labels_read_back_as_the_answers() -> None:
-    found, form = rows(), Spans(answerless=True, metrics=("em", "f1"))
+    found, task_type = rows(), Spans(answerless=True, metrics=("em", "f1"))
     outputs = []
     for (start, end), length in zip(found.framed.label_N.tolist(), found.length_N.tolist(), strict=True):
         score_L2 = np.zeros((length + 4, 2), np.float32)  # with padding, that must not count
         score_L2[length:] = 99.0
         score_L2[start, 0] = score_L2[end, 1] = 5.0
         outputs.append(score_L2)
-    answers = form.predictions(outputs, found, EXAMPLES)
+    answers = task_type.predictions(outputs, found, EXAMPLES)
     assert answers[0].text == "five six"
     assert answers[0].null < 0 < answers[1].null
-    assert form.score(answers, EXAMPLES) == {"em": 1.0, "f1": 1.0}
+    assert task_type.score(answers, EXAMPLES) == {"em": 1.0, "f1": 1.0}
 
 
 def test_the_best_span_is_the_best_of_all() -> None:

@@ -26,7 +26,7 @@ BIO = ("O", "B-a", "I-a", "B-b", "I-b")
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 
 
-class Pieces:
+class Segments:
     """Two letters a token, numbered; the space before a word belongs to its first token, as in byte-level BPE."""
 
     def located(self, texts: list[str]) -> tuple[Any, np.ndarray[Any, Any]]:
@@ -36,7 +36,7 @@ class Pieces:
         return SimpleNamespace(ids_T=ids, length_S=lengths), np.array([span for row in rows for span in row])
 
 
-TOKENIZER: Any = Pieces()
+TOKENIZER: Any = Segments()
 
 
 def test_spans_by_hand() -> None:
@@ -77,9 +77,9 @@ def test_first_pieces_whichever_side_the_space_is_on() -> None:
 
 
 def test_rows_and_predictions_of_a_sentence_that_is_too_long() -> None:
-    form = Tagging(BIO, ("f1", "accuracy"))
+    task_type = Tagging(BIO, ("f1", "accuracy"))
     examples = [Tagged(["abc", "de", "fghij", "k"], [1, 2, 0, 3]), Tagged(["x"], [4])]
-    rows = form.encode(examples, TOKENIZER, VOCABULARY, {"length": 5})
+    rows = task_type.encode(examples, TOKENIZER, VOCABULARY, {"length": 5})
     assert rows.length_N.tolist() == [5, 5, 3, 3]  # 7 pieces in rows of 3
     assert rows.framed.label_N.tolist() == [0, 0, 0, 1]
     assert [tag for tag in rows.tag_T.tolist() if tag != NO_TAG] == [1, 2, 0, 3, 4]
@@ -87,10 +87,10 @@ def test_rows_and_predictions_of_a_sentence_that_is_too_long() -> None:
     assert batch["counts"]["words"] == 5
     assert batch["tag_BL"].shape == batch["ids_BL"].shape
     answers = [np.where(row >= 0, row, 0) for row in batch["tag_BL"].numpy()]
-    found = form.predictions(answers, rows, examples)
+    found = task_type.predictions(answers, rows, examples)
     assert found == [[1, 2, 0, 3], [4]]
-    assert form.score(found, examples) == {"f1": 1.0, "accuracy": 1.0}
-    assert form.score([[0, 2, 0, 3], [4]], examples) == {"f1": 2 / 3, "accuracy": 0.8}
+    assert task_type.score(found, examples) == {"f1": 1.0, "accuracy": 1.0}
+    assert task_type.score([[0, 2, 0, 3], [4]], examples) == {"f1": 2 / 3, "accuracy": 0.8}
 
 
 def crf(classes: int = 3, width: int = 4) -> CRFHead:

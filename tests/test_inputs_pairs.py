@@ -47,9 +47,9 @@ class Told:
 Pair = tuple[list[int], list[int], int]
 
 
-def told(store: FakeStore, form: Any, most: int) -> list[Pair]:
+def told(store: FakeStore, input_format: Any, most: int) -> list[Pair]:
     """The pairs of a pass as `create_pretraining_data.py` makes them; segments as lists of token numbers."""
-    edge, single = store.sentence_start.tolist(), isinstance(form, SentencePair)
+    edge, single = store.sentence_start.tolist(), isinstance(input_format, SentencePair)
     tokens = [list(range(a, b)) for a, b in itertools.pairwise(edge)]
     bounds = store.document_start.tolist()
     documents = [list(range(a, b)) for a, b in itertools.pairwise(bounds) if b > a]
@@ -57,7 +57,7 @@ def told(store: FakeStore, form: Any, most: int) -> list[Pair]:
     for number, document in enumerate(documents):
         draws = Told(document[0])
         target = most
-        if not single and draws.coin("target", form.short_seq_prob):
+        if not single and draws.coin("target", input_format.short_seq_prob):
             target = 2 + draws.below("target", most - 1, 1)
         at = 0
         while at < len(document):
@@ -66,7 +66,7 @@ def told(store: FakeStore, form: Any, most: int) -> list[Pair]:
                 len(chunk) < 2 if single else sum(len(tokens[s]) for s in chunk) < target
             ):
                 chunk.append(document[at + len(chunk)])
-            pair, used = one_pair(Told(chunk[0]), documents, number, chunk, tokens, target, form)
+            pair, used = one_pair(Told(chunk[0]), documents, number, chunk, tokens, target, input_format)
             made += [(*cut(Told(chunk[0]), pair[0], pair[1], most), pair[2])] if pair else []
             at += used
     return made
@@ -79,16 +79,16 @@ def one_pair(
     chunk: list[int],
     tokens: list[list[int]],
     target: int,
-    form: Any,
+    input_format: Any,
 ) -> tuple[Pair | None, int]:
     """The pair of a chunk and how many of its sentences it used."""
     split = 1 if len(chunk) == 1 else 1 + draws.below("split", len(chunk) - 1)
     first = [token for s in chunk[:split] for token in tokens[s]]
     rest = [token for s in chunk[split:] for token in tokens[s]]
-    kind = draws.below("label", 3) if form.pairs == "three" else None
+    kind = draws.below("label", 3) if input_format.pairs == "three" else None
     if kind is not None and (not rest or kind < 2):
         return (((rest, first, 1) if kind else (first, rest, 0)) if rest else None), len(chunk)
-    if form.pairs == "order":
+    if input_format.pairs == "order":
         swap = draws.coin("label")
         return (((rest, first, 1) if swap else (first, rest, 0)) if rest else None), len(chunk)
     if kind is None and rest and not draws.coin("label"):
@@ -101,7 +101,7 @@ def one_pair(
     rest = []
     for sentence in documents[other][start:]:
         rest += tokens[sentence]
-        if isinstance(form, SentencePair) or len(rest) >= target - len(first):
+        if isinstance(input_format, SentencePair) or len(rest) >= target - len(first):
             break
     return (first, rest, 1 if kind is None else 2), split
 
@@ -122,9 +122,9 @@ def cut(draws: Told, a: list[int], b: list[int], most: int) -> tuple[list[int], 
     return a, b
 
 
-def rows_of(store: FakeStore, form: Any, epoch: int = KEY, seed: int = SEED) -> list[Pair]:
+def rows_of(store: FakeStore, input_format: Any, epoch: int = KEY, seed: int = SEED) -> list[Pair]:
     """A, B and label of each framed row, read back from what the model is given."""
-    examples = examples_of(store, form.length, seed, form=form)
+    examples = examples_of(store, input_format.length, seed, input_format=input_format)
     size = examples.size(epoch)
     text = examples.views(epoch, np.arange(size)).text
     assert np.array_equal(text.length_B, examples.lengths(epoch))
@@ -148,8 +148,8 @@ def test_pairs_are_those_of_the_sampler(
     kind: Any, mode: str, documents: list[list[int]], length: int, short: float
 ) -> None:
     store = store_of(documents)
-    form = kind(length, mode, short) if kind is SegmentPair else kind(length, mode)
-    assert rows_of(store, form) == told(store, form, length - 3)
+    input_format = kind(length, mode, short) if kind is SegmentPair else kind(length, mode)
+    assert rows_of(store, input_format) == told(store, input_format, length - 3)
 
 
 @pytest.mark.parametrize("kind", FORMS)
@@ -163,7 +163,7 @@ def test_no_pair_crosses_the_limit_and_no_sentence_is_lost(
     assert all(
         min(len(a), len(b)) >= 1 and len(a) + len(b) <= length - 3 for a, b, _ in rows_of(store, kind(length), 0, seed)
     )
-    wide = examples_of(store, 10_000, seed, form=kind(10_000))
+    wide = examples_of(store, 10_000, seed, input_format=kind(10_000))
     rows = rows_of(store, kind(10_000), 0, seed)
     assert wide.size(0) == len(rows)
     assert [token for a, b, label in rows for token in (a if label else a + b)] == list(range(len(store.ids)))
@@ -195,7 +195,7 @@ def test_the_label_rate_is_the_forced_share_and_half_of_the_rest() -> None:
     for size, length, published in ((100, 512, 0.53), (5, 128, 0.63)):
         random = np.random.default_rng(0)
         store = store_of([random.integers(10, 40, size).tolist() for _ in range(20_000 // size)])
-        examples = examples_of(store, length, form=SegmentPair(length))
+        examples = examples_of(store, length, input_format=SegmentPair(length))
         report, rows = examples.report(0), examples.size(0)
         rate, forced = report["label_rate"], report["forced_random_share"]
         assert abs(rate - (forced + (1 - forced) / 2)) < 4 * (0.25 / rows) ** 0.5
@@ -204,7 +204,7 @@ def test_the_label_rate_is_the_forced_share_and_half_of_the_rest() -> None:
 
 def test_clean_order_pairs_drop_and_count_what_cannot_be_split() -> None:
     store = store_of([[3, 4], [5], [2, 2], [6]] * 200)
-    examples = examples_of(store, 32, form=SegmentPair(32, "order", 0.0))
+    examples = examples_of(store, 32, input_format=SegmentPair(32, "order", 0.0))
     report = examples.report(0)
     assert report["dropped_chunks"] == 400
     assert examples.size(0) == 400
@@ -216,7 +216,7 @@ def test_clean_order_pairs_drop_and_count_what_cannot_be_split() -> None:
 
 def test_three_kinds_of_pairs_are_a_third_each() -> None:
     store = random_store(9000, seed=2)
-    examples = examples_of(store, 48, form=SegmentPair(48, "three", 0.0))
+    examples = examples_of(store, 48, input_format=SegmentPair(48, "three", 0.0))
     index: Any = examples._pass(0)[1]
     pairs_N, report = examples.size(0), examples.report(0)
     share = np.bincount(index.label_N, minlength=3) / pairs_N
@@ -234,7 +234,7 @@ def test_three_kinds_of_pairs_are_a_third_each() -> None:
 def test_a_random_segment_is_of_another_document() -> None:
     store = random_store(900, seed=5)
     document_of = np.repeat(np.arange(90), np.diff(store.sentence_start[store.document_start]))
-    index = examples_of(store, 64, form=SegmentPair(64))._pass(0)[1]
+    index = examples_of(store, 64, input_format=SegmentPair(64))._pass(0)[1]
     document_N2 = document_of[index.start_N2]  # type: ignore[attr-defined]
     assert ((document_N2[:, 0] != document_N2[:, 1]) == index.label_N).all()  # type: ignore[attr-defined]
 
@@ -242,7 +242,7 @@ def test_a_random_segment_is_of_another_document() -> None:
 @pytest.mark.parametrize("kind", FORMS)
 def test_pairs_are_redrawn_with_their_key_alone(kind: Any) -> None:
     store = random_store(300, seed=1)
-    copies = examples_of(store, 48, form=kind(48, redraw=Copies(3)))
+    copies = examples_of(store, 48, input_format=kind(48, redraw=Copies(3)))
     lengths = [copies.lengths(epoch).tolist() for epoch in range(6)]
     assert lengths[:3] == lengths[3:]
     assert lengths[0] != lengths[1] != lengths[2] != lengths[0]
@@ -253,10 +253,10 @@ def test_pairs_are_redrawn_with_their_key_alone(kind: Any) -> None:
 def test_sampling_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     store = random_store(300, seed=4)
     forms = [kind(40, mode) for kind in FORMS for mode in pairs.PAIRS]
-    whole = [rows_of(store, form) for form in forms]
+    whole = [rows_of(store, input_format) for input_format in forms]
     for chunk in (1, 17, 100):
         monkeypatch.setattr(pairs, "CHUNK", chunk)
-        assert [rows_of(store, form) for form in forms] == whole
+        assert [rows_of(store, input_format) for input_format in forms] == whole
 
 
 def packed(arrays: Any, row: int) -> tuple[list[int], int, list[tuple[int, int]]]:
@@ -270,7 +270,7 @@ def packed(arrays: Any, row: int) -> tuple[list[int], int, list[tuple[int, int]]
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(0, 5))
 @settings(max_examples=30, deadline=None)
 def test_a_pair_does_not_depend_on_its_company(rows: list[int], epoch: int) -> None:
-    examples = examples_of(random_store(600, seed=1), 48, form=SegmentPair(48))
+    examples = examples_of(random_store(600, seed=1), 48, input_format=SegmentPair(48))
     together = examples.batch(epoch, np.array(rows))
     assert together["counts"]["pairs"] == len(rows)
     for place, row in enumerate(rows):
@@ -282,7 +282,7 @@ def batch_elsewhere(examples: Any) -> Any:
 
 
 def test_another_process_makes_the_same_pairs() -> None:
-    examples = examples_of(random_store(400), 32, form=SegmentPair(32))
+    examples = examples_of(random_store(400), 32, input_format=SegmentPair(32))
     examples.batch(7, [1, 2])
     fresh = pickle.loads(pickle.dumps(examples))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -295,12 +295,12 @@ def test_another_process_makes_the_same_pairs() -> None:
 def test_documents_are_needed() -> None:
     for kind in FORMS:
         with pytest.raises(UserError, match="another document"):
-            examples_of(store_of([[4] * 50]), 32, form=kind(32)).size(0)
+            examples_of(store_of([[4] * 50]), 32, input_format=kind(32)).size(0)
         with pytest.raises(UserError, match="blank lines"):
-            examples_of(store_of([[4]] * 50), 32, form=kind(32)).size(0)
+            examples_of(store_of([[4]] * 50), 32, input_format=kind(32)).size(0)
         with pytest.raises(UserError, match=r"input\.pairs=three takes random segments from another document"):
-            examples_of(store_of([[4] * 50]), 32, form=kind(32, "three")).size(0)
-        assert examples_of(store_of([[4] * 50]), 32, form=kind(32, "order")).size(0) > 1
+            examples_of(store_of([[4] * 50]), 32, input_format=kind(32, "three")).size(0)
+        assert examples_of(store_of([[4] * 50]), 32, input_format=kind(32, "order")).size(0) > 1
 
 
 @pytest.mark.parametrize(

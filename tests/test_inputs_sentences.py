@@ -47,8 +47,8 @@ def expected(store: FakeStore, mode: str, length: int) -> list[list[int]]:
     return [[CLS, *row] for row in rows]
 
 
-def rows_of(store: FakeStore, form: Any, length: int) -> list[list[int]]:
-    examples = examples_of(store, length, form=form)
+def rows_of(store: FakeStore, input_format: Any, length: int) -> list[list[int]]:
+    examples = examples_of(store, length, input_format=input_format)
     text = examples.views(0, np.arange(examples.size(0))).text
     assert np.array_equal(text.length_B, examples.lengths(0))
     assert (text.ids_BL[np.arange(text.ids_BL.shape[1]) >= text.length_B[:, None]] == PAD).all()
@@ -116,10 +116,10 @@ def test_special_ids_in_the_text_are_never_noise() -> None:
 
 
 def test_a_row_needs_room_for_a_token() -> None:
-    for form in FORMS.values():
+    for input_format in FORMS.values():
         for length in (2, "long", 64.5):
             with pytest.raises(UserError, match=rf"input\.length={length}"):
-                form(length)
+                input_format(length)
 
 
 def packed(arrays: Any, row: int) -> tuple[list[int], list[tuple[int, int]]]:

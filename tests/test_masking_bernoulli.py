@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.bernoulli import Bernoulli, lowest
-from paribus.corruption.measured import realised
+from paribus.corruption.measured import measured
 from paribus.corruption.views.replace import Replace, ordinary
 from paribus.data.schedule import Copies, Dynamic, Static
 from paribus.data.text import Text
@@ -172,7 +172,7 @@ REFUSED = {
     "masking.rate=0.003 of input.length=64": lambda: examples_of(store_of([[5]]), masking=Bernoulli(0.003)),
     "sum to 1": lambda: Replace(0.8, 0.1, 0.2),
     "mask=-0.1": lambda: Replace(-0.1, 0.1, 1.0),
-    "objective.encoding.unit=page": lambda: Replace(unit="page"),
+    "objective.view.unit=page": lambda: Replace(unit="page"),
 }
 
 
@@ -183,7 +183,7 @@ def test_bad_settings_are_named(message: str) -> None:
 
 
 def test_realised_rates_are_measured() -> None:
-    rates = realised(examples_of(random_store(3000), 64), VOCABULARY)  # type: ignore[arg-type]
+    rates = measured(examples_of(random_store(3000), 64), VOCABULARY)  # type: ignore[arg-type]
     assert abs(rates["predicted_share"] - 0.15) < 0.005
     assert rates["masking_rate"] > rates["predicted_share"]
     assert abs(rates["mask"] - 0.8) < 0.02

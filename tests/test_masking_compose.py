@@ -24,7 +24,7 @@ from paribus.data.schedule import Copies
 SETTINGS = [
     "+input=full_sentences",
     "+masking=bernoulli",
-    "+objective/encoding=replace",
+    "+objective/view=replace",
     "+evaluation=default",
     "+seed=0",
 ]
@@ -53,7 +53,7 @@ def compose(*overrides: str) -> DictConfig:
     GlobalHydra.instance().clear()
     given = {text.partition("=")[0].lstrip("+") for text in overrides}
     if "objective" in given:
-        given.add("objective/encoding")
+        given.add("objective/view")
     kept = [text for text in SETTINGS if text.partition("=")[0].lstrip("+") not in given]
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return hydra_compose(overrides=[*kept, *overrides])
@@ -80,9 +80,9 @@ def test_keys_reach_their_components(data: Any) -> None:
         "masking.schedule.copies=4",
         "masking.rate=0.3",
         "masking.budget=bernoulli",
-        "objective.encoding.mask=1.0",
-        "objective.encoding.random=0",
-        "objective.encoding.keep=0",
+        "objective.view.mask=1.0",
+        "objective.view.random=0",
+        "objective.view.keep=0",
     )
     examples = compose_examples(cfg, data)
     assert examples.corruption.masking == Bernoulli(0.3, "bernoulli", schedule=Copies(4))
@@ -92,16 +92,18 @@ def test_keys_reach_their_components(data: Any) -> None:
 
 
 @pytest.mark.parametrize("schedule", choices("masking/schedule"))
-@pytest.mark.parametrize("form", [form for form in choices("input") if form != "windows"])
-def test_every_choice_makes_a_batch(form: str, schedule: str, data: Any) -> None:
-    examples = compose_examples(compose(f"+input={form}", f"masking/schedule={schedule}"), data)
+@pytest.mark.parametrize(
+    "input_format", [input_format for input_format in choices("input") if input_format != "windows"]
+)
+def test_every_choice_makes_a_batch(input_format: str, schedule: str, data: Any) -> None:
+    examples = compose_examples(compose(f"+input={input_format}", f"masking/schedule={schedule}"), data)
     assert examples.batch(2, [0, 1])["counts"]["predicted"] > 0
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "span"])
 @pytest.mark.parametrize("masking", IN_PLACE)
 def test_every_masking_makes_a_batch_with_every_unit_and_schedule(masking: str, unit: str, data: Any) -> None:
-    given = ("masking.rate=0.4", "masking.predict=0.2", "masking/schedule=copies", f"objective.encoding.unit={unit}")
+    given = ("masking.rate=0.4", "masking.predict=0.2", "masking/schedule=copies", f"objective.view.unit={unit}")
     counts = compose_examples(compose(f"+masking={masking}", *given), data).batch(3, np.arange(8))["counts"]
     assert 0.4 < counts["predicted"] / counts["noise"] < 0.6
     assert abs(counts["noise"] / counts["input_tokens"] - 0.4) < 0.05
@@ -122,7 +124,7 @@ def test_span_keys_reach_their_components(data: Any) -> None:
 def test_choices_are_all_known_here() -> None:
     assert choices("masking") == sorted(["annotated_span", "none", *IN_PLACE, *TEXT_TO_TEXT])
     assert choices("masking/schedule") == ["copies", "dynamic", "static"]
-    assert choices("objective/encoding") == ["replace", "unchanged"]
+    assert choices("objective/view") == ["replace", "unchanged"]
     kinds = ["drop", "mask", "mask_80_10_10", "mask_random", "nothing", "permuted", "shared", "unique"]
     assert choices("objective/inputs") == kinds
     assert choices("objective/targets") == ["drop", "fragment", "full", "shared", "unique"]
@@ -139,8 +141,8 @@ def test_evaluation_is_the_same_for_every_arm(data: Any) -> None:
         "+seed=5",
         "+input=doc_sentences",
         "masking.rate=0.4",
-        "objective.encoding.mask=0.9",
-        "objective.encoding.keep=0",
+        "objective.view.mask=0.9",
+        "objective.view.keep=0",
     )
     assert same(evaluation_examples(compose(), data), evaluation_examples(arm, data))
     assert evaluation_examples(arm, data).corruption.masking.schedule(3) == 0

@@ -21,7 +21,7 @@ from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
 from paribus.corruption.masking.prediction import marked
 from paribus.corruption.masking.whole_word import WholeWord
-from paribus.corruption.measured import realised
+from paribus.corruption.measured import measured
 from paribus.corruption.views.replace import Replace
 from paribus.data.text import Text, Views
 
@@ -34,8 +34,8 @@ KINDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def views_of(text: Text, masking: Any, encoding: Replace | None = None, seed: int = 0) -> Views:
-    return Corruption(masking, encoding or Replace())(text, noise(len(text.length_B), seed), VOCABULARY)
+def views_of(text: Text, masking: Any, view: Replace | None = None, seed: int = 0) -> Views:
+    return Corruption(masking, view or Replace())(text, noise(len(text.length_B), seed), VOCABULARY)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,8 +116,8 @@ def test_the_batch_holds_every_reading_and_counts_what_is_read() -> None:
 
 def test_realised_rates_tell_corruption_from_prediction() -> None:
     store = random_store(2000)
-    thin = realised(examples_of(store, masking=Bernoulli(0.4, predict=0.2)), VOCABULARY)
-    more = realised(examples_of(store, masking=Bernoulli(0.1, predict=0.4)), VOCABULARY)
+    thin = measured(examples_of(store, masking=Bernoulli(0.4, predict=0.2)), VOCABULARY)
+    more = measured(examples_of(store, masking=Bernoulli(0.1, predict=0.4)), VOCABULARY)
     assert abs(thin["corruption_rate"] / thin["masking_rate"] - 2) < 0.1
     assert abs(more["predicted_share"] - 0.1) < 0.01
     assert more["corruption_rate"] == more["masking_rate"]
@@ -163,7 +163,7 @@ def test_the_unit_moves_no_mask_and_no_first_draw() -> None:
 
 
 REFUSED = {
-    "objective.encoding.unit=page: choose token, word, span": lambda: Replace(unit="page"),
+    "objective.view.unit=page: choose token, word, span": lambda: Replace(unit="page"),
     "sum to 1": lambda: Replace(0.8, 0.1, 0.2),
     "masking.predict=0.5 is no multiple of masking.rate=0.2": lambda: Bernoulli(0.2, predict=0.5),
     "masking.predict=0": lambda: Bernoulli(0.2, predict=0),

@@ -102,7 +102,7 @@ def test_rows_without_room_stay_text() -> None:
     assert [(row > 0).sum() for row in span_BL] == [0, 3, 0, 2]
 
 
-def test_iid_draws_each_token_and_joins_neighbours() -> None:
+def test_iid_draws_each_token_and_joins_neighbors() -> None:
     span_BL = Iid(0.15)(windows([200] * 500), noise(500)).span_BL
     assert abs((span_BL > 0).mean() - 0.15) < 0.005
     spans = [span for row in span_BL[:100] for span in spans_of(row)]

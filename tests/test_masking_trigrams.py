@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.corruption.measured import Realised
+from paribus.corruption.measured import Measured
 from paribus.corruption.views.replace import Replace
 from paribus.corruption.views.shuffled_trigrams import ORDERS, ShuffledTrigrams, runs_of_three
 from paribus.data.text import Text, Views
@@ -25,7 +25,7 @@ PLAIN = Corruption(Bernoulli(0.15), Replace())
 
 
 def shuffled(text: Text, share: float = 0.05, seed: int = 0, masking: Any = None) -> Views:
-    corruption = Corruption(masking or Bernoulli(0.15), Replace(), disorder=ShuffledTrigrams(share))
+    corruption = Corruption(masking or Bernoulli(0.15), Replace(), shuffling=ShuffledTrigrams(share))
     return corruption(text, noise(len(text.length_B), seed), VOCABULARY)
 
 
@@ -51,7 +51,7 @@ def test_only_plain_tokens_move_and_only_inside_their_trigram(rows: Rows, share:
     assert not noisy_T3.any()
     read_T3, own_T3 = (view.ids_BL.reshape(-1)[place_T3] for view in (views.inputs, text))
     assert np.array_equal(np.sort(read_T3), np.sort(own_T3))
-    assert (read_T3 != own_T3).any(axis=1).all()  # ids of neighbours differ in these rows
+    assert (read_T3 != own_T3).any(axis=1).all()  # ids of neighbors differ in these rows
     rest = np.ones(text.ids_BL.size, np.bool_)
     rest[place_T3.reshape(-1)] = False
     assert np.array_equal(views.inputs.ids_BL.reshape(-1)[rest], plain.inputs.ids_BL.reshape(-1)[rest])
@@ -103,7 +103,7 @@ def test_golden_trigrams() -> None:
 def test_a_row_does_not_depend_on_its_batch(share: float) -> None:
     text, rows = made_up(30), [4, 29, 0]
     whole = shuffled(text, share)
-    corruption = Corruption(Bernoulli(0.15), Replace(), disorder=ShuffledTrigrams(share))
+    corruption = Corruption(Bernoulli(0.15), Replace(), shuffling=ShuffledTrigrams(share))
     some = corruption(part(text, rows), Noise(noise(30).row_B[rows]), VOCABULARY)
     assert np.array_equal(some.inputs.ids_BL, whole.inputs.ids_BL[rows])
 
@@ -115,8 +115,8 @@ def test_a_row_without_room_moves_nothing() -> None:
 
 def test_the_batch_tells_what_was_moved_and_the_realised_rate() -> None:
     examples = examples_of(random_store(900), 64)
-    object.__setattr__(examples, "corruption", Corruption(Bernoulli(0.15), Replace(), disorder=ShuffledTrigrams()))
-    batch, total = examples.batch(0, np.arange(40)), Realised(examples.layout)
+    object.__setattr__(examples, "corruption", Corruption(Bernoulli(0.15), Replace(), shuffling=ShuffledTrigrams()))
+    batch, total = examples.batch(0, np.arange(40)), Measured(examples.collator)
     original = examples.views(0, np.arange(40)).text.ids_BL.reshape(-1)
     assert np.array_equal(batch["moved_target_P"], original[batch["moved_P"]])
     assert batch["counts"]["moved"] == len(batch["moved_P"])
@@ -128,5 +128,5 @@ def test_the_batch_tells_what_was_moved_and_the_realised_rate() -> None:
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.5])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(UserError, match=f"objective.disorder.share={share}"):
+    with pytest.raises(UserError, match=f"objective.shuffling.share={share}"):
         ShuffledTrigrams(share)

@@ -190,7 +190,7 @@ def test_words_are_whole_in_three_families_of_tokenizers(name: str, tokenizer: T
     store, known = stored(tokenizer, texts), set(re.findall(r"\w+|\.", " ".join(texts).lower()))
     for seed in range(3):
         made = examples_of(store, 128, seed, MASKINGS[name]())
-        examples = Examples(store, made.input, made.corruption, made.layout, tokenizer.vocabulary, seed, 128)
+        examples = Examples(store, made.input, made.corruption, made.collator, tokenizer.vocabulary, seed, 128)
         views = examples.views(0, np.arange(40))
         pieces = 0
         for ids_L, span_L in zip(views.text.ids_BL, views.marks.span_BL, strict=True):

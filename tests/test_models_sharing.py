@@ -22,7 +22,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.mlm_sop import MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.runs.identity import identify
@@ -46,7 +46,7 @@ def small(**settings: Any) -> Bert:
 def parts(seed: int = 3, **settings: Any) -> tuple[Encoder, Objective]:
     encoder = small(**settings).build(VOCABULARY, seed)
     objective = MaskedLMWithSOP(Replace()).build(encoder)
-    initialise(objective, seed, 0.2)
+    initialize(objective, seed, 0.2)
     return encoder, objective
 
 

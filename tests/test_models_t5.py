@@ -17,7 +17,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
 from paribus.models.text_to_text import TextToText
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.denoising import Denoising
 from paribus.objectives.objective import Objective
 from paribus.training.steps import as_batch
@@ -33,7 +33,7 @@ def spec(**changes: Any) -> T5:
 def parts(**changes: Any) -> tuple[TextToText, Objective]:
     model = spec(**changes).build(VOCABULARY, seed=3)
     objective = Denoising(UniqueSentinel("noise"), UniqueSentinel("text")).build(model)
-    initialise(objective, 3, model.spec.initializer_range)
+    initialize(objective, 3, model.spec.initializer_range)
     return model.eval(), objective
 
 
@@ -47,7 +47,7 @@ def rows(seed: int, lengths: list[int]) -> Sequences:
 
 
 def batch_of(model: TextToText, read: Sequences, written: Sequences) -> dict[str, Any]:
-    return as_batch(model.spec.layout.joined(read, written, VOCABULARY.pad) | {"counts": {}})
+    return as_batch(model.spec.collator.joined(read, written, VOCABULARY.pad) | {"counts": {}})
 
 
 def ragged(model: TextToText) -> dict[str, Any]:

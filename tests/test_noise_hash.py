@@ -77,7 +77,7 @@ def correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.corrcoef(one.reshape(-1), other.reshape(-1))[0, 1] * one.size**0.5)
 
 
-NEIGHBOURS = {
+NEIGHBORS = {
     "streams": lambda: (noise().bits("masking", WIDTH), noise().bits("replace", WIDTH)),
     "seeds": lambda: (noise(0).bits("masking", WIDTH), noise(1).bits("masking", WIDTH)),
     "epochs": lambda: (noise(0, (0, 4)).bits("masking", WIDTH), noise(0, (0, 5)).bits("masking", WIDTH)),
@@ -87,9 +87,9 @@ NEIGHBOURS = {
 }
 
 
-@pytest.mark.parametrize("name", NEIGHBOURS)
-def test_neighbours_are_independent(name: str) -> None:
-    one, other = NEIGHBOURS[name]()
+@pytest.mark.parametrize("name", NEIGHBORS)
+def test_neighbors_are_independent(name: str) -> None:
+    one, other = NEIGHBORS[name]()
     assert abs(correlation(one.astype(float), other.astype(float))) < 5
     for bit in (0, 15, 31):
         assert abs(correlation((one >> bit & 1).astype(float), (other >> bit & 1).astype(float))) < 5

@@ -15,7 +15,7 @@ from fake_records import LOSS, TASK, design, study
 from paribus.reporting.plots import arms, axes, curves, effects, pareto, scaling
 from paribus.reporting.plots.png import png
 from paribus.reporting.plots.scene import (
-    COLOURS,
+    COLORS,
     DASHES,
     SERIES,
     SHAPES,
@@ -42,8 +42,8 @@ def texts(scene: Scene) -> list[str]:
     return [item.text for item in scene.items if isinstance(item, Label)]
 
 
-def marks(scene: Scene, colour: str) -> list[Mark]:
-    return [item for item in scene.items if isinstance(item, Mark) and item.colour == colour]
+def marks(scene: Scene, color: str) -> list[Mark]:
+    return [item for item in scene.items if isinstance(item, Mark) and item.color == color]
 
 
 def test_ticks_are_round_inside_and_told_apart() -> None:
@@ -67,11 +67,11 @@ def test_numbers_are_short() -> None:
     assert axes.plain([0.0, 0.25, 0.5]) == ["0.00", "0.25", "0.50"]
 
 
-def test_series_differ_without_their_colours() -> None:
+def test_series_differ_without_their_colors() -> None:
     assert len({series(number)[1:] for number in range(8)}) == 8
     assert len(set(SERIES)) == len(SERIES) == len(SHAPES) == len(DASHES)
-    for colour in COLOURS.values():
-        assert colour == "none" or re.fullmatch("#[0-9A-Fa-f]{6}", colour)
+    for color in COLORS.values():
+        assert color == "none" or re.fullmatch("#[0-9A-Fa-f]{6}", color)
 
 
 def test_svg_is_xml_with_every_shape() -> None:

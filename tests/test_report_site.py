@@ -114,7 +114,7 @@ def test_an_unreadable_corpus_is_said_and_not_hidden(site: Path) -> None:
     assert "Left out: corpus.path=nowhere" in text
 
 
-def test_examples_keep_the_colours_of_show() -> None:
+def test_examples_keep_the_colors_of_show() -> None:
     line = "#0  \x1b[2m[CLS]\x1b[0m a \x1b[1;31m[MASK](<b>)\x1b[0m"
     assert html(line) == '#0  <span class="t-special">[CLS]</span> a <span class="t-mask">[MASK](&lt;b&gt;)</span>'
 

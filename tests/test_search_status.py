@@ -96,7 +96,7 @@ def test_status_is_live_in_a_terminal_and_ends_when_nothing_runs(tmp_path: Path)
         assert process.wait(60) == 0
     shown = os.read(ours, 65536).decode()
     assert "2/2 done" in shown
-    assert "\x1b[" in shown, "in colour"
+    assert "\x1b[" in shown, "in color"
 
 
 def test_every_shipped_search_is_a_name(tmp_path: Path) -> None:

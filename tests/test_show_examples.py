@@ -82,7 +82,7 @@ def test_stdout_is_one_json_object(
     assert "#8" not in err
 
 
-def test_the_drawing_reads_without_colour(store: FakeStore, tokenizer: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_drawing_reads_without_color(store: FakeStore, tokenizer: Any, capsys: pytest.CaptureFixture[str]) -> None:
     examples = examples_of(store, 48, masking=Bernoulli(0.4, schedule=Static()))
     show_examples(examples, tokenizer, 6)
     drawn = capsys.readouterr().err
@@ -98,8 +98,8 @@ def test_the_drawing_reads_without_colour(store: FakeStore, tokenizer: Any, caps
     assert "predicted tokens: [MASK](original)  ~random~(original)  =kept=" in drawn
 
 
-def test_colour_on_demand(store: FakeStore, tokenizer: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    show_examples(examples_of(store, 48), tokenizer, 2, colour=True)
+def test_color_on_demand(store: FakeStore, tokenizer: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    show_examples(examples_of(store, 48), tokenizer, 2, color=True)
     assert "\x1b[1;31m[MASK](" in capsys.readouterr().err
 
 
@@ -125,7 +125,7 @@ def test_bad_counts_are_named(setting: str) -> None:
 def test_pairs_are_drawn_and_written_with_their_label(
     store: FakeStore, tokenizer: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    examples = examples_of(store, 48, form=SegmentPair(48))
+    examples = examples_of(store, 48, input_format=SegmentPair(48))
     show_examples(examples, tokenizer, 20, 0, tmp_path / "rows.parquet")
     labels = examples.batch(0, np.arange(20))["label_N"].tolist()
     rows = written(tmp_path / "rows.parquet")

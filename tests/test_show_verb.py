@@ -95,8 +95,8 @@ BAD = [
     "masking.rate=2",
     "masking.rate=0.001",
     "masking.predict=0.4",
-    "objective.encoding.keep=0.5",
-    "objective.encoding.unit=page",
+    "objective.view.keep=0.5",
+    "objective.view.unit=page",
     "input.length=2",
 ]
 

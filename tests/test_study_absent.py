@@ -52,10 +52,10 @@ def test_the_other_arms_run_and_the_table_says_why(given: list[str], capsys: pyt
     said = capsys.readouterr().err
     assert f"– tagged not run: {WHY}" in said
     assert "2/2 done" in said
-    roll = store.read_roll(Path("runs"), "tagged", "test")
-    assert roll is not None
-    assert {label.partition("/")[0] for label in roll.runs} == {"plain", "words"}
-    assert list(roll.absent) == ["tagged"]
+    manifest = store.read_manifest(Path("runs"), "tagged", "test")
+    assert manifest is not None
+    assert {label.partition("/")[0] for label in manifest.runs} == {"plain", "words"}
+    assert list(manifest.absent) == ["tagged"]
 
     assert main(["status", *given]) == 0
     shown = capsys.readouterr().out
@@ -96,12 +96,12 @@ def test_nothing_is_left_to_run(given: list[str], capsys: pytest.CaptureFixture[
 
 
 def test_a_machine_that_could_run_the_arm_takes_it_off_the_list(tmp_path: Path) -> None:
-    mine = store.Roll("h", [], {"plain/seed0": "a"}, {"plain": 1}, {"tagged": "no tagger"})
-    other = store.Roll("h", [], {"plain/seed0": "a", "tagged/seed0": "b"}, {"plain": 1, "tagged": 1})
-    assert store.write_roll(tmp_path, "s", "test", mine).absent == {"tagged": "no tagger"}
-    assert store.read_roll(tmp_path, "s", "test") == mine
-    assert store.write_roll(tmp_path, "s", "test", other).absent == {}
-    assert store.write_roll(tmp_path, "s", "test", mine).absent == {}
+    mine = store.Manifest("h", [], {"plain/seed0": "a"}, {"plain": 1}, {"tagged": "no tagger"})
+    other = store.Manifest("h", [], {"plain/seed0": "a", "tagged/seed0": "b"}, {"plain": 1, "tagged": 1})
+    assert store.write_manifest(tmp_path, "s", "test", mine).absent == {"tagged": "no tagger"}
+    assert store.read_manifest(tmp_path, "s", "test") == mine
+    assert store.write_manifest(tmp_path, "s", "test", other).absent == {}
+    assert store.write_manifest(tmp_path, "s", "test", mine).absent == {}
     assert "absent" not in json.loads((tmp_path / "s" / "test.json").read_text())
 
 

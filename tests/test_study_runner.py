@@ -193,10 +193,10 @@ def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> Non
 def test_the_roll_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_path: Path) -> None:
     request = ask("seeds=0", "arms=static")
     run_sweep(request, plan=plan, command=Commands(request, tmp_path / "made"))
-    roll = json.loads((request.runs / "roberta_table1" / "smoke.json").read_text())
-    assert set(roll["runs"]) == {f"{arm}/seed{seed}" for arm in request.sweep.arms for seed in (0, 1, 2)}
-    assert roll["steps"] == {"static_x10": 5, "dynamic": 5, "static": 5}
-    assert roll["sweep_hash"] == request.sweep.hash("smoke")
+    manifest = json.loads((request.runs / "roberta_table1" / "smoke.json").read_text())
+    assert set(manifest["runs"]) == {f"{arm}/seed{seed}" for arm in request.sweep.arms for seed in (0, 1, 2)}
+    assert manifest["steps"] == {"static_x10": 5, "dynamic": 5, "static": 5}
+    assert manifest["sweep_hash"] == request.sweep.hash("smoke")
 
 
 @pytest.mark.slow

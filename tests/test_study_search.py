@@ -75,9 +75,9 @@ def ask(arguments: list[str], tmp_path: Path) -> Callable[..., Request]:
 
 
 def tuning(request: Request) -> dict[str, Any]:
-    roll = store.read_roll(request.runs, request.named, request.scale)
-    assert roll is not None
-    return dict(roll.tuning)
+    manifest = store.read_manifest(request.runs, request.named, request.scale)
+    assert manifest is not None
+    return dict(manifest.tuning)
 
 
 def test_every_arm_gets_the_same_trials_and_the_table_runs_use_what_was_chosen(ask: Callable[..., Request]) -> None:

@@ -81,21 +81,21 @@ def test_the_roll_says_which_signatures_belong_together(tmp_path: Path) -> None:
     put(tmp_path, record(signature="old"))
     put(tmp_path, record(signature="new"))
     put(tmp_path, record(seed=1, signature="old1"))
-    assert len(store.records("s", "smoke", [tmp_path]).records) == 3, "without a roll nothing is chosen"
-    store.write_roll(tmp_path, "s", "smoke", store.Roll("h", ["a=1"], {"dynamic/seed0": "new"}, {"dynamic": 9}))
+    assert len(store.records("s", "smoke", [tmp_path]).records) == 3, "without a manifest nothing is chosen"
+    store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", ["a=1"], {"dynamic/seed0": "new"}, {"dynamic": 9}))
     assert [made["signature"] for made in store.records("s", "smoke", [tmp_path]).records] == ["new"]
 
 
 def test_a_roll_grows_for_the_same_sweep_and_is_replaced_for_another(tmp_path: Path) -> None:
-    first = store.Roll("h", ["a=1"], {"dynamic/seed0": "x"}, {"dynamic": 9})
-    store.write_roll(tmp_path, "s", "smoke", first)
-    grown = store.write_roll(tmp_path, "s", "smoke", first._replace(runs={"dynamic/seed1": "y"}))
+    first = store.Manifest("h", ["a=1"], {"dynamic/seed0": "x"}, {"dynamic": 9})
+    store.write_manifest(tmp_path, "s", "smoke", first)
+    grown = store.write_manifest(tmp_path, "s", "smoke", first._replace(runs={"dynamic/seed1": "y"}))
     assert grown.runs == {"dynamic/seed0": "x", "dynamic/seed1": "y"}
-    assert store.read_roll(tmp_path, "s", "smoke") == grown
+    assert store.read_manifest(tmp_path, "s", "smoke") == grown
     other = first._replace(overrides=["a=2"], runs={"dynamic/seed0": "z"})
-    assert store.write_roll(tmp_path, "s", "smoke", other).runs == {"dynamic/seed0": "z"}
+    assert store.write_manifest(tmp_path, "s", "smoke", other).runs == {"dynamic/seed0": "z"}
     (tmp_path / "s" / "smoke.json").write_text("{")
-    assert store.read_roll(tmp_path, "s", "smoke") is None
+    assert store.read_manifest(tmp_path, "s", "smoke") is None
 
 
 def test_states_of_a_folder(tmp_path: Path) -> None:

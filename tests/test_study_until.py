@@ -28,7 +28,7 @@ def request_(tmp_path: Path) -> Request:
 
 
 class Runs:
-    """Stands in for `run_sweep`: writes the roll and the records of the seeds that were asked for."""
+    """Stands in for `run_sweep`: writes the manifest and the records of the seeds that were asked for."""
 
     def __init__(self, gain: float) -> None:
         self.gain, self.asked = gain, list[tuple[int, ...]]()
@@ -38,8 +38,8 @@ class Runs:
         self.asked.append(request.seeds)
         signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in ARMS for seed in request.seeds}
         hashed = request.sweep.hash(request.scale)
-        roll = store.Roll(hashed, [], signatures, {}, until=request.until)
-        store.write_roll(request.runs, request.named, request.scale, roll)
+        manifest = store.Manifest(hashed, [], signatures, {}, until=request.until)
+        store.write_manifest(request.runs, request.named, request.scale, manifest)
         for arm in ARMS:
             for seed in request.seeds:
                 put(request.runs, self.made(request, arm, seed))
@@ -76,9 +76,9 @@ def test_no_effect_goes_to_the_last_look_and_begins_there_again(
     made = assemble(design, request_.roots)
     assert made["claims"][0]["contrasts"][0]["n"] == 6
     assert made["claims"][0]["open"]
-    plain = store.read_roll(request_.runs, "roberta_table1", "smoke")
+    plain = store.read_manifest(request_.runs, "roberta_table1", "smoke")
     assert plain is not None
-    store.write_roll(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
+    store.write_manifest(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
     assert assemble(design, request_.roots)["looks"] == made["looks"], "a later plain run does not undo the looks"
     with pytest.raises(UserError, match="looked at with max_seeds=6"):
         run_until_decided(request_, 12, runs)

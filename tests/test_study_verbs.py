@@ -79,7 +79,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
         (folder / "metrics.jsonl").write_text(json.dumps({"step": 30}) + "\n")
     runs = {f"{arm}/seed{seed}": "aa" for arm in ("static_x10", "dynamic", "static") for seed in (0, 1)}
     steps = dict.fromkeys(("static_x10", "dynamic", "static"), 60)
-    store.write_roll(tmp_path, "roberta_table1", "smoke", store.Roll("h", [], runs, steps))
+    store.write_manifest(tmp_path, "roberta_table1", "smoke", store.Manifest("h", [], runs, steps))
     with (running / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["status", "roberta_table1", "scale=smoke", f"runs={tmp_path}", f"results={tmp_path / 'r'}"]) == 0
@@ -97,7 +97,7 @@ def test_status_shows_the_last_commands_runs_and_no_older(tmp_path: Path) -> Non
     request = Request(load("roberta_table1"), runs=tmp_path, results=tmp_path / "r")
     assert survey(request).cells["static/seed0"].state == "done"
     runs = {"static/seed0": "new", "static/seed7": "more"}
-    store.write_roll(tmp_path, "roberta_table1", "smoke", store.Roll("h", ["optimizer.lr=1"], runs, {}))
+    store.write_manifest(tmp_path, "roberta_table1", "smoke", store.Manifest("h", ["optimizer.lr=1"], runs, {}))
     board = survey(request)
     assert board.cells["static/seed0"].state == "missing"
     assert "static/seed7" in board.cells
@@ -234,7 +234,7 @@ def test_status_is_quick(tmp_path: Path) -> None:
 
 
 def test_the_study_layer_needs_no_torch() -> None:
-    code = "import sys; from paribus.sweeps import expand, plan, runner, status, store; "
+    code = "import sys; from paribus.commands import plan, status; from paribus.sweeps import expand, runner; "
     code += "print([name for name in ('torch', 'rich', 'hydra') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

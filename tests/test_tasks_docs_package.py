@@ -12,7 +12,7 @@ import yaml
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import baselines
 from paribus.tasks.docs_package import DocsPackage, Paragraph, name_pattern, unambiguous
-from paribus.tasks.example import Examples, normalised
+from paribus.tasks.example import Examples, normalized
 
 CONF = Path(__file__).parents[1] / "conf/task/docs_package.yaml"
 SMALL = ["rich", "hypothesis", "aiohttp"]
@@ -68,7 +68,7 @@ def test_texts_are_prose_of_the_asked_length_without_names(examples: Examples) -
 
 
 def test_no_text_is_twice(examples: Examples, cache: Path) -> None:
-    texts = [normalised(row.text) for rows in examples.values() for row in rows]
+    texts = [normalized(row.text) for rows in examples.values() for row in rows]
     assert len(texts) == len(set(texts))
     assert task().summary(cache)["leaked"] == {"validation": 0}
 
@@ -123,5 +123,5 @@ def test_configured_packages_are_installed() -> None:
     settings = yaml.safe_load(CONF.read_text())
     assert settings.pop("_target_") == "paribus.tasks.docs_package.DocsPackage"
     configured = DocsPackage(**settings)
-    assert len(configured.form.classes) == 12
+    assert len(configured.task_type.classes) == 12
     assert len(configured.source()[-1]) == 12

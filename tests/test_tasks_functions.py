@@ -1,4 +1,4 @@
-"""docs_default and docs_parameters: what is labelled, and what regular expressions find."""
+"""docs_default and docs_parameters: what is labeled, and what regular expressions find."""
 
 from __future__ import annotations
 

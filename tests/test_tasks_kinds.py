@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.tasks.regression import Values
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.choice import task_type_of
 from paribus.training.budget import data_of
 from paribus.training.run import run
 from paribus.training.steps import task_batch
@@ -55,13 +55,13 @@ def test_every_task_makes_its_form(name: str) -> None:
     cfg = compose(["scale=test", f"task={name}", *folder])
     for node in cfg.tasks.values():
         task = build(node)
-        assert build(task.form.config()) == task.form
+        assert build(task.task_type.config()) == task.task_type
 
 
 KINDS = {
     "stsb": ("glue/stsb", []),
     "wnut_17": ("wnut_17", ["tasks.wnut_17.crf=true", "finetune.layers=[1,-1]", "finetune.bilstm=true"]),
-    "squad_v2": ("squad_v2_devsplit", ["finetuning=adapters", "finetuning.size=4"]),
+    "squad_v2": ("squad_v2_devsplit", ["finetune/method=adapters", "finetune.method.size=4"]),
 }
 
 
@@ -74,28 +74,28 @@ def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, argume
     made = run(cfg)
     record = json.loads((made / "result.json").read_text())
     task = build(cfg.tasks[name])
-    assert set(record["task_runs"][0]["metrics"]) == set(task.form.metrics)
-    assert {f"{name}/{metric}" for metric in task.form.metrics} <= set(record["baselines"])
+    assert set(record["task_runs"][0]["metrics"]) == set(task.task_type.metrics)
+    assert {f"{name}/{metric}" for metric in task.task_type.metrics} <= set(record["baselines"])
     data = data_of(cfg)
     encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
     checkpoint.load(encoder, made / "model")
     tuned = saved.load(made / "tuned" / f"{name}-0.safetensors", encoder)
     examples = task.examples(tmp_path)["validation"]
-    rows = tuned.form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
     outputs = []
     with torch.inference_mode():
         for at in range(len(rows.length_N)):
-            outputs += list(tuned.form.outputs(tuned.encoder, tuned.head, task_batch(rows, np.array([at]))))
-    found = tuned.form.score(tuned.form.predictions(outputs, rows, examples), examples)
+            outputs += list(tuned.task_type.outputs(tuned.encoder, tuned.head, task_batch(rows, np.array([at]))))
+    found = tuned.task_type.score(tuned.task_type.predictions(outputs, rows, examples), examples)
     assert found == pytest.approx(record["task_runs"][0]["metrics"], abs=1e-4)
 
 
 def test_a_model_that_writes_is_refused_where_there_are_no_words_before_compute() -> None:
     cfg = compose(["scale=test", "task=wnut_17"])
     task = build(cfg.tasks.wnut_17)
-    assert form_of(task, build(cfg.model)) is task.form
+    assert task_type_of(task, build(cfg.model)) is task.task_type
     with pytest.raises(UserError, match=r"tasks\.wnut_17 has no text-to-text form"):
-        form_of(task, build(compose(["scale=test", "model=t5_tiny"]).model))
+        task_type_of(task, build(compose(["scale=test", "model=t5_tiny"]).model))
 
 
 def write(folder: Path, labels: list[Any]) -> None:

@@ -46,7 +46,7 @@ def test_rows_become_examples(folder: Path, tmp_path: Path) -> None:
     assert found["validation"][1] == Example("a fine one", None, 1)
 
 
-def test_leakage_is_counted_on_normalised_text(folder: Path, tmp_path: Path) -> None:
+def test_leakage_is_counted_on_normalized_text(folder: Path, tmp_path: Path) -> None:
     summary = task(folder).summary(tmp_path)
     assert summary["leaked"] == {"validation": 1}
     assert summary["examples"] == {"train": 3, "validation": 2}
@@ -80,7 +80,7 @@ def test_parts_in_a_sub_folder_of_the_configuration(folder: Path, tmp_path: Path
     assert len(task(tmp_path / "hub", config="toy").examples(tmp_path)["train"]) == 3
 
 
-def test_labels_may_be_names_and_unlabelled_rows_are_left_out(tmp_path: Path) -> None:
+def test_labels_may_be_names_and_unlabeled_rows_are_left_out(tmp_path: Path) -> None:
     write(tmp_path, "train", sentence=["a", "b", "c"], label=["good", "bad", None])
     write(tmp_path, "validation", sentence=["d", "e"], label=[1, -1])
     found = task(tmp_path).examples(tmp_path / "cache")
@@ -146,7 +146,7 @@ def test_bad_settings(folder: Path, tmp_path: Path, changes: dict[str, Any], mes
         ),
         ({"sentence": ["a", " "], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),
         ({"sentence": ["a", None], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),
-        ({"sentence": ["a", "b"], "label": [-1, -1]}, "no labelled examples in train"),
+        ({"sentence": ["a", "b"], "label": [-1, -1]}, "no labeled examples in train"),
         ({"sentence": ["a", "b"], "label": [1, 1]}, "the same label"),
         ({"sentence": ["a"], "label": [[1]]}, "'label' holds list"),
     ],

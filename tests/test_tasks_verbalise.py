@@ -47,21 +47,21 @@ def test_what_says_no_number_says_none() -> None:
 
 
 def test_an_unknown_label_is_wrong_and_counted() -> None:
-    form = Classification(("no", "yes"), ("accuracy", "f1")).written(Fields("toy", "text"), False)
+    task_type = Classification(("no", "yes"), ("accuracy", "f1")).written(Fields("toy", "text"), False)
     examples = [Example("a", None, label) for label in (0, 1, 1, 0)]
-    found = form.read(["no", "Yes", "perhaps", ""], Letters())
+    found = task_type.read(["no", "Yes", "perhaps", ""], Letters())
     assert found.tolist() == [0, 1, -1, -1]
-    scores = form.score(found, examples)
+    scores = task_type.score(found, examples)
     assert scores["accuracy"] == 0.5
     assert scores["f1"] == pytest.approx(0.5)  # one found, one missed, one given wrongly
     assert scores["unknown_rate"] == 0.5
 
 
 def test_an_unknown_value_is_below_the_least() -> None:
-    form = Regression().written(Fields("stsb", "a", "b"), False)
+    task_type = Regression().written(Fields("stsb", "a", "b"), False)
     examples = [Example("a", "b", value) for value in (0.0, 2.0, 5.0)]
-    found = form.read(["0.0", "2.0", "much"], Letters())
-    scores = form.score(found, examples)
+    found = task_type.read(["0.0", "2.0", "much"], Letters())
+    scores = task_type.score(found, examples)
     expected = np.corrcoef([0.0, 2.0, -1.0], [0.0, 2.0, 5.0])[0, 1]
     assert scores["pearson"] == pytest.approx(expected)
     assert scores["unknown_rate"] == pytest.approx(1 / 3)

@@ -62,7 +62,7 @@ def test_the_verb_writes_and_does_not_upload(tmp_path: Path, capsys: pytest.Capt
     [
         (["roberta_table1", "--save"], "W&B cannot save it"),
         (["roberta_table1", "--force"], "does not know --force"),
-        (["roberta_table1", "colour=red"], "does not know 'colour='"),
+        (["roberta_table1", "color=red"], "does not know 'color='"),
         (["roberta_table1", "scale=huge"], "huge"),
         ([], "takes one sweep"),
     ],

@@ -1,4 +1,4 @@
-"""Left-to-right language modelling: nothing to the right is seen, the loss is that of `transformers`, runs end."""
+"""Left-to-right language modeling: nothing to the right is seen, the loss is that of `transformers`, runs end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
 from paribus.models.heads.bilstm import OnBiLSTM
 from paribus.models.heads.classification import ClassificationHead
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.clm import CausalLM
 from paribus.objectives.objective import Objective
 from paribus.runs.identity import identify
@@ -44,16 +44,16 @@ def parts(norm: str, attention: str = "left") -> tuple[Encoder, Objective]:
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, norm=norm, attention=attention, initializer_range=0.2)
     encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
     objective = CausalLM(Unchanged()).build(encoder)
-    initialise(objective, 3, 0.2)
+    initialize(objective, 3, 0.2)
     return encoder.eval(), objective.eval()
 
 
 def arrays(rows: int, full: bool = False) -> dict[str, Any]:
     """Segment pairs of unequal lengths, or single sentences that fill the row."""
-    store, form = random_store(300, mean=7), SegmentPair(LENGTH, short_seq_prob=0.5)
+    store, task_type = random_store(300, mean=7), SegmentPair(LENGTH, short_seq_prob=0.5)
     if full:
-        store, form = store_of([[LENGTH - 2] * 20]), FullSentences(LENGTH)
-    examples = examples_of(store, LENGTH, masking=NoNoise(), form=form)
+        store, task_type = store_of([[LENGTH - 2] * 20]), FullSentences(LENGTH)
+    examples = examples_of(store, LENGTH, masking=NoNoise(), task_type=task_type)
     return Causal().pack(examples.views(0, np.arange(rows)), FakeVocabulary())
 
 
@@ -96,7 +96,7 @@ def test_a_left_only_model_with_narrow_embeddings_is_saved_too(tmp_path: Path) -
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, attention="left", embedding=16, sharing="all", initializer_range=0.2)
     encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
     objective = CausalLM(Unchanged()).build(encoder)
-    initialise(objective, 3, 0.2)
+    initialize(objective, 3, 0.2)
     batch = as_batch(arrays(3, full=True))
     checkpoint.save(encoder.eval(), objective.heads["clm"], tmp_path)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path).eval()
@@ -134,7 +134,7 @@ def fine_tuned(bilstm: bool, attention: str = "left") -> tuple[Any, dict[str, An
     ids_T = np.random.default_rng(0).integers(5, 900, length_N.sum()).astype(np.int32)
     start_N = np.cumsum(length_N) - length_N
     encoded = Encoded(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1]), 0)
-    learner, _ = finetuner(cfg, parts("pre", attention)[0], encoded, task.form, 7)
+    learner, _ = finetuner(cfg, parts("pre", attention)[0], encoded, task.task_type, 7)
     return learner.eval(), task_batch(encoded, np.arange(3))
 
 

@@ -22,7 +22,7 @@ from paribus.models.ensemble import Ensemble, mean
 from paribus.models.greedy import greedy
 from paribus.runs.identity import identify
 from paribus.runs.store import last_step
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Ragged
 from paribus.training import callbacks, finetune
 from paribus.training.budget import data_of, planned
@@ -61,14 +61,18 @@ def writers(t5: list[str], count: int) -> tuple[Any, list[Any], Any]:
     cfg = compose([*t5, "model.head=separate"])
     data, spec = data_of(cfg), build(cfg.model)
     task = build(cfg.tasks.sst2)
-    form = form_of(task, spec)
+    task_type = task_type_of(task, spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:4]
-    rows = form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
     models = [spec.build(data.vocabulary, seed).eval() for seed in range(count)]
-    return form, [(model, form.head(cfg.finetune, model, seed).eval()) for seed, model in enumerate(models)], rows
+    return (
+        task_type,
+        [(model, task_type.head(cfg.finetune, model, seed).eval()) for seed, model in enumerate(models)],
+        rows,
+    )
 
 
-def likeliest(form: Any, pairs: list[Any], rows: Any, text: int, most: int) -> list[int]:
+def likeliest(task_type: Any, pairs: list[Any], rows: Any, text: int, most: int) -> list[int]:
     """Greedy decoding of one row by hand: all models are asked anew for every token, and their logits averaged."""
     start = int(rows.read.length_N[:text].sum())
     read = rows.read.ids_T[start : start + int(rows.read.length_N[text])]
@@ -86,15 +90,15 @@ def likeliest(form: Any, pairs: list[Any], rows: Any, text: int, most: int) -> l
 
 @pytest.mark.parametrize("architecture", ["encoder_decoder", "prefix_lm"])
 def test_an_ensemble_writes_by_the_mean_of_logits_token_after_token(t5: list[str], architecture: str) -> None:
-    form, pairs, rows = writers([*t5, f"model.architecture={architecture}"], 3)
+    task_type, pairs, rows = writers([*t5, f"model.architecture={architecture}"], 3)
     ensemble = Ensemble(pairs)
     batch = task_batch(rows, np.arange(4))
     with torch.inference_mode():
-        together = form.outputs(ensemble, ensemble, batch)
-        assert together == [likeliest(form, pairs, rows, text, int(batch["most"])) for text in range(4)]
+        together = task_type.outputs(ensemble, ensemble, batch)
+        assert together == [likeliest(task_type, pairs, rows, text, int(batch["most"])) for text in range(4)]
         alone = [greedy(model, head, batch, int(batch["most"])) for model, head in pairs]
         one = Ensemble(pairs[:1])
-        assert form.outputs(one, one, batch) == alone[0]
+        assert task_type.outputs(one, one, batch) == alone[0]
     assert any(together != own for own in alone)
 
 
@@ -103,14 +107,14 @@ def test_logits_of_an_encoder_s_heads_are_averaged(bert: list[str]) -> None:
     data, spec = data_of(cfg), build(cfg.model)
     task = build(cfg.tasks.sst2)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:6]
-    batch = task_batch(task.form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune), np.arange(6))
+    batch = task_batch(task.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune), np.arange(6))
     models = [spec.build(data.vocabulary, seed).eval() for seed in range(3)]
-    pairs = [(model, task.form.head(cfg.finetune, model, seed).eval()) for seed, model in enumerate(models)]
+    pairs = [(model, task.task_type.head(cfg.finetune, model, seed).eval()) for seed, model in enumerate(models)]
     ensemble, one = Ensemble(pairs), Ensemble(pairs[:1])
     with torch.inference_mode():
-        own = [np.stack(task.form.outputs(model, head, batch)) for model, head in pairs]
-        found = np.stack(task.form.outputs(ensemble, ensemble, batch))
-        assert np.array_equal(np.stack(task.form.outputs(one, one, batch)), own[0])
+        own = [np.stack(task.task_type.outputs(model, head, batch)) for model, head in pairs]
+        found = np.stack(task.task_type.outputs(ensemble, ensemble, batch))
+        assert np.array_equal(np.stack(task.task_type.outputs(one, one, batch)), own[0])
     assert found == pytest.approx((own[0] + own[1] + own[2]) / 3, abs=1e-6)
     assert not np.allclose(own[0], own[1])
 

@@ -16,7 +16,7 @@ from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder, Outputs
 from paribus.models.heads.pair import PairHead
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.mlm_nsp import MaskedLMWithNSP
 from paribus.objectives.mlm_sop import MaskedLMWithSOP
@@ -30,13 +30,13 @@ from paribus.training.steps import as_batch
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 
 
-def parts(norm: str, dropout: float = 0.0, form: Any = MaskedLM) -> tuple[Encoder, Objective]:
+def parts(norm: str, dropout: float = 0.0, input_format: Any = MaskedLM) -> tuple[Encoder, Objective]:
     spec = Bert(
         2, 32, 2, 64, positions=40, dropout=dropout, attention_dropout=dropout, norm=norm, initializer_range=0.2
     )
     encoder = spec.build(VOCABULARY, seed=3)
-    objective = form(Replace()).build(encoder)
-    initialise(objective, 3, 0.2)
+    objective = input_format(Replace()).build(encoder)
+    initialize(objective, 3, 0.2)
     return encoder, objective
 
 
@@ -110,9 +110,9 @@ def total(sums: dict[str, torch.Tensor], objective: Objective, counts: dict[str,
     return sum(objective.weights[name] * float(value) / counts[per[name]] for name, value in sums.items())
 
 
-@pytest.mark.parametrize(("form", "name"), [(MaskedLMWithNSP, "nsp"), (MaskedLMWithSOP, "sop")])
-def test_pair_losses_equal_those_of_transformers(form: Any, name: str, tmp_path: Path) -> None:
-    encoder, objective = parts("post", form=form)
+@pytest.mark.parametrize(("input_format", "name"), [(MaskedLMWithNSP, "nsp"), (MaskedLMWithSOP, "sop")])
+def test_pair_losses_equal_those_of_transformers(input_format: Any, name: str, tmp_path: Path) -> None:
+    encoder, objective = parts("post", input_format=input_format)
     packed = pairs(7)
     batch = as_batch(packed)
     sums = objective(encoder, batch)[0]
@@ -164,7 +164,7 @@ def test_the_head_on_pairs_is_that_of_albert() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_an_encoder_with_a_head_on_pairs_is_saved_and_loaded(norm: str, tmp_path: Path) -> None:
-    encoder, objective = parts(norm, form=MaskedLMWithNSP)
+    encoder, objective = parts(norm, input_format=MaskedLMWithNSP)
     checkpoint.save(encoder, objective.heads["mlm"], tmp_path, objective.heads["nsp"])
     other = Bert(2, 32, 2, 64, positions=40, norm=norm).build(VOCABULARY, seed=9)
     checkpoint.load(other, tmp_path)
@@ -175,7 +175,7 @@ def test_an_encoder_with_a_head_on_pairs_is_saved_and_loaded(norm: str, tmp_path
 
 
 def test_arms_with_and_without_pairs_start_alike() -> None:
-    (encoder, objective), (other, pair) = parts("post"), parts("post", form=MaskedLMWithNSP)
+    (encoder, objective), (other, pair) = parts("post"), parts("post", input_format=MaskedLMWithNSP)
     both = zip(
         [*encoder.parameters(), *objective.parameters()], [*other.parameters(), *pair.parameters()], strict=False
     )

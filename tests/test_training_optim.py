@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from paribus.core.errors import UserError
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.optim.adamw import AdamW
 from paribus.optim.adamw_rms import AdamWRms
 from paribus.optim.groups import parameter_groups
@@ -127,9 +127,9 @@ def test_initial_weights_depend_on_seed_and_name_alone() -> None:
             self.dense = nn.Linear(4, 200)
 
     plain, more, other = Two(False), Two(True), Two(False)
-    initialise(plain, 5, 0.02)
-    initialise(more, 5, 0.02)
-    initialise(other, 6, 0.02)
+    initialize(plain, 5, 0.02)
+    initialize(more, 5, 0.02)
+    initialize(other, 6, 0.02)
     assert torch.equal(plain.dense.weight, more.dense.weight)
     assert not torch.equal(plain.dense.weight, other.dense.weight)
     assert plain.dense.weight.std().item() == pytest.approx(0.02, rel=0.1)

@@ -162,7 +162,7 @@ def test_fine_tuning_starts_from_the_pooler_of_the_pairs(tuned: list[str], norm:
     encoded = encode(task.examples(Path(cfg.paths.cache))["train"], data.tokenizer, data.vocabulary, 32)
     pooler = checkpoint.load_pooler(encoder, folder / "model")
     for given, same in ((pooler, True), (None, False)):
-        learner, _ = finetuner(cfg, encoder, encoded, task.form, 0, given)
+        learner, _ = finetuner(cfg, encoder, encoded, task.task_type, 0, given)
         head: Any = learner.objective.heads["task"]
         assert bool((head.pooler.weight.detach().numpy() == saved).all()) is same
 

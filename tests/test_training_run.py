@@ -166,7 +166,7 @@ def test_a_diverged_run_is_a_record(arguments: list[str], steps: int) -> None:
         (["trainer.max_steps=null"], "trainer has no budget"),
         (["batch.size=0"], "batch.size=0"),
         (["masking.rate=0"], "masking.rate"),
-        (["objective.encoding.mask=0.9"], "objective.encoding"),
+        (["objective.view.mask=0.9"], "objective.view"),
         (["optimizer.lr=-1"], "optimizer.lr"),
         (["corpus.path=/nowhere"], "/nowhere"),
         (["profile.precision=8"], "profile.precision"),

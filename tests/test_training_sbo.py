@@ -17,19 +17,19 @@ from torch.nn.functional import gelu, layer_norm
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.corruption.collators.boundary import Boundary
-from paribus.corruption.collators.encoder import Encoder as EncoderLayout
+from paribus.corruption.collators.encoder import Encoder as EncoderCollator
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.views.replace import Replace
 from paribus.data.text import Marks, Views
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.mlm_sbo import MaskedLMWithSBO
 from paribus.objectives.objective import Objective
 from paribus.training.run import run
 from paribus.training.steps import as_batch
 
-SBO = ["objective=mlm_sbo", "masking=geometric_span", "objective.encoding.unit=span"]
+SBO = ["objective=mlm_sbo", "masking=geometric_span", "objective.view.unit=span"]
 
 
 def views_of(noise: list[list[int]], sizes: list[list[list[int]]], predicted: list[list[int]] | None = None) -> Views:
@@ -83,7 +83,7 @@ def test_only_what_is_predicted_is_a_target() -> None:
 def test_other_arrays_are_those_of_the_plain_layout() -> None:
     examples = examples_of(random_store(300), 48, masking=GeometricSpan(0.3))
     views = examples.views(0, np.arange(20))
-    plain, packed = (layout.pack(views, FakeVocabulary()) for layout in (EncoderLayout(), Boundary()))
+    plain, packed = (collator.pack(views, FakeVocabulary()) for collator in (EncoderCollator(), Boundary()))
     assert set(packed) - set(plain) == {"left_S", "right_S", "place_S", "inside_S"}
     assert all(np.array_equal(plain[name], packed[name]) for name in plain if name != "counts")
     assert 0 < packed["counts"].pop("boundary") < plain["counts"]["predicted"]
@@ -94,7 +94,7 @@ def parts() -> tuple[Encoder, Objective]:
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, initializer_range=0.2)
     encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
     objective = MaskedLMWithSBO(Replace(), weight=0.5, max_pair_targets=3).build(encoder)
-    initialise(objective, 3, 0.2)
+    initialize(objective, 3, 0.2)
     with torch.no_grad():
         for name, parameter in objective.named_parameters():
             parameter.add_(

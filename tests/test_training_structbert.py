@@ -17,7 +17,7 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.corruption.examples import compose_examples
 from paribus.models import checkpoint
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.runs.identity import identify
 from paribus.training.budget import data_of, planned
 from paribus.training.run import run
@@ -29,10 +29,10 @@ ARMS = {
     "both": (BOTH, {"mlm", "sentence", "word_order"}),
     "no_word": (["objective=mlm_three", *THREE], {"mlm", "sentence"}),
     "no_sentence": (
-        ["objective=mlm_nsp", "objective/disorder=trigrams", "input=segment_pair"],
+        ["objective=mlm_nsp", "objective/shuffling=trigrams", "input=segment_pair"],
         {"mlm", "nsp", "word_order"},
     ),
-    "alone": (["objective/disorder=trigrams"], {"mlm", "word_order"}),
+    "alone": (["objective/shuffling=trigrams"], {"mlm", "word_order"}),
 }
 
 
@@ -58,7 +58,7 @@ def objective_of(arguments: list[str], overrides: list[str]) -> tuple[Any, Any, 
     data = data_of(cfg)
     encoder = build(cfg.model).build(data.vocabulary, 0)
     objective = build(cfg.objective).build(encoder)
-    initialise(objective, 0, 0.2)
+    initialize(objective, 0, 0.2)
     return encoder, objective, as_batch(compose_examples(cfg, data).batch(0, np.arange(8)))
 
 
@@ -88,8 +88,8 @@ def test_word_order_is_asked_of_the_masked_lm_head(arguments: list[str]) -> None
 
 
 def test_arms_without_disorder_keep_their_names_and_others_do_not(arguments: list[str]) -> None:
-    plain, shuffled = (compose([*arguments, *extra]) for extra in ([], ["objective/disorder=trigrams"]))
-    nulled = compose([*arguments, "+objective.disorder=null"])
+    plain, shuffled = (compose([*arguments, *extra]) for extra in ([], ["objective/shuffling=trigrams"]))
+    nulled = compose([*arguments, "+objective.shuffling=null"])
     assert identify(plain).signature == identify(nulled).signature != identify(shuffled).signature
 
 
@@ -117,7 +117,7 @@ def test_show_writes_the_original_of_words_out_of_order(arguments: list[str], tm
     [
         (["objective=structbert"], "input.pairs=three"),
         (["objective=structbert", "input=segment_pair"], "set input.pairs=three"),
-        (["objective/disorder=trigrams", "objective.disorder.share=0"], "objective.disorder.share=0"),
+        (["objective/shuffling=trigrams", "objective.shuffling.share=0"], "objective.shuffling.share=0"),
         (["objective=mlm_nsp", *THREE], "set input.pairs=next"),
     ],
 )

@@ -21,7 +21,7 @@ from paribus.models import checkpoint
 from paribus.models.greedy import greedy
 from paribus.models.t5 import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Ragged
 from paribus.training.budget import data_of
 from paribus.training.execution import resolve
@@ -67,11 +67,11 @@ def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], archi
     cfg = compose([*t5, f"model.architecture={architecture}", "model.head=separate"])
     data, model_spec = data_of(cfg), build(cfg.model)
     task = build(cfg.tasks.sst2)
-    form = form_of(task, model_spec)
+    task_type = task_type_of(task, model_spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:5]
-    rows = form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
     model = model_spec.build(data.vocabulary, 3).eval()
-    head: Any = form.head(cfg.finetune, model, 0)
+    head: Any = task_type.head(cfg.finetune, model, 0)
     with torch.inference_mode():
         found = greedy(model, head, task_batch(rows, np.arange(5)), 6)
         for row, ids in enumerate(found):
@@ -103,8 +103,8 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
         (["finetune.target_length=1"], "at least 2"),
         (["finetune.length=8"], "no room for text behind its prefix"),
         (["finetune.pooling=mean"], "but the model writes"),
-        (["finetuning=frozen"], "leaves nothing to train"),
-        (["finetuning=top_k_layers", "finetuning.k=3"], "exceeds the model's 2 layers"),
+        (["finetune/method=frozen"], "leaves nothing to train"),
+        (["finetune/method=top_k_layers", "finetune.method.k=3"], "exceeds the model's 2 layers"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:
@@ -115,7 +115,7 @@ def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], change
 
 @pytest.mark.parametrize(
     ("method", "head", "share"),
-    [([], "separate", 1.0), (["finetuning=adapters_t5", "finetuning.size=4"], "tied", 0.01)],
+    [([], "separate", 1.0), (["finetune/method=adapters_t5", "finetune.method.size=4"], "tied", 0.01)],
 )
 def test_a_text_task_from_a_folder(
     method: list[str], head: str, share: float, arguments: list[str], tmp_path: Path
@@ -139,17 +139,17 @@ def test_a_text_task_from_a_folder(
     task = build(cfg.tasks.text_table)
     examples = task.examples(Path(cfg.paths.cache))["validation"]
     data = data_of(cfg)
-    rows = tuned.form.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
     with torch.inference_mode():
-        outputs = tuned.form.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
-    again = tuned.form.score(tuned.form.predictions(outputs, rows, examples), examples)
+        outputs = tuned.task_type.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
+    again = tuned.task_type.score(tuned.task_type.predictions(outputs, rows, examples), examples)
     assert again == pytest.approx(found["task_runs"][0]["metrics"])
 
 
 def test_an_encoder_is_refused_what_is_to_be_written(arguments: list[str]) -> None:
     cfg = compose([*arguments, "task=multi30k"])
     with pytest.raises(UserError, match="multi30k is to be written, but the model is an encoder"):
-        form_of(build(cfg.tasks.multi30k), build(cfg.model))
+        task_type_of(build(cfg.tasks.multi30k), build(cfg.model))
 
 
 def test_empty_targets_are_refused(tmp_path: Path, arguments: list[str]) -> None:

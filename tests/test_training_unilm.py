@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 from paribus.corruption.collators.ranked import Ranked
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.corruption.views.mixed_attention import KINDS, MixedSight, shares
+from paribus.corruption.views.mixed_attention import KINDS, MixedAttention, shares
 from paribus.corruption.views.replace import Replace
 from paribus.data.formats.full_sentences import FullSentences
 from paribus.data.formats.segment_pair import SegmentPair
@@ -26,15 +26,19 @@ from paribus.training.steps import as_batch
 LENGTH, ROWS = 32, 240
 
 
-def batch(form: Any = None, **weights: float) -> dict[str, Any]:
-    examples = examples_of(random_store(3000, mean=7), LENGTH, form=form or SegmentPair(LENGTH, short_seq_prob=0.5))
-    object.__setattr__(examples, "corruption", Corruption(Bernoulli(0.15), Replace(), sight=MixedSight(**weights)))
-    object.__setattr__(examples, "layout", Ranked())
+def batch(input_format: Any = None, **weights: float) -> dict[str, Any]:
+    examples = examples_of(
+        random_store(3000, mean=7), LENGTH, input_format=input_format or SegmentPair(LENGTH, short_seq_prob=0.5)
+    )
+    object.__setattr__(
+        examples, "corruption", Corruption(Bernoulli(0.15), Replace(), attention_mask=MixedAttention(**weights))
+    )
+    object.__setattr__(examples, "collator", Ranked())
     return examples.batch(0, np.arange(ROWS))
 
 
-def only(kind: str, form: Any = None) -> dict[str, Any]:
-    return batch(form, **{name: float(name == kind) for name in KINDS})
+def only(kind: str, input_format: Any = None) -> dict[str, Any]:
+    return batch(input_format, **{name: float(name == kind) for name in KINDS})
 
 
 def seen(kind: str, place: int, length: int, source: int) -> set[int]:
@@ -109,7 +113,7 @@ def test_a_run_records_the_shares(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["objective.sight.left_to_right=-1"], "objective.sight"),
+        (["objective.attention_mask.left_to_right=-1"], "objective.attention_mask"),
         (["model.attention=left"], "model.attention=left"),
         (["masking=none"], "masking=none"),
     ],

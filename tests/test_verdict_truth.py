@@ -170,7 +170,7 @@ def test_budgets_match_within_one_percent() -> None:
 def test_the_common_loss_carries_a_claim_only_on_equal_masks_and_inputs() -> None:
     assert incomparable("mlm_loss", ("masking.schedule", "model.norm")) is None
     assert incomparable("sst2/accuracy", ("input", "masking.rate")) is None
-    for key in ("input", "input.length", "masking.rate", "masking", "mixture", "objective/encoding", "tokenizer"):
+    for key in ("input", "input.length", "masking.rate", "masking", "mixture", "objective/view", "tokenizer"):
         assert "no verdict" in str(incomparable("mlm_loss", (key,)))
 
 
@@ -184,7 +184,7 @@ def test_accuracies_on_pairs_carry_claims_where_inputs_and_objectives_differ() -
     assert "no verdict" in str(incomparable("mlm_accuracy", table5))
 
 
-@pytest.mark.parametrize("key", ["masking.rate", "masking", "objective/encoding", "objective.encoding.mask"])
+@pytest.mark.parametrize("key", ["masking.rate", "masking", "objective/view", "objective.view.mask"])
 def test_a_models_own_head_reads_masks_and_a_trained_probe_does_not(key: str) -> None:
     assert "no verdict" in str(incomparable("nsp_accuracy", (key,)))
     assert incomparable("nsp_probe_accuracy", (key,)) is None

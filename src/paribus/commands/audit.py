@@ -11,7 +11,7 @@ from paribus.reporting.audit.facts import Facts, facts
 from paribus.reporting.audit.follow import IN_ORDER, TABLE, read, unfollowed
 from paribus.reporting.tables.assemble import REPORTS, design_of, enrolled
 from paribus.reporting.tables.design import Design
-from paribus.runs.store import first_roll, records
+from paribus.runs.store import first_manifest, records
 from paribus.sweeps.sweep import load
 
 REPRODUCE = "--reproduce"
@@ -30,8 +30,10 @@ def audit(argv: list[str]) -> int:
     request = parse(argv, "audit")
     roots = [request.runs, request.results / request.scale]
     sweep = load(request.sweep)
-    roll = first_roll(roots, request.study or sweep.study, request.scale)
-    design = enrolled(design_of(sweep, request.scale, request.study, tuning=roll.tuning if roll else {}), roll)
+    manifest = first_manifest(roots, request.study or sweep.study, request.scale)
+    design = enrolled(
+        design_of(sweep, request.scale, request.study, tuning=manifest.tuning if manifest else {}), manifest
+    )
     found = records(design.study, design.scale, roots)
     told = facts(design, found, roots)
     kept = [line for place in places(request, design) for line in _kept(place, design, request)]

@@ -25,31 +25,31 @@ def status(argv: list[str]) -> int:
 
 
 def survey(request: Request) -> Board:
-    """The state of every run of a sweep: by the last command's roll where there is one, else by the newest folder."""
-    roll = store.first_roll(request.roots, request.named, request.scale)
-    trials = store.first_roll(request.roots, trial_study(request.named), request.scale) if request.tuned else None
-    searched = _trials(request, trials, roll.tuning if roll else {}) if request.tuned else {}
-    absent = roll.absent if roll else {}
-    listed = [*searched, *(job for job in _jobs(request, roll) if job.arm not in absent)]
+    """The state of every run of a sweep: by the last command's manifest where there is one, else by the newest folder."""
+    manifest = store.first_manifest(request.roots, request.named, request.scale)
+    trials = store.first_manifest(request.roots, trial_study(request.named), request.scale) if request.tuned else None
+    searched = _trials(request, trials, manifest.tuning if manifest else {}) if request.tuned else {}
+    absent = manifest.absent if manifest else {}
+    listed = [*searched, *(job for job in _jobs(request, manifest) if job.arm not in absent)]
     board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
     board.cells |= {job.label: cell for job, cell in searched.items()}
     for job in listed:
-        _survey(request, board, job, trials if job in searched else roll)
+        _survey(request, board, job, trials if job in searched else manifest)
     board.slots = max(1, board.count("running"))
     return board
 
 
-def _survey(request: Request, board: Board, job: Job, roll: store.Roll | None) -> None:
+def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest | None) -> None:
     """Look into the folders of one run."""
-    folders = list(_folders(request, job, roll))
-    cells = [_cell(request, folder, (roll.steps if roll else {}).get(job.arm)) for folder in folders]
+    folders = list(_folders(request, job, manifest))
+    cells = [_cell(request, folder, (manifest.steps if manifest else {}).get(job.arm)) for folder in folders]
     known = board.cells.get(job.label, Cell())
     board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
     board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
 
 
-def _trials(request: Request, roll: store.Roll | None, tuning: Tuning) -> dict[Job, Cell]:
-    """The trials of the search: those under way by their roll, else those that the study's roll has kept."""
+def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, Cell]:
+    """The trials of the search: those under way by their manifest, else those that the study's manifest has kept."""
     study = trial_study(request.named)
     kept = {
         Job(study, f"{arm}.trial{entry['number']}", run["seed"], ()): Cell(run["status"], 1.0, run["value"])
@@ -57,13 +57,13 @@ def _trials(request: Request, roll: store.Roll | None, tuning: Tuning) -> dict[J
         for entry in found["trials"]
         for run in entry["runs"]
     }
-    parts = [label.rpartition("/seed") for label in (roll.runs if roll else {})]
+    parts = [label.rpartition("/seed") for label in (manifest.runs if manifest else {})]
     return kept | {job: Cell() for arm, _, seed in parts if (job := Job(study, arm, int(seed), ())) not in kept}
 
 
-def _jobs(request: Request, roll: store.Roll | None) -> list[Job]:
+def _jobs(request: Request, manifest: store.Manifest | None) -> list[Job]:
     """The runs of the sweep, and what the last command had beside them."""
-    runs = roll.runs if roll else {}
+    runs = manifest.runs if manifest else {}
     sweep, arms, seeds = request.sweep, request.arms, request.seeds
     anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
     listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
@@ -74,8 +74,8 @@ def _jobs(request: Request, roll: store.Roll | None) -> list[Job]:
     return listed
 
 
-def _folders(request: Request, job: Job, roll: store.Roll | None) -> Iterator[Path]:
-    signature = roll.runs.get(job.label) if roll else None
+def _folders(request: Request, job: Job, manifest: store.Manifest | None) -> Iterator[Path]:
+    signature = manifest.runs.get(job.label) if manifest else None
     for root in request.roots:
         found = (root / job.study / job.arm).glob(f"seed{job.seed}-{signature or '*'}")
         yield from sorted(found, key=lambda folder: (-folder.stat().st_mtime, folder.name))

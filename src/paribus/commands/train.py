@@ -77,7 +77,7 @@ def _job(cfg: Any) -> float | None:
 
 
 def _trial(cfg: Any) -> dict[str, float]:
-    """What a search may optimise: the run's metrics and its budget (`flops`, `input_tokens`, ...)."""
+    """What a search may optimize: the run's metrics and its budget (`flops`, `input_tokens`, ...)."""
     import json
 
     from paribus.sweeps.search.trial import reporter

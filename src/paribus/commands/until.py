@@ -9,7 +9,7 @@ from typing import Any
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.tables.assemble import made_of
-from paribus.runs.store import first_roll
+from paribus.runs.store import first_manifest
 from paribus.sweeps.request import Request
 from paribus.verdict.sequential import FIRST, Looks
 
@@ -17,7 +17,7 @@ from paribus.verdict.sequential import FIRST, Looks
 def run_until_decided(request: Request, most: int, run: Callable[[Request], int]) -> int:
     """Run seeds and look at the table after each, from the third to the one that decides all claims, or the last.
 
-    The looks are on the roll, so that every table of these runs tests at the level that keeps the error rate.
+    The looks are on the manifest, so that every table of these runs tests at the level that keeps the error rate.
 
     Args:
         most: seeds at the last look.
@@ -42,13 +42,13 @@ def run_until_decided(request: Request, most: int, run: Callable[[Request], int]
 
 def _planned(request: Request, most: int) -> Looks:
     """Raises UserError where the sweep was looked at by another plan: what that plan spent cannot be spent again."""
-    roll = first_roll(request.roots, request.named, request.scale)
-    if roll is None or roll.until is None or roll.sweep_hash != request.sweep.hash(request.scale):
+    manifest = first_manifest(request.roots, request.named, request.scale)
+    if manifest is None or manifest.until is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(FIRST, most)
-    if (before := int(roll.until["most"])) != most:
+    if (before := int(manifest.until["most"])) != most:
         mend = f"go on with max_seeds={before}, or give the runs another name with study="
         raise UserError(f"max_seeds={most}, but this sweep was looked at with max_seeds={before}", mend)
-    return Looks(int(roll.until["first"]), before)
+    return Looks(int(manifest.until["first"]), before)
 
 
 def _growing(own: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:

@@ -1,8 +1,8 @@
-"""Noise as a pure function: a vectorised 64-bit counter hash.
+"""Noise as a pure function: a vectorized 64-bit counter hash.
 
 A draw depends on (seed, keys, example, stream name, position) and on nothing else: not on the batch, the worker, the
 device or what was drawn before. The generator is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
-number generators") with its own start for each row and stream; one 64-bit word serves two neighbouring positions.
+number generators") with its own start for each row and stream; one 64-bit word serves two neighboring positions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 def mix64(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's finaliser, a bijection of 64-bit words; works in place and returns its argument."""
+    """SplitMix64's finalizer, a bijection of 64-bit words; works in place and returns its argument."""
     shifted = value >> np.uint64(30)
     value ^= shifted
     value *= _FIRST

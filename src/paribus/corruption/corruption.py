@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.masking.prediction import marked, readings
-from paribus.corruption.protocols import Disorder, Masking, Sight
+from paribus.corruption.protocols import AttentionMask, Masking, Shuffling
 from paribus.corruption.views.pairs import check_pair
 from paribus.data.text import Marks, Text, Views
 
@@ -23,15 +23,15 @@ NAMES: Final = {"prefix_d_d": "prefix_lm", "all_p_f": "all_permute", "all_n_f": 
 
 @dataclass(frozen=True)
 class Corruption:
-    """Masking, then the two views, then `disorder` in what is read, and `sight` of it; `targets` None predicts in
+    """Masking, then the two views, then `shuffling` in what is read, and `sight` of it; `targets` None predicts in
     place.
     """
 
     masking: Masking
     inputs: Any  # Encoding
     targets: Any = None  # Encoding | None
-    disorder: Disorder | None = None
-    sight: Sight | None = None
+    shuffling: Shuffling | None = None
+    attention_mask: AttentionMask | None = None
 
     @property
     def readings(self) -> int:
@@ -41,7 +41,7 @@ class Corruption:
     @property
     def moved_rate(self) -> float:
         """The expected share of the tokens that is predicted out of order, beside the noise."""
-        return 0.0 if self.disorder is None else self.disorder.rate(self.masking.rate)
+        return 0.0 if self.shuffling is None else self.shuffling.rate(self.masking.rate)
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Corruption:
         read = self.inputs(*reordered(text, marks), noise, vocabulary)
         written = self.targets(text, marks, noise, vocabulary) if self.targets else None
         views = Views(text, marks, text if read is None else read, written)
-        for step in (self.disorder, self.sight):
+        for step in (self.shuffling, self.attention_mask):
             views = views if step is None else step(views, noise)
         return views
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
 
 
-class Layout(Protocol):
+class Collator(Protocol):
     """Views as the arrays of one kind of architecture, and what follows from it for lengths and rates."""
 
     semantics: ClassVar[int]
@@ -61,7 +61,7 @@ class Stream(Passes, Protocol):
     """What pre-training reads: `Examples`, or these and others mixed."""
 
     @property
-    def layout(self) -> Layout: ...
+    def collator(self) -> Collator: ...
 
     @property
     def predicted_share(self) -> float: ...
@@ -90,7 +90,7 @@ class Examples:
     store: Store
     input: InputFormat
     corruption: Corruption
-    layout: Layout
+    collator: Collator
     vocabulary: Vocabulary
     seed: int
     length: int  # tokens the model reads, specials included
@@ -98,7 +98,7 @@ class Examples:
     _totals: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.layout.check(self.corruption)
+        self.collator.check(self.corruption)
         self.corruption.masking.check(self.raw)
         self.corruption.check(self.raw, self.vocabulary)
         if self.corruption.masking.by_words:
@@ -107,7 +107,7 @@ class Examples:
     @cached_property
     def raw(self) -> int:
         """Tokens of the rows that the input format cuts: more than `length` where less than the text is read."""
-        return self.layout.raw_length(self.length, self.corruption)
+        return self.collator.raw_length(self.length, self.corruption)
 
     def size(self, epoch: int) -> int:
         """Examples in that pass."""
@@ -123,7 +123,7 @@ class Examples:
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
-        read_N = self.layout.read_lengths(self._pass(epoch)[1].length_N, self.corruption)
+        read_N = self.collator.read_lengths(self._pass(epoch)[1].length_N, self.corruption)
         return read_N * np.int32(self.readings)
 
     @property
@@ -135,7 +135,7 @@ class Examples:
     @property
     def predicted_share(self) -> float:
         """Predictions for each token read, as the settings say."""
-        return self.layout.predicted_share(self.raw, self.corruption)
+        return self.collator.predicted_share(self.raw, self.corruption)
 
     @property
     def readings(self) -> int:
@@ -146,13 +146,13 @@ class Examples:
         """The original, the marks and what is read and written of these rows, each as often as it is read."""
         rows_B = np.asarray(rows, np.int64)
         input_key, index = self._pass(epoch)
-        text = gather(self.store, index.pieces(rows_B), len(rows_B), self.vocabulary)
+        text = gather(self.store, index.segments(rows_B), len(rows_B), self.vocabulary)
         noise = Noise.of(self.seed, (input_key, self.corruption.masking.schedule(epoch)), rows_B)
         return self.corruption(text, noise, self.vocabulary)
 
     def batch(self, epoch: int, rows: Any) -> Arrays:
         """The rows as the layout's arrays."""
-        return self.layout.pack(self.views(epoch, rows), self.vocabulary)
+        return self.collator.pack(self.views(epoch, rows), self.vocabulary)
 
     def _pass(self, epoch: int) -> tuple[int, Index]:
         """The input's key of the epoch and its index; two are kept, since a step may cross the end of an epoch."""
@@ -190,32 +190,32 @@ def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examp
 
     Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
-    form, objective = build(cfg.input), build(cfg.objective)
-    check_pairs(getattr(objective, "needs", None), getattr(form, "pairs", None))
+    input_format, objective = build(cfg.input), build(cfg.objective)
+    check_pairs(getattr(objective, "needs", None), getattr(input_format, "pairs", None))
     corruption = corruption_of(cfg.masking, cfg.objective)
     if corruption.targets is None:
-        own = (getattr(objective, name, None) for name in ("disorder", "sight"))
-        corruption = replace(corruption, disorder=next(own), sight=next(own))
-    check_frame(corruption.targets is not None, getattr(form, "framed", True))
+        own = (getattr(objective, name, None) for name in ("shuffling", "attention_mask"))
+        corruption = replace(corruption, shuffling=next(own), attention_mask=next(own))
+    check_frame(corruption.targets is not None, getattr(input_format, "framed", True))
     attention = getattr(build(cfg.model), "attention", None) if "model" in cfg else None
     check_noise(objective, corruption.masking, attention)
-    return _examples(data, split, form, corruption, root_seed(cfg), layout_of(cfg, corruption, objective))
+    return _examples(data, split, input_format, corruption, root_seed(cfg), collator_of(cfg, corruption, objective))
 
 
 def corruption_of(masking: Any, objective: Any) -> Corruption:
-    """From config nodes: `objective.encoding` in place, or `objective.inputs` and `objective.targets`."""
-    if "encoding" in objective:
-        return Corruption(build(masking), build(objective.encoding))
+    """From config nodes: `objective.view` in place, or `objective.inputs` and `objective.targets`."""
+    if "view" in objective:
+        return Corruption(build(masking), build(objective.view))
     return Corruption(build(masking), build(objective.inputs), build(objective.targets))
 
 
-def layout_of(cfg: DictConfig, corruption: Corruption, objective: Any = None) -> Layout:
+def collator_of(cfg: DictConfig, corruption: Corruption, objective: Any = None) -> Collator:
     """What the model takes; of a model that states no `layout`, an encoder, what the objective reads.
 
     Where the config has no model of text-to-text kind, as when examples are only shown, an encoder-decoder is assumed.
     """
     model = build(cfg.model) if "model" in cfg else None
-    stated: Layout | None = getattr(model, "layout", None) or getattr(objective, "layout", None)
+    stated: Collator | None = getattr(model, "collator", None) or getattr(objective, "collator", None)
     return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
 
 
@@ -272,11 +272,11 @@ def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") 
     own = cfg.evaluation
     if "masking" in own:
         corruption = corruption_of(own.masking, own)
-        return _examples(data, split, build(own.input), corruption, int(own.seed), layout_of(cfg, corruption))
+        return _examples(data, split, build(own.input), corruption, int(own.seed), collator_of(cfg, corruption))
     if getattr(objective := build(cfg.objective), "noisy", True):
         return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
     whole = Corruption(NoNoise(Static()), Unchanged())
-    return _examples(data, split, build(own.input), whole, int(own.seed), objective.layout)
+    return _examples(data, split, build(own.input), whole, int(own.seed), objective.collator)
 
 
 def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
@@ -285,9 +285,9 @@ def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "valida
     Raises UserError for a split that allows no such pairs.
     """
     own = cfg.evaluation
-    form = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
+    input_format = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
     corruption = _common(own, Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0))
-    return _examples(data, split, form, corruption, int(own.seed))
+    return _examples(data, split, input_format, corruption, int(own.seed))
 
 
 def _common(own: DictConfig, shown: Replace) -> Corruption:
@@ -295,11 +295,18 @@ def _common(own: DictConfig, shown: Replace) -> Corruption:
 
 
 def _examples(
-    data: Data, split: str, form: InputFormat, corruption: Corruption, seed: int, layout: Layout | None = None
+    data: Data,
+    split: str,
+    input_format: InputFormat,
+    corruption: Corruption,
+    seed: int,
+    collator: Collator | None = None,
 ) -> Examples:
     store = data.stores.get(split)
     if store is not None:
-        examples = Examples(store, form, corruption, layout or Encoder(), data.vocabulary, seed, form.length)
+        examples = Examples(
+            store, input_format, corruption, collator or Encoder(), data.vocabulary, seed, input_format.length
+        )
         if examples.size(0):
             return examples
     raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")

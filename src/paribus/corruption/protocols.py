@@ -50,7 +50,7 @@ class Encoding(Protocol):
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Any) -> Text | Sequences | None: ...
 
 
-class Disorder(Protocol):
+class Shuffling(Protocol):
     """Tokens beside the noise are read in another order."""
 
     semantics: ClassVar[int]
@@ -60,7 +60,7 @@ class Disorder(Protocol):
     def rate(self, masked: float) -> float: ...  # expected share of the tokens that is out of order
 
 
-class Sight(Protocol):
+class AttentionMask(Protocol):
     """What is read, with `rank_BL`: a place sees those of a rank not above its own."""
 
     semantics: ClassVar[int]

@@ -40,13 +40,17 @@ class Adapters(Method):
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise UserError(f"finetuning.size={self.size} is below 1", "give the width of the bottleneck, such as 64")
+            raise UserError(
+                f"finetune.method.size={self.size} is below 1", "give the width of the bottleneck, such as 64"
+            )
         if self.std < 0:
-            raise UserError(f"finetuning.std={self.std} is negative", "use 1e-3")
+            raise UserError(f"finetune.method.std={self.std} is negative", "use 1e-3")
         if not self.after or not set(self.after) <= set(PLACES):
-            raise UserError(f"finetuning.after={list(self.after)} is unknown", f"choose from {', '.join(PLACES)}")
+            raise UserError(f"finetune.method.after={list(self.after)} is unknown", f"choose from {', '.join(PLACES)}")
         if self.activation not in ACTIVATIONS:
-            raise UserError(f"finetuning.activation={self.activation} is unknown", f"use {' or '.join(ACTIVATIONS)}")
+            raise UserError(
+                f"finetune.method.activation={self.activation} is unknown", f"use {' or '.join(ACTIVATIONS)}"
+            )
 
     def shape(self, encoder: Tunable, seed: int) -> None:
         from paribus.finetuning.bottleneck import Adapted, begin

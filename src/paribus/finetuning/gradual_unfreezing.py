@@ -30,9 +30,13 @@ class GradualUnfreezing(Method):
 
     def __post_init__(self) -> None:
         if not 0 < self.spread <= 1:
-            raise UserError(f"finetuning.spread={self.spread} is outside (0, 1]", "give a share of the fine-tuning")
+            raise UserError(
+                f"finetune.method.spread={self.spread} is outside (0, 1]", "give a share of the fine-tuning"
+            )
         if not 0 < self.decay <= 1:
-            raise UserError(f"finetuning.decay={self.decay} is outside (0, 1]", "give a factor a layer, such as 0.385")
+            raise UserError(
+                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer, such as 0.385"
+            )
 
     def rate(self, encoder: Tunable, name: str) -> float:
         return float(self.decay ** (encoder.depth - encoder.depth_of(name)))

@@ -28,9 +28,11 @@ class LayerwiseDecay(Method):
 
     def __post_init__(self) -> None:
         if not 0 < self.decay <= 1:
-            raise UserError(f"finetuning.decay={self.decay} is outside (0, 1]", "give a factor a layer such as 0.9")
+            raise UserError(
+                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer such as 0.9"
+            )
         if self.top_gap not in (0, 1, 2):
-            raise UserError(f"finetuning.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
+            raise UserError(f"finetune.method.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
 
     def rate(self, encoder: Tunable, name: str) -> float:
         return float(self.decay ** (encoder.depth + self.top_gap - encoder.depth_of(name)))

@@ -32,16 +32,16 @@ class Lora(Method):
 
     def __post_init__(self) -> None:
         if self.rank < 1:
-            raise UserError(f"finetuning.rank={self.rank} is below 1", "use 8")
+            raise UserError(f"finetune.method.rank={self.rank} is below 1", "use 8")
         if not self.matrices or not set(self.matrices) <= set(MATRICES):
             raise UserError(
-                f"finetuning.matrices={list(self.matrices)} is unknown", f"choose from {', '.join(MATRICES)}"
+                f"finetune.method.matrices={list(self.matrices)} is unknown", f"choose from {', '.join(MATRICES)}"
             )
 
     def require(self) -> None:
         """Raise Unavailable without the package."""
         if importlib.util.find_spec("peft") is None:
-            raise Unavailable("finetuning=lora needs the package peft", "pip install 'paribus[lora]'")
+            raise Unavailable("finetune/method=lora needs the package peft", "pip install 'paribus[lora]'")
 
     def check(self, layers: int) -> None:
         self.require()

@@ -20,7 +20,7 @@ from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 from paribus.models.encoder import Batch
 from paribus.models.tunable import Tunable
-from paribus.tasks.types.base import Form
+from paribus.tasks.types.base import TaskType
 
 HEADS = (
     "layers",
@@ -41,7 +41,7 @@ class Tuned(NamedTuple):
 
     encoder: Tunable
     head: Any
-    form: Form
+    task_type: TaskType
 
     def logits(self, batch: Batch) -> Tensor:
         """[B, classes], without dropout."""
@@ -70,15 +70,15 @@ def trained(shaped: Tunable, backbone: Tunable) -> dict[str, Tensor]:
     return found
 
 
-def save(path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, cfg: Any, form: Form) -> None:
+def save(path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, cfg: Any, task_type: TaskType) -> None:
     """Write the head and what was trained; the file names the backbone that it belongs to."""
     tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
     about = {
         "backbone": fingerprint(backbone),
-        "finetuning": plain(cfg.finetuning),
+        "finetuning": plain(cfg.finetune.method),
         "head": {key: plain(cfg.finetune)[key] for key in HEADS},
-        "form": form.config(),
+        "task_type": task_type.config(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -97,13 +97,13 @@ def load(path: Path, backbone: Tunable) -> Tuned:
         raise UserError(f"{path} was trained on another backbone", "load the checkpoint that it was fine-tuned from")
     shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
     _component(about["finetuning"], Method, path).shape(shaped, 0)
-    form: Form = _component(about["form"], Form, path)
-    head: Any = form.head(OmegaConf.create(about["head"]), shaped, 0)
+    task_type: TaskType = _component(about["task_type"], TaskType, path)
+    head: Any = task_type.head(OmegaConf.create(about["head"]), shaped, 0)
     head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
     for name, tensor in tensors.items():
         if name.startswith("encoder."):
             _replace(shaped, name.removeprefix("encoder."), tensor)
-    return Tuned(shaped.eval(), head.eval(), form)
+    return Tuned(shaped.eval(), head.eval(), task_type)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -25,11 +25,13 @@ class TopKLayers(Method):
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise UserError(f"finetuning.k={self.k} trains no layer", "give 1 or more, or use finetuning=frozen")
+            raise UserError(
+                f"finetune.method.k={self.k} trains no layer", "give 1 or more, or use finetune/method=frozen"
+            )
 
     def check(self, layers: int) -> None:
         if self.k > layers:
-            raise UserError(f"finetuning.k={self.k} exceeds the model's {layers} layers", "give at most so many")
+            raise UserError(f"finetune.method.k={self.k} exceeds the model's {layers} layers", "give at most so many")
 
     def shape(self, encoder: Tunable, seed: int) -> None:
         for name, parameter in encoder.named_parameters():

@@ -101,10 +101,10 @@ class Bert:
     def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
         """The encoder with its initial weights, a pure function of (self, vocabulary, seed)."""
         from paribus.models.encoder import Encoder
-        from paribus.models.weights import initialise
+        from paribus.models.weights import initialize
 
         encoder = Encoder(self, vocabulary)
-        initialise(encoder, seed, self.initializer_range)
+        initialize(encoder, seed, self.initializer_range)
         return encoder
 
     def matmul_parameters(self) -> int:

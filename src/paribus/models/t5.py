@@ -64,7 +64,7 @@ class T5:
         return self.architecture in SINGLE
 
     @property
-    def layout(self) -> EncoderDecoder:
+    def collator(self) -> EncoderDecoder:
         """The arrays that the model reads."""
         return SingleStream() if self.single else EncoderDecoder()
 
@@ -102,10 +102,10 @@ class T5:
     def build(self, vocabulary: Vocabulary, seed: int) -> TextToText:
         """The model with its initial weights, a pure function of (self, vocabulary, seed)."""
         from paribus.models.text_to_text import TextToText
-        from paribus.models.weights import initialise
+        from paribus.models.weights import initialize
 
         model = TextToText(self, vocabulary)
-        initialise(model, seed, self.std)
+        initialize(model, seed, self.std)
         return model
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:

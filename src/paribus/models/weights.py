@@ -15,7 +15,7 @@ def named_generator(seed: int, name: str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
 
 
-def initialise(module: nn.Module, seed: int, std: float | Callable[[str], float]) -> None:
+def initialize(module: nn.Module, seed: int, std: float | Callable[[str], float]) -> None:
     """BERT's initial weights: N(0, std) for matrices and embeddings, 1 for LayerNorm scales, 0 for biases and padding.
 
     `std` may depend on the parameter's name.

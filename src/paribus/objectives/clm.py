@@ -1,4 +1,4 @@
-"""Left-to-right language modelling on the encoder."""
+"""Left-to-right language modeling on the encoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CausalLM(MaskedLM):
     attention: ClassVar[str | None] = "left"
 
     @property
-    def layout(self) -> Any:
+    def collator(self) -> Any:
         return Causal()
 
     def _heads(self, encoder: Encoder) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class Denoising:
     writes: ClassVar[bool] = True  # needs a model that does
 
     def build(self, model: TextToText) -> Objective:
-        """The objective with its head, not yet initialised."""
+        """The objective with its head, not yet initialized."""
         from paribus.models.heads.language_model import LanguageModelHead
         from paribus.objectives.objective import Objective
 

@@ -1,4 +1,4 @@
-"""Masked language modelling."""
+"""Masked language modeling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.corruption.collators.encoder import Encoder as EncoderLayout
+from paribus.corruption.collators.encoder import Encoder as EncoderCollator
 
 if TYPE_CHECKING:
     from paribus.models.encoder import Encoder
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 class MaskedLM:
     """Predict the noised positions of one text (BERT, section 3.1); `encoding` says what stands at them.
 
-    With `disorder` the original words at places out of order are predicted too, by the same head and as a mean of their
+    With `shuffling` the original words at places out of order are predicted too, by the same head and as a mean of their
     own (StructBERT, arXiv 1908.04577, section 2.2).
     """
 
-    encoding: Any
-    disorder: Any = None
+    view: Any
+    shuffling: Any = None
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[Mapping[str, Any]] = {"disorder": None}  # all words in order, as before the setting came
+    neutral: ClassVar[Mapping[str, Any]] = {"shuffling": None}  # all words in order, as before the setting came
     needs: ClassVar[str | None] = None  # pairs: "next", "order" or "three"
     noisy: ClassVar[bool] = True  # whether it predicts noise; otherwise all of the text
     attention: ClassVar[str | None] = None  # what the model's attention must be; None: any
     spans: ClassVar[bool] = False  # whether noise must come in spans
 
     @property
-    def layout(self) -> Any:
+    def collator(self) -> Any:
         """The arrays that model and heads read."""
-        return EncoderLayout()
+        return EncoderCollator()
 
     def build(self, encoder: Encoder) -> Objective:
-        """The objective with its head, not yet initialised."""
+        """The objective with its head, not yet initialized."""
         from paribus.models.heads.word_order import WordOrderHead
         from paribus.objectives.objective import Objective
 
         heads = self._heads(encoder)
-        return Objective(heads if self.disorder is None else {**heads, "word_order": WordOrderHead(heads["mlm"])})
+        return Objective(heads if self.shuffling is None else {**heads, "word_order": WordOrderHead(heads["mlm"])})
 
     def _heads(self, encoder: Encoder) -> dict[str, Any]:
         """Those that own parameters."""

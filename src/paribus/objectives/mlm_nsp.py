@@ -1,4 +1,4 @@
-"""Masked language modelling and next-sentence prediction."""
+"""Masked language modeling and next-sentence prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masked language modelling and the span-boundary objective."""
+"""Masked language modeling and the span-boundary objective."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MaskedLMWithSBO(MaskedLM):
             raise UserError(f"objective.weight={self.weight}", "give a number, at least 0")
 
     @property
-    def layout(self) -> Any:
+    def collator(self) -> Any:
         return Boundary(self.max_pair_targets)
 
     def build(self, encoder: Encoder) -> Objective:

@@ -1,4 +1,4 @@
-"""Masked language modelling and sentence-order prediction."""
+"""Masked language modeling and sentence-order prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masked language modelling and StructBERT's sentence objective."""
+"""Masked language modeling and StructBERT's sentence objective."""
 
 from __future__ import annotations
 

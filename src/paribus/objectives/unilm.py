@@ -1,4 +1,4 @@
-"""Masked language modelling under several attention masks."""
+"""Masked language modeling under several attention masks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class UnifiedLM(MaskedLM):
     Its kinds of rows have no segment embeddings of their own. The common evaluation and fine-tuning see both sides.
     """
 
-    sight: Any = None
+    attention_mask: Any = None
     semantics: ClassVar[int] = 1
     attention: ClassVar[str | None] = "full"
 
     @property
-    def layout(self) -> Any:
+    def collator(self) -> Any:
         return Ranked()

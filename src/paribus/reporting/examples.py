@@ -17,7 +17,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.corruption.collators.encoder_decoder import IGNORED
 from paribus.corruption.examples import Examples
-from paribus.corruption.measured import ROWS, Realised
+from paribus.corruption.measured import ROWS, Measured
 from paribus.data.text import Views
 from paribus.reporting import examples_written
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DRAWN = 8  # examples that are drawn where the rows go to a file
 COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
 
-_COLOURS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "moved": "36", "special": "2"}
+_COLORS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "moved": "36", "special": "2"}
 _MARKS = {
     "mask": "{shown}({text})",
     "random": "~{shown}~({text})",
@@ -43,18 +43,18 @@ def show_examples(
     n: int,
     epoch: int = 0,
     out: Path | None = None,
-    colour: bool | None = None,
+    color: bool | None = None,
 ) -> dict[str, Any]:
     """Draw the first n examples of a pass, write them to `out` as Parquet; prints and returns the realised rates.
 
-    colour None: where the drawing goes to a terminal. With `out`, only the first few are drawn.
+    color None: where the drawing goes to a terminal. With `out`, only the first few are drawn.
     """
     size = examples.size(epoch)
     if n > size:
         say(f"n={n}: the corpus has {size} examples, all of them are shown")
     rows, screen = np.arange(min(n, size)), sys.stdout if sys.stdout.isatty() else sys.stderr
     drawn = rows[:DRAWN] if out else rows
-    _draw(examples, tokenizer, drawn, epoch, screen, screen.isatty() if colour is None else colour)
+    _draw(examples, tokenizer, drawn, epoch, screen, screen.isatty() if color is None else color)
     if out:
         _write(examples, rows, epoch, out)
         say(f"{len(drawn)} of {len(rows)} examples drawn, all of them in {out}")
@@ -70,7 +70,7 @@ def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
     """What came out over these rows, and the special tokens by name."""
-    total, vocabulary = Realised(examples.layout), examples.vocabulary
+    total, vocabulary = Measured(examples.collator), examples.vocabulary
     for chunk in _chunks(rows):
         total.add(examples.batch(epoch, chunk), vocabulary)
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
@@ -80,12 +80,12 @@ def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any]
 
 
 def _draw(
-    examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int, screen: TextIO, colour: bool
+    examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int, screen: TextIO, color: bool
 ) -> None:
     if examples.corruption.targets is not None:
         print(f"{examples.corruption.name}, windows of {examples.raw} tokens", file=screen)
         for chunk in _chunks(rows):
-            _draw_written(examples.views(epoch, chunk), chunk, tokenizer, screen, colour)
+            _draw_written(examples.views(epoch, chunk), chunk, tokenizer, screen, color)
         return
     legend = {
         "mask": _MARKS["mask"].format(shown=_piece(tokenizer, examples.vocabulary.mask), text="original"),
@@ -94,25 +94,25 @@ def _draw(
     }
     if examples.thinned:
         legend["silent"] = _MARKS["silent"].format(shown="corrupted", text="not predicted")
-    if examples.corruption.disorder is not None:
+    if examples.corruption.shuffling is not None:
         legend["moved"] = _MARKS["moved"].format(shown="out of order", text="original")
-    painted = "  ".join(_paint(text, kind, colour) for kind, text in legend.items())
+    painted = "  ".join(_paint(text, kind, color) for kind, text in legend.items())
     whole = "every token, predicted from those to its left"
     print(f"predicted tokens: {painted if examples.corruption.masking.rate else whole}", file=screen)
     for chunk in _chunks(rows):
         views = examples.views(epoch, chunk)
         for row, example in enumerate(np.repeat(chunk, examples.readings)):
-            line = _line(views, row, tokenizer, examples.vocabulary.mask, colour)
+            line = _line(views, row, tokenizer, examples.vocabulary.mask, color)
             print(f"\n#{example}  {_label(views, row)}{line}", file=screen)
     print(file=screen, flush=True)
 
 
-def _draw_written(views: Views, rows: np.ndarray[Any, Any], tokenizer: Tokenizer, screen: TextIO, colour: bool) -> None:
+def _draw_written(views: Views, rows: np.ndarray[Any, Any], tokenizer: Tokenizer, screen: TextIO, color: bool) -> None:
     """The text of each row, what is read of it and what is written."""
     for row, example in enumerate(rows):
         print(f"\n#{example}", file=screen)
         for name, pieces in examples_written.lines(views, row, tokenizer):
-            drawn = " ".join(_paint(text, "mask" if special else "text", colour) for text, special in pieces)
+            drawn = " ".join(_paint(text, "mask" if special else "text", color) for text, special in pieces)
             print(f"  {name:<9}{drawn}", file=screen)
     print(file=screen, flush=True)
 
@@ -122,7 +122,7 @@ def _label(views: Views, row: int) -> str:
     return "" if views.text.label_B is None else f"label {views.text.label_B[row]}  "
 
 
-def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool) -> str:
+def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, color: bool) -> str:
     """One example as running text, its words apart and their pieces together."""
     text, words, width, predicted_P = views.text, [], views.text.ids_BL.shape[1], _predicted(views)
     predicted = set((predicted_P[predicted_P // width == row] % width).tolist())
@@ -132,7 +132,7 @@ def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, colour: bool)
         form = _MARKS.get(kind, "{text}")
         drawn = form.format(shown=_piece(tokenizer, shown), text=_piece(tokenizer, original))
         apart = text.start_BL[row, at] or not text.free_BL[row, at - 1]
-        words.append((" " if at and apart else "") + _paint(drawn, kind, colour))
+        words.append((" " if at and apart else "") + _paint(drawn, kind, color))
     return "".join(words)
 
 
@@ -159,8 +159,8 @@ def _piece(tokenizer: Tokenizer, token: int) -> str:
     return text if text and "\ufffd" not in text else str(tokenizer.backend.id_to_token(token))
 
 
-def _paint(text: str, kind: str, colour: bool) -> str:
-    return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if colour and kind in _COLOURS else text
+def _paint(text: str, kind: str, color: bool) -> str:
+    return f"\x1b[{_COLORS[kind]}m{text}\x1b[0m" if color and kind in _COLORS else text
 
 
 def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path) -> None:

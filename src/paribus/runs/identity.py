@@ -81,7 +81,7 @@ def identify(cfg: Any) -> Identity:
     )
     whole: dict[str, Any] = {"pretrain": pretrain, "tasks": tasks}
     if tasks:
-        whole |= {part: _group(values, part) for part in ("finetune", "finetuning")}
+        whole["finetune"] = _group(values, "finetune")
     if (members := int(values.get("members", 1))) != 1:
         whole["members"] = members
     signature = digest(whole)

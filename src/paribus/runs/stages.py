@@ -116,4 +116,4 @@ def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None =
         for line in lines(curves):
             tracked.log({key: value for key, value in line.items() if key != "step"}, line.get("step", 0))
     budget = {f"{BUDGET}{key}": value for key, value in part.get("budget", {}).items()}
-    tracked.summarise({**part.get("metrics", {}), **budget})
+    tracked.summarize({**part.get("metrics", {}), **budget})

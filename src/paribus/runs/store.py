@@ -1,7 +1,7 @@
 """The store of runs: sealed records in folders, read back whole or not at all.
 
 Below a root stands `<study>/<arm>/seed<k>-<signature>/` with `result.json`, or `failed.json` where the run failed and
-is to be tried again, and `<study>/<scale>.json`, the roll: which signatures the last command made the sweep of.
+is to be tried again, and `<study>/<scale>.json`, the manifest: which signatures the last command made the sweep of.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Found(NamedTuple):
 def records(study: str, scale: str, roots: Sequence[Path]) -> Found:
     """The records of a study at a scale, by arm and seed. The same run in several roots counts once, finished first.
 
-    The first root with a roll of the study and scale says which signatures belong together, so that runs of an older
-    command never mix with those of the last one; without a roll all are returned.
+    The first root with a manifest of the study and scale says which signatures belong together, so that runs of an older
+    command never mix with those of the last one; without a manifest all are returned.
     """
-    roll = first_roll(roots, study, scale)
+    manifest = first_manifest(roots, study, scale)
     found: dict[tuple[str, int, str], Record] = {}
     left_out = []
     for path in _paths(study, roots):
@@ -69,7 +69,7 @@ def records(study: str, scale: str, roots: Sequence[Path]) -> Found:
             left_out.append(f"{path}: {why}")
         elif record["study"] != study:
             left_out.append(f"{path}: a record of the study {record['study']}")
-        elif record["scale"] == scale and (roll is None or roll.holds(record)):
+        elif record["scale"] == scale and (manifest is None or manifest.holds(record)):
             _prefer(found, record)
     return Found([found[key] for key in sorted(found)], left_out)
 
@@ -163,7 +163,7 @@ def _relative(value: Any) -> Any:
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
-class Roll(NamedTuple):
+class Manifest(NamedTuple):
     """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
 
     `absent`: {arm: why no machine has run it}. `until`: where seeds are added until the claims are decided, {first,
@@ -183,32 +183,32 @@ class Roll(NamedTuple):
         return bool(self.runs.get(f"{record['arm']}/seed{record['seed']}") == record["signature"])
 
 
-def read_roll(root: Path, study: str, scale: str) -> Roll | None:
-    """The roll of a study at a scale, or None."""
+def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
+    """The manifest of a study at a scale, or None."""
     try:
-        return Roll(**json.loads((root / study / f"{scale}.json").read_text(encoding="utf-8")))
+        return Manifest(**json.loads((root / study / f"{scale}.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def first_roll(roots: Sequence[Path], study: str, scale: str) -> Roll | None:
-    """The roll of the first root that has one."""
-    return next((found for root in roots if (found := read_roll(root, study, scale))), None)
+def first_manifest(roots: Sequence[Path], study: str, scale: str) -> Manifest | None:
+    """The manifest of the first root that has one."""
+    return next((found for root in roots if (found := read_manifest(root, study, scale))), None)
 
 
-def write_roll(root: Path, study: str, scale: str, roll: Roll) -> Roll:
-    """Write a roll; the runs of an older one of the same sweep and overrides stay in it."""
-    old = read_roll(root, study, scale)
-    if old is not None and old[:2] == roll[:2]:
-        runs, steps = {**old.runs, **roll.runs}, {**old.steps, **roll.steps}
-        roll = roll._replace(runs=runs, steps=steps, until=roll.until or old.until)
-    ran = {label.rpartition("/seed")[0] for label in roll.runs}  # an arm that another machine could run
-    roll = roll._replace(absent={arm: why for arm, why in roll.absent.items() if arm not in ran})
-    if roll != old:
+def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Manifest:
+    """Write a manifest; the runs of an older one of the same sweep and overrides stay in it."""
+    old = read_manifest(root, study, scale)
+    if old is not None and old[:2] == manifest[:2]:
+        runs, steps = {**old.runs, **manifest.runs}, {**old.steps, **manifest.steps}
+        manifest = manifest._replace(runs=runs, steps=steps, until=manifest.until or old.until)
+    ran = {label.rpartition("/seed")[0] for label in manifest.runs}  # an arm that another machine could run
+    manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
+    if manifest != old:
         later = ("absent", "until", "tuning")
-        given = {key: value for key, value in roll._asdict().items() if value or key not in later}
+        given = {key: value for key, value in manifest._asdict().items() if value or key not in later}
         write_json(root / study / f"{scale}.json", given)
-    return roll
+    return manifest
 
 
 def state(folder: Path) -> tuple[str, Record | None]:

@@ -66,7 +66,7 @@ class Tracked:
         row = dict(values) if step is None else {**values, STEP: step}
         self.do(lambda run: run.log(row))
 
-    def summarise(self, values: Mapping[str, Any]) -> None:
+    def summarize(self, values: Mapping[str, Any]) -> None:
         """Final values."""
         self.do(lambda run: run.summary.update(dict(values)))
 
@@ -96,7 +96,7 @@ class Tracked:
 
     def close(self, status: str, failed: bool = False) -> None:
         """The last word; W&B shows the run as failed where it did."""
-        self.summarise({STATUS: status})
+        self.summarize({STATUS: status})
         self.do(lambda run: run.finish(exit_code=int(failed)))
         self._run = None
 

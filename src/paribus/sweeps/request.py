@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
     `runs`: root of the runs' folders; `results`: where finished records are looked for; `keep`: whether new ones are
     copied there; `study`: a name instead of the sweep's; `tune`: whether a sweep that tunes its arms does so; `most`:
-    seeds at most, where they are added until the claims are decided; `until`: as in the roll; `launcher`: overrides of
+    seeds at most, where they are added until the claims are decided; `until`: as in the manifest; `launcher`: overrides of
     `conf/run.yaml`.
     """
 

@@ -111,12 +111,12 @@ class _State:
 
 
 def _enrolled(expanded: Expanded, steps: dict[str, int], tuning: Tuning) -> _State:
-    """Name every run, write the roll, and find what is done."""
+    """Name every run, write the manifest, and find what is done."""
     request = expanded.request
     title = f"{request.named} at scale={request.scale}"
     board = Board(title, expanded.jobs, request.sweep.columns[0], absent=expanded.absent)
     state = _State(expanded, {job.label: expanded.identity(job) for job in expanded.everything}, board, steps)
-    roll = store.Roll(
+    manifest = store.Manifest(
         sweep_hash=request.sweep.hash(request.scale),
         overrides=list(request.overrides),
         runs={label: identity.signature for label, identity in state.identities.items()},
@@ -125,9 +125,9 @@ def _enrolled(expanded: Expanded, steps: dict[str, int], tuning: Tuning) -> _Sta
         absent=dict(expanded.absent),
         until=request.until,
     )
-    store.write_roll(request.runs, request.named, request.scale, roll)
+    store.write_manifest(request.runs, request.named, request.scale, manifest)
     if request.keep and request.until is not None:
-        _keep_roll(request)
+        _keep_manifest(request)
     for line in board.left_out():
         say(line)
     for job in expanded.jobs:
@@ -152,14 +152,14 @@ def _found(state: _State, job: Job) -> store.Record | None:
 def _keep(state: _State, identity: Identity) -> None:
     request = state.request
     store.keep(identity.folder, request.results / request.scale, request.named)
-    _keep_roll(request)
+    _keep_manifest(request)
 
 
-def _keep_roll(request: Request) -> None:
+def _keep_manifest(request: Request) -> None:
     root = request.results / request.scale
-    if (roll := store.read_roll(request.runs, request.named, request.scale)) is not None:
-        kept = roll._replace(overrides=store.portable_overrides(roll.overrides))
-        store.write_roll(root, request.named, request.scale, kept)
+    if (manifest := store.read_manifest(request.runs, request.named, request.scale)) is not None:
+        kept = manifest._replace(overrides=store.portable_overrides(manifest.overrides))
+        store.write_manifest(root, request.named, request.scale, kept)
 
 
 def _in_process(state: _State, train: Train) -> None:

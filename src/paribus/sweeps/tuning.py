@@ -1,7 +1,7 @@
 """The search before the table: every arm is tuned with the same trials over the same space, on seeds of its own.
 
 A trial is an ordinary run, `<study>.tune/<arm>.trial<k>/seed<s>-<signature>`: found again, resumed, run in slots. What
-a search found goes into the study's roll, from which tables are built.
+a search found goes into the study's manifest, from which tables are built.
 """
 
 from __future__ import annotations
@@ -177,9 +177,13 @@ def recorded(request: Request, tune: Tune) -> Tuning:
     """The last search of this study with the same overrides, where it is this very search; else {}."""
     spec, overrides = tune.record(), store.portable_overrides(request.overrides)
     for root in request.roots:
-        roll = store.read_roll(root, request.named, request.scale)
-        if roll and roll.tuning.get("spec") == spec and store.portable_overrides(roll.overrides) == overrides:
-            return roll.tuning
+        manifest = store.read_manifest(root, request.named, request.scale)
+        if (
+            manifest
+            and manifest.tuning.get("spec") == spec
+            and store.portable_overrides(manifest.overrides) == overrides
+        ):
+            return manifest.tuning
     return {}
 
 
@@ -192,9 +196,9 @@ def with_recorded(request: Request) -> Request:
     """The request with what its last search chose. Raises UserError for a tuned sweep that was not searched yet."""
     if request.tuned is None:
         return request
-    roll = store.first_roll(request.roots, request.named, request.scale)
+    manifest = store.first_manifest(request.roots, request.named, request.scale)
     sweep = adopted(request.sweep, recorded(request, request.tuned))
-    settled = {SCRATCH, *sweep.chosen, *(roll.absent if roll else ())}
+    settled = {SCRATCH, *sweep.chosen, *(manifest.absent if manifest else ())}
     if missing := [arm for arm in request.arms or sweep.arms if arm not in settled]:
         cause = f"{request.named} tunes its arms and {missing[0]} was not searched"
         raise UserError(cause, f"search with `paribus run {request.named} scale={request.scale}`, or give tune=false")

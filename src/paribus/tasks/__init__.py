@@ -1,1 +1,1 @@
-"""Downstream tasks: labelled examples, their encoding for a model, metrics and baselines."""
+"""Downstream tasks: labeled examples, their encoding for a model, metrics and baselines."""

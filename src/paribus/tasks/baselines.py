@@ -25,7 +25,7 @@ def baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
     Trained on the very examples that a model is fine-tuned on. Kept under `cache/baselines/<task fingerprint>.json`.
     """
     path = cache / "baselines" / f"{task.fingerprint(cache)}.json"
-    key = {"semantics": SEMANTICS, "metrics": list(task.form.metrics)}
+    key = {"semantics": SEMANTICS, "metrics": list(task.task_type.metrics)}
     if path.is_file():
         kept: dict[str, Any] = json.loads(path.read_text())
         if kept["key"] == key:
@@ -37,11 +37,11 @@ def baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
 
 
 def _measure(task: Task, cache: Path) -> dict[str, dict[str, float]]:
-    examples, form = task.examples(cache), task.form
+    examples, task_type = task.examples(cache), task.task_type
     train, validation = examples["train"], examples["validation"]
-    found = {**form.baselines(train, validation), **task.rules(validation)}
-    scores = {name: form.score(guess, validation) for name, guess in found.items()}
-    return {metric: {name: scores[name][metric] for name in scores} for metric in form.metrics}
+    found = {**task_type.baselines(train, validation), **task.rules(validation)}
+    scores = {name: task_type.score(guess, validation) for name, guess in found.items()}
+    return {metric: {name: scores[name][metric] for name in scores} for metric in task_type.metrics}
 
 
 def bag_of_words(train: Sequence[Example], validation: Sequence[Example]) -> np.ndarray[Any, np.dtype[np.int64]]:

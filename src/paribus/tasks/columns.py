@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from paribus.core.errors import UserError
 from paribus.tasks.example import Examples, limited
 from paribus.tasks.task import CachedTask
-from paribus.tasks.types.base import Form
+from paribus.tasks.types.base import TaskType
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class TableTask(CachedTask):
     def __init__(
         self,
         name: str,
-        form: Form,
+        task_type: TaskType,
         columns: Mapping[str, str],
         hub: str | None = None,
         config: str | None = None,
@@ -48,7 +48,7 @@ class TableTask(CachedTask):
         max_train: int | None = None,
         max_validation: int | None = None,
     ) -> None:
-        super().__init__(name, form, max_train, max_validation)
+        super().__init__(name, task_type, max_train, max_validation)
         self.columns = dict(columns)
         self.hub, self.config, self.revision, self.path = hub, config, revision, path
         self.splits = dict(splits or {"train": "train", "validation": "validation"})
@@ -68,11 +68,11 @@ class TableTask(CachedTask):
 
     @abstractmethod
     def _rows(self, table: pa.Table, split: str) -> list[Any]:
-        """The labelled examples of a table. Raises UserError for a row that is none."""
+        """The labeled examples of a table. Raises UserError for a row that is none."""
 
     def _meaning(self) -> Any:
         """What besides columns, splits and limits decides which examples are made of the source."""
-        return list(self.form.classes)
+        return list(self.task_type.classes)
 
     def source(self) -> Any:
         """See `CachedTask.source`; for a set of the hub its name and revision."""
@@ -106,10 +106,10 @@ class TableTask(CachedTask):
 
     def _numbers(self, table: pa.Table, column: str) -> dict[Any, int]:
         """Class number by the label found in the table: a name, or a number in the order of the table's own names."""
-        own = _class_names(table, self.columns[column]) or self.form.classes
-        if set(own) != set(self.form.classes):
-            raise UserError(f"{self.key}.classes: {list(self.form.classes)}", f"the data has {', '.join(own)}")
-        names = {name: number for number, name in enumerate(self.form.classes)}
+        own = _class_names(table, self.columns[column]) or self.task_type.classes
+        if set(own) != set(self.task_type.classes):
+            raise UserError(f"{self.key}.classes: {list(self.task_type.classes)}", f"the data has {', '.join(own)}")
+        names = {name: number for number, name in enumerate(self.task_type.classes)}
         return {**names, **{number: names[name] for number, name in enumerate(own)}}
 
     def _files(self, split: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Where does this docstring say what the default of a parameter is? Labelled by parsing the installed packages."""
+"""Where does this docstring say what the default of a parameter is? Labeled by parsing the installed packages."""
 
 from __future__ import annotations
 

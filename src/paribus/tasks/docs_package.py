@@ -1,4 +1,4 @@
-"""Which package is this paragraph from? Labelled by the installed packages themselves, so no network is needed."""
+"""Which package is this paragraph from? Labeled by the installed packages themselves, so no network is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from paribus.core.console import progress
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import Docstrings
-from paribus.tasks.example import Example, Examples, hashed_share, limited, normalised
+from paribus.tasks.example import Example, Examples, hashed_share, limited, normalized
 from paribus.tasks.task import CachedTask
 from paribus.tasks.types.classification import Classification
 
@@ -63,7 +63,11 @@ class DocsPackage(CachedTask):
     def source(self) -> Any:
         """See `CachedTask.source`: the settings and the versions of the packages."""
         settings = [self.hidden, self.words, self.validation, self.max_train, self.max_validation]
-        return [settings, Docstrings.semantics, [[name, self._installed(name).version] for name in self.form.classes]]
+        return [
+            settings,
+            Docstrings.semantics,
+            [[name, self._installed(name).version] for name in self.task_type.classes],
+        ]
 
     def build(self, cache: Path) -> Examples:
         """See `CachedTask.build`."""
@@ -76,10 +80,12 @@ class DocsPackage(CachedTask):
 
     def _candidates(self, cache: Path) -> Iterator[Paragraph]:
         fewest, most = self.words
-        names = name_pattern([*self.hidden, *(name for package in self.form.classes for name in self._names(package))])
+        names = name_pattern(
+            [*self.hidden, *(name for package in self.task_type.classes for name in self._names(package))]
+        )
         everything = (
             paragraph
-            for label, package in enumerate(progress(self.form.classes, self.name, unit="package"))
+            for label, package in enumerate(progress(self.task_type.classes, self.name, unit="package"))
             for paragraph in self._paragraphs(label, package, cache)
         )
         for row in unambiguous(everything):
@@ -92,13 +98,13 @@ class DocsPackage(CachedTask):
                 yield Paragraph(label, document.id, line)
 
     def _balanced(self, rows: Iterable[Paragraph], limit: int | None) -> list[Example]:
-        by_class: list[list[Example]] = [[] for _ in self.form.classes]
+        by_class: list[list[Example]] = [[] for _ in self.task_type.classes]
         for label, _, text in rows:
             by_class[label].append(Example(text, None, label))
-        for package, examples in zip(self.form.classes, by_class, strict=True):
+        for package, examples in zip(self.task_type.classes, by_class, strict=True):
             if not examples:
                 raise UserError(f"tasks.{self.name}.packages: {package} has too little prose", "choose another package")
-        each = None if limit is None else limit // len(self.form.classes)
+        each = None if limit is None else limit // len(self.task_type.classes)
         return [example for examples in by_class for example in limited(examples, each)]
 
     def _installed(self, package: str) -> metadata.Distribution:
@@ -120,7 +126,7 @@ def unambiguous(rows: Iterable[Paragraph]) -> list[Paragraph]:
     first: dict[str, Paragraph] = {}
     shared = set()
     for row in rows:
-        key = normalised(row.text)
+        key = normalized(row.text)
         if first.setdefault(key, row).label != row.label:
             shared.add(key)
     return [row for key, row in first.items() if key not in shared]

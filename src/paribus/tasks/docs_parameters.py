@@ -1,4 +1,4 @@
-"""Which words of a docstring name parameters and types of its function? Labelled by parsing the installed packages."""
+"""Which words of a docstring name parameters and types of its function? Labeled by parsing the installed packages."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class DocsParameters(FunctionTask):
         max_train: int | None = 4000,
         max_validation: int | None = 1000,
     ) -> None:
-        form = Tagging(CLASSES, tuple(metrics), crf)
-        super().__init__(name, form, packages, words, validation, max_train, max_validation)
+        task_type = Tagging(CLASSES, tuple(metrics), crf)
+        super().__init__(name, task_type, packages, words, validation, max_train, max_validation)
 
     @property
     def reader(self) -> Any:

@@ -1,4 +1,4 @@
-"""Does this description belong to this signature? Labelled by the installed packages themselves, without a network."""
+"""Does this description belong to this signature? Labeled by the installed packages themselves, without a network."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class DocsSignature(FunctionTask):
         max_train: int | None = 8000,
         max_validation: int | None = 2000,
     ) -> None:
-        form = Classification(CLASSES, tuple(metrics))
-        super().__init__(name, form, packages, words, validation, max_train, max_validation)
+        task_type = Classification(CLASSES, tuple(metrics))
+        super().__init__(name, task_type, packages, words, validation, max_train, max_validation)
         self.fields = Fields(name, "description", "signature")
 
     @property

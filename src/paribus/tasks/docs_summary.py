@@ -13,7 +13,7 @@ from paribus.tasks.types.free_text import FreeText
 from paribus.tasks.verbalize import Fields
 
 
-class Summarised(NamedTuple):
+class Summarized(NamedTuple):
     """A function: its signature, the prose behind the first paragraph of its docstring, and this as `description`."""
 
     module: str
@@ -40,16 +40,16 @@ class DocsSummary(FunctionTask):
         max_validation: int | None = 1000,
     ) -> None:
         fields = Fields(name, "signature", "text")
-        form = FreeText(fields, metrics=tuple(metrics))
-        super().__init__(name, form, packages, words, validation, max_train, max_validation)
+        task_type = FreeText(fields, metrics=tuple(metrics))
+        super().__init__(name, task_type, packages, words, validation, max_train, max_validation)
         self.fields = fields
 
     @property
     def reader(self) -> Any:
         """See `FunctionTask.reader`."""
-        return _summarised
+        return _summarized
 
-    def made(self, rows: Sequence[Summarised]) -> list[Transfer]:
+    def made(self, rows: Sequence[Summarized]) -> list[Transfer]:
         """See `FunctionTask.made`."""
         return [Transfer(row.signature, row.rest, row.description) for row in rows]
 
@@ -61,12 +61,12 @@ class DocsSummary(FunctionTask):
         }
 
 
-def _summarised(module: Module) -> list[Summarised]:
+def _summarized(module: Module) -> list[Summarized]:
     """Functions whose docstring has prose both in its first paragraph and behind it."""
     found = []
     for node, text in functions(module[1]):
         first, _, rest = text.partition("\n\n")
         summary, more = prose(first), prose(rest)
         if summary and more:
-            found.append(Summarised(module[0], summary[0], signature(node), "\n".join(more)))
+            found.append(Summarized(module[0], summary[0], signature(node), "\n".join(more)))
     return found

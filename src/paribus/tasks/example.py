@@ -1,4 +1,4 @@
-"""Labelled examples: what is one, what counts as the same, how they are chosen and kept."""
+"""Labeled examples: what is one, what counts as the same, how they are chosen and kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = TypeVar("Row", bound=Any)
 
 
 class Example(NamedTuple):
-    """One labelled text or pair of texts; `label` is a class number, or a value for regression."""
+    """One labeled text or pair of texts; `label` is a class number, or a value for regression."""
 
     text: str
     pair: str | None
@@ -30,17 +30,17 @@ class Example(NamedTuple):
 
     @property
     def said(self) -> tuple[str | None, ...]:
-        """What a model reads, normalised."""
-        return normalised(self.text), None if self.pair is None else normalised(self.pair)
+        """What a model reads, normalized."""
+        return normalized(self.text), None if self.pair is None else normalized(self.pair)
 
 
-def normalised(text: str) -> str:
+def normalized(text: str) -> str:
     """The text in one case with single spaces: what counts as the same text."""
     return " ".join(text.lower().split())
 
 
 def leakage(examples: Examples) -> dict[str, int]:
-    """For each evaluation set: examples of which a model has read the same, normalised, in train."""
+    """For each evaluation set: examples of which a model has read the same, normalized, in train."""
     seen = {row.said for row in examples["train"]}
     return {split: sum(row.said in seen for row in rows) for split, rows in examples.items() if split != "train"}
 
@@ -103,8 +103,8 @@ class Tagged(NamedTuple):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a model reads, normalised."""
-        return (normalised(" ".join(self.words)),)
+        """What a model reads, normalized."""
+        return (normalized(" ".join(self.words)),)
 
 
 class Question(NamedTuple):
@@ -122,8 +122,8 @@ class Question(NamedTuple):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a model reads, normalised."""
-        return normalised(self.question), normalised(self.context)
+        """What a model reads, normalized."""
+        return normalized(self.question), normalized(self.context)
 
 
 class Transfer(NamedTuple):
@@ -140,5 +140,5 @@ class Transfer(NamedTuple):
 
     @property
     def said(self) -> tuple[str | None, ...]:
-        """What a model reads, normalised."""
-        return normalised(self.text), None if self.pair is None else normalised(self.pair)
+        """What a model reads, normalized."""
+        return normalized(self.text), None if self.pair is None else normalized(self.pair)

@@ -12,9 +12,9 @@ from typing import Any
 from paribus.core.console import bar
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import CHUNK, Docstrings, documented, modules, readers
-from paribus.tasks.example import Examples, hashed_share, limited, normalised
+from paribus.tasks.example import Examples, hashed_share, limited, normalized
 from paribus.tasks.task import CachedTask
-from paribus.tasks.types.base import Form
+from paribus.tasks.types.base import TaskType
 
 Module = tuple[str, str]  # its name and its file
 
@@ -34,14 +34,14 @@ class FunctionTask(CachedTask):
     def __init__(
         self,
         name: str,
-        form: Form,
+        task_type: TaskType,
         packages: Sequence[str],
         words: Sequence[int],
         validation: float,
         max_train: int | None,
         max_validation: int | None,
     ) -> None:
-        super().__init__(name, form, max_train, max_validation)
+        super().__init__(name, task_type, max_train, max_validation)
         self.packages, self.words, self.validation = tuple(packages), tuple(words), validation
         if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
             raise UserError(f"tasks.{name}.words={list(self.words)}", "give the fewest and the most words, as [4, 40]")
@@ -79,7 +79,7 @@ class FunctionTask(CachedTask):
     def _new(self, rows: Sequence[Any], seen: set[str]) -> Iterator[Any]:
         """Rows of the asked length whose description has not been there before."""
         for row in rows:
-            key = normalised(row.description)
+            key = normalized(row.description)
             if key not in seen and self.words[0] <= len(row.description.split()) <= self.words[1]:
                 seen.add(key)
                 yield row

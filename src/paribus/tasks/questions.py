@@ -39,11 +39,11 @@ class Questions(TableTask):
         longest: int = 30,
         **source: Any,
     ) -> None:
-        form = Spans(tuple(metrics), answerless, threshold, stride, question, longest)
-        super().__init__(name, form, columns, **source)
+        task_type = Spans(tuple(metrics), answerless, threshold, stride, question, longest)
+        super().__init__(name, task_type, columns, **source)
 
     def _meaning(self) -> Any:
-        return [bool(getattr(self.form, "answerless", False))]
+        return [bool(getattr(self.task_type, "answerless", False))]
 
     def _rows(self, table: pa.Table, split: str) -> list[Question]:
         questions, contexts, answers = (table.column(self.columns[ours]).to_pylist() for ours in self.needed)
@@ -64,7 +64,7 @@ class Questions(TableTask):
 
     def _check_answers(self, row: Question, number: int, split: str) -> None:
         where = f"{self.key}: row {number} of {split}"
-        if not row.answers and not getattr(self.form, "answerless", False):
+        if not row.answers and not getattr(self.task_type, "answerless", False):
             raise UserError(f"{where} has no answer", f"set {self.key}.answerless=true, or leave the row out")
         if len(row.answers) != len(row.starts):
             raise UserError(f"{where} has {len(row.answers)} answers and {len(row.starts)} offsets", "mend the row")

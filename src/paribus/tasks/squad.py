@@ -19,19 +19,19 @@ class Answer(NamedTuple):
     null: float = 0.0
 
 
-def normalised_answer(text: str) -> str:
+def normalized_answer(text: str) -> str:
     """Lower case, without punctuation and articles, with single spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact(guess: str, answer: str) -> float:
-    """1 where both are the same once normalised."""
-    return float(normalised_answer(guess) == normalised_answer(answer))
+    """1 where both are the same once normalized."""
+    return float(normalized_answer(guess) == normalized_answer(answer))
 
 
 def overlap(guess: str, answer: str) -> float:
     """F1 of the words that two answers have in common; where one has no words, whether the other has none either."""
-    ours, theirs = normalised_answer(guess).split(), normalised_answer(answer).split()
+    ours, theirs = normalized_answer(guess).split(), normalized_answer(answer).split()
     if not ours or not theirs:
         return float(ours == theirs)
     same = sum((Counter(ours) & Counter(theirs)).values())
@@ -42,7 +42,7 @@ def best_over(score: Callable[[str, str], float], guess: str, answers: Sequence[
     """The best score against any of the answers; an answer of punctuation and articles alone is none, and without
     answers the right one is none.
     """
-    return max(score(guess, answer) for answer in [a for a in answers if normalised_answer(a)] or [""])
+    return max(score(guess, answer) for answer in [a for a in answers if normalized_answer(a)] or [""])
 
 
 def squad_scores(

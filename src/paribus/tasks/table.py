@@ -13,7 +13,7 @@ from paribus.tasks.types.classification import Classification
 if TYPE_CHECKING:
     import pyarrow as pa
 
-UNLABELLED = (-1, None)
+UNLABELED = (-1, None)
 
 
 class Table(TableTask):
@@ -49,12 +49,12 @@ class Table(TableTask):
         texts, pairs = values["text"], values.get("pair", [None] * table.num_rows)
         rows = []
         for row, label in enumerate(values["label"]):
-            if label in UNLABELLED:
+            if label in UNLABELED:
                 continue
             if label not in numbers:
                 raise UserError(
                     f"{self.key}.classes: row {row} of {split} has the label {label!r}",
-                    f"name all classes, now {', '.join(self.form.classes)}",
+                    f"name all classes, now {', '.join(self.task_type.classes)}",
                 )
             self._check_text(texts[row], "text", row, split)
             if "pair" in self.columns:

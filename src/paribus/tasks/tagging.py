@@ -56,6 +56,6 @@ class Tags(TableTask):
         if unseen := [tag for tag in tags if tag not in numbers]:
             raise UserError(
                 f"{self.key}.classes: {where} has the tag {unseen[0]!r}",
-                f"name all tags, now {', '.join(self.form.classes)}",
+                f"name all tags, now {', '.join(self.task_type.classes)}",
             )
         return Tagged(words, [numbers[tag] for tag in tags])

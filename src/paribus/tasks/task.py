@@ -16,7 +16,7 @@ from paribus.tasks.example import Examples, fingerprint, leakage, read_examples,
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
-    from paribus.tasks.types.base import Form
+    from paribus.tasks.types.base import TaskType
 
 FORMAT = 1  # of the cached folder
 
@@ -25,7 +25,7 @@ class Task(Protocol):
     """A downstream task. Composed from `conf/task/<name>.yaml`; what a model does with it is told by its form."""
 
     name: str
-    form: Form
+    task_type: TaskType
     fields: Fields  # what its texts are called where they are announced
     semantics: int  # raised when the same sources give other examples
 
@@ -48,15 +48,17 @@ class CachedTask(ABC):
 
     semantics = 1
 
-    def __init__(self, name: str, form: Form, max_train: int | None = None, max_validation: int | None = None) -> None:
-        self.name, self.form, self.key = name, form, f"tasks.{name}"
+    def __init__(
+        self, name: str, task_type: TaskType, max_train: int | None = None, max_validation: int | None = None
+    ) -> None:
+        self.name, self.task_type, self.key = name, task_type, f"tasks.{name}"
         self.fields = Fields(name, "text", "pair")
         self.max_train, self.max_validation = max_train, max_validation
         self._check()
 
     def _check(self) -> None:
-        self.form.check(self.key)
-        least = max(1, len(self.form.classes))
+        self.task_type.check(self.key)
+        least = max(1, len(self.task_type.classes))
         for limit, value in (("max_train", self.max_train), ("max_validation", self.max_validation)):
             if value is not None and value < least:
                 raise UserError(f"{self.key}.{limit}={value}", f"allow at least {least} examples, or null for all")
@@ -72,7 +74,7 @@ class CachedTask(ABC):
     def examples(self, cache: Path) -> Examples:
         """See `Task.examples`."""
         folder = self._folder(cache)
-        kind = self.form.example
+        kind = self.task_type.example
         return {split: read_examples(folder / f"{split}.parquet", kind) for split in self.summary(cache)["examples"]}
 
     def fingerprint(self, cache: Path) -> str:
@@ -97,16 +99,16 @@ class CachedTask(ABC):
     def _store(self, examples: Examples, folder: Path) -> None:
         for split, rows in examples.items():
             if not rows:
-                raise UserError(f"{self.key}: no labelled examples in {split}", "give a split with labels")
-        self.form.check_examples(examples["train"], self.key)
+                raise UserError(f"{self.key}: no labeled examples in {split}", "give a split with labels")
+        self.task_type.check_examples(examples["train"], self.key)
         leaked = leakage(examples)
         with whole_folder(folder) as work:
             for split, rows in examples.items():
                 write_examples(work / f"{split}.parquet", rows)
             summary = {
-                "fingerprint": fingerprint(examples, self.form.classes),
+                "fingerprint": fingerprint(examples, self.task_type.classes),
                 "examples": {split: len(rows) for split, rows in examples.items()},
-                "labels": {split: self.form.counts(rows) for split, rows in examples.items()},
+                "labels": {split: self.task_type.counts(rows) for split, rows in examples.items()},
                 "leaked": leaked,
             }
             write_json(work / "summary.json", summary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from paribus.tasks.example import normalised
+from paribus.tasks.example import normalized
 from paribus.tasks.squad import overlap
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
@@ -31,7 +31,7 @@ def text_scores(metrics: Sequence[str], written: Sequence[str], targets: Sequenc
 
 
 def _same(ours: str, theirs: str) -> float:
-    return float(normalised(ours) == normalised(theirs))
+    return float(normalized(ours) == normalized(theirs))
 
 
 def _rouge(name: str, written: Sequence[str], targets: Sequence[str]) -> float:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paribus.tasks.example import normalised
+from paribus.tasks.example import normalized
 
 Parts = list[tuple[str, str]]  # (what announces a text, the text)
 
@@ -50,8 +50,8 @@ def number(text: str) -> float | None:
 
 
 def places(texts: Sequence[str]) -> dict[str, int]:
-    """{text, normalised: its place}; of equal ones the first."""
+    """{text, normalized: its place}; of equal ones the first."""
     found: dict[str, int] = {}
     for place, text in enumerate(texts):
-        found.setdefault(normalised(text), place)
+        found.setdefault(normalized(text), place)
     return found

@@ -47,7 +47,7 @@ class Written:
 
     read: Ragged
     write: Ragged
-    layout: EncoderDecoder
+    collator: EncoderDecoder
     pad: int
     most: int  # tokens that are written at most when nobody says what
     tokenizer: Tokenizer
@@ -63,7 +63,7 @@ class Written:
         `predicted`.
         """
         read, write = self.read.sequences(row_B, self.pad, multiple), self.write.sequences(row_B, self.pad, 1)
-        arrays = self.layout.joined(read, write, self.pad)
+        arrays = self.collator.joined(read, write, self.pad)
         taken, predicted = int(arrays["length_B"].sum()), int(write.length_B.sum())
         counts = {"rows": len(row_B), "input_tokens": taken, "predicted": predicted}
         padding = int(arrays["ids_BL"].size) - taken

@@ -35,7 +35,7 @@ def plan_of(cfg: Any, data: Data) -> tuple[StepPlan[Stream], int]:
     """
     model = build(cfg.model)
     model.check_length(cfg.input.length, "input.length")
-    if getattr(build(cfg.objective), "writes", False) and not hasattr(model, "layout"):
+    if getattr(build(cfg.objective), "writes", False) and not hasattr(model, "collator"):
         raise UserError(
             "the objective writes text, but the model is an encoder", "take model=t5_tiny, or objective=mlm"
         )

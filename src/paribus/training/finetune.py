@@ -31,8 +31,8 @@ from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import baselines
 from paribus.tasks.encode import Rows, head_part, order
 from paribus.tasks.example import Examples
-from paribus.tasks.types.base import Form, Pooler
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.choice import task_type_of
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.execution import Profile
@@ -61,7 +61,7 @@ class Work(NamedTuple):
     """A task as a model does it: its form, the examples and the rows of its sets."""
 
     name: str
-    form: Form
+    task_type: TaskType
     examples: Examples
     encoded: dict[str, Rows]
 
@@ -84,7 +84,7 @@ class How(NamedTuple):
 
 def base_of(cfg: Any, encoder: Any, folder: Path) -> Base:
     """The model with the pooler where it is asked for, or with a separate head, from the folder of its checkpoint."""
-    if hasattr(encoder.spec, "layout"):
+    if hasattr(encoder.spec, "collator"):
         return Base(cfg, encoder, checkpoint.load_written_head(folder))
     asked = cfg.finetune.pooler == "pretrained"
     return Base(cfg, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
@@ -102,12 +102,12 @@ def finetune(
     baseline: dict[str, dict[str, float]] = {}
     for name, node in cfg.tasks.items():
         task = build(node)
-        form = form_of(task, build(cfg.model))
+        task_type = task_type_of(task, build(cfg.model))
         cache = Path(cfg.paths.cache).expanduser()
         for metric, values in baselines(task, cache).items():
             baseline[f"{name}/{metric}"] = values
         missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
-        work = _work(cfg, data, task, cache, form) if missing else Work(name, form, {}, {})
+        work = _work(cfg, data, task, cache, task_type) if missing else Work(name, task_type, {}, {})
         for seed in missing:
             done[name, seed] = _run(bases, work, seed, How(profile, folder, tracked))
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
@@ -126,7 +126,7 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     cfg, encoder, _ = bases[0]
     models = len(bases) * turns(cfg)
     own = copy.deepcopy(encoder)
-    build(cfg.finetuning).shape(own, 0)
+    build(cfg.finetune.method).shape(own, 0)
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
     ensemble = {"models": models} if models > 1 else {}
     return {"trained_parameters": count, "trained_share": count / encoder.parameter_count(), **ensemble}
@@ -139,22 +139,22 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
     return {(line["task"], line["seed"]): line["metrics"] for line in lines}
 
 
-def _work(cfg: Any, data: Data, task: Any, cache: Path, form: Form) -> Work:
+def _work(cfg: Any, data: Data, task: Any, cache: Path, task_type: TaskType) -> Work:
     examples = task.examples(cache)
     encoded = {
-        split: form.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune) for split, rows in examples.items()
+        split: task_type.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune) for split, rows in examples.items()
     }
-    return Work(task.name, form, examples, encoded)
+    return Work(task.name, task_type, examples, encoded)
 
 
 def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
     """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
     check_members(cfg)
-    build(cfg.finetuning).check(layers)
+    build(cfg.finetune.method).check(layers)
     check(cfg.finetune, layers)
     head_part(cfg.finetune.truncation)
     model = build(cfg.model)
-    if cfg.tasks and hasattr(model, "layout"):
+    if cfg.tasks and hasattr(model, "collator"):
         _check_writing(cfg, model)
     elif cfg.tasks and cfg.finetune.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
@@ -162,11 +162,11 @@ def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer
         if cfg.finetune[key] < 0:
             raise UserError(f"finetune.{key}={cfg.finetune[key]} is negative", f"give a number of {what}")
     for node in cfg.tasks.values():
-        form = form_of(build(node), model)
-        form.check_words(tokenizer, cfg.finetune)
-        _check_rows(cfg, build(node), form)
+        task_type = task_type_of(build(node), model)
+        task_type.check_words(tokenizer, cfg.finetune)
+        _check_rows(cfg, build(node), task_type)
         if members(cfg) * turns(cfg) > 1:
-            form.check_ensemble(build(node).key)
+            task_type.check_ensemble(build(node).key)
         model.check_length(cfg.finetune.length, "finetune.length")
     chosen = cfg.finetune.pooler
     if chosen not in POOLERS:
@@ -186,16 +186,16 @@ def _check_writing(cfg: Any, model: Any) -> None:
             raise UserError(
                 f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
             )
-    if not build(cfg.finetuning).moves and model.head == "tied":
-        cause = "finetuning=frozen leaves nothing to train: the head of the model is its word embeddings"
-        raise UserError(cause, "set model.head=separate, or take finetuning=adapters")
+    if not build(cfg.finetune.method).moves and model.head == "tied":
+        cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or take finetune/method=adapters")
 
 
-def _check_rows(cfg: Any, task: Any, form: Form) -> None:
+def _check_rows(cfg: Any, task: Any, task_type: TaskType) -> None:
     """Raise UserError for a task whose examples have not the rows that are asked for."""
     settings = cfg.finetune
     if settings.windows is not None or settings.siamese is not None:
-        form.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
+        task_type.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
 
 
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
@@ -205,7 +205,7 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
         for split, rows in work.encoded.items():
             if split != "train":
                 suffix = "" if split == "validation" else f"_{split}"
-                values = evaluated(model, head, work.form, rows, work.examples[split])
+                values = evaluated(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
     if how.tracked is not None:
         total = _steps(bases[0].cfg, work.encoded["train"], 0).total
@@ -232,7 +232,7 @@ def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.M
 
 
 def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
-    saved.save(path, learner.encoder, _head(learner), base.encoder, base.cfg, work.form)
+    saved.save(path, learner.encoder, _head(learner), base.encoder, base.cfg, work.task_type)
 
 
 def _head(learner: Finetuning) -> Any:
@@ -242,11 +242,11 @@ def _head(learner: Finetuning) -> Any:
 def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
     own = _own_seed(base.cfg, work.name, seed, turn)
-    learner, steps = finetuner(base.cfg, base.encoder, work.encoded["train"], work.form, own, base.pooler)
+    learner, steps = finetuner(base.cfg, base.encoder, work.encoded["train"], work.task_type, own, base.pooler)
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
     curve = TuningCurve(
-        lambda: evaluated(learner.encoder, _head(learner), work.form, rows, examples),
+        lambda: evaluated(learner.encoder, _head(learner), work.task_type, rows, examples),
         0 if model else base.cfg.finetune.points,
         total,
     )
@@ -271,20 +271,20 @@ def _own_seed(cfg: Any, task: str, seed: int, turn: int = 0) -> int:
 def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     own = build(cfg.tasks[task])
-    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), form_of(own, build(cfg.model)))
+    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), task_type_of(own, build(cfg.model)))
     pooler = base_of(cfg, encoder, folder / "model").pooler
-    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.form, _own_seed(cfg, work.name, seed), pooler)
+    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.task_type, _own_seed(cfg, work.name, seed), pooler)
     return learner, work
 
 
 def finetuner(
-    cfg: Any, encoder: Tunable, encoded: Rows, form: Form, seed: int, pooler: Pooler | None = None
+    cfg: Any, encoder: Tunable, encoded: Rows, task_type: TaskType, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
-    settings, method = cfg.finetune, build(cfg.finetuning)
+    settings, method = cfg.finetune, build(cfg.finetune.method)
     own = copy.deepcopy(encoder)
     method.shape(own, seed)
-    head = form.head(settings, own, seed, pooler)
+    head = task_type.head(settings, own, seed, pooler)
     steps = _steps(cfg, encoded, seed)
     optimizer = build(settings.optimizer)
     learner = Finetuning(
@@ -316,13 +316,15 @@ def _steps(cfg: Any, encoded: Rows, seed: int) -> TaskSteps:
     return TaskSteps(encoded, cfg.finetune.batch_size, cfg.finetune.epochs, seed)
 
 
-def evaluated(model: nn.Module, head: Any, form: Form, encoded: Rows, examples: Sequence[Any]) -> dict[str, float]:
+def evaluated(
+    model: nn.Module, head: Any, task_type: TaskType, encoded: Rows, examples: Sequence[Any]
+) -> dict[str, float]:
     """Metrics over all examples, in full precision; an ensemble is its own head."""
     found: dict[int, Any] = {}
     with evaluating(model, head):
         batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
         for row_B in (part for rows in batches for part in pieces(encoded, rows)):
             batch = on_device(task_batch(encoded, row_B), model)
-            found |= zip(row_B.tolist(), form.outputs(model, head, batch), strict=True)
+            found |= zip(row_B.tolist(), task_type.outputs(model, head, batch), strict=True)
     outputs_N = [found[row] for row in range(len(found))]
-    return form.score(form.predictions(outputs_N, encoded, examples), examples)
+    return task_type.score(task_type.predictions(outputs_N, encoded, examples), examples)

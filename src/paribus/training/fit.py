@@ -1,4 +1,4 @@
-"""Lightning's Trainer as this project uses it: quiet, manual optimisation."""
+"""Lightning's Trainer as this project uses it: quiet, manual optimization."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from paribus.training.steps import Step
 class Learner(pl.LightningModule):
     """One item of the loader is one optimizer step, given as its microbatches.
 
-    The counts that normalise the losses are known over the whole step before the first backward pass, so accumulation
+    The counts that normalize the losses are known over the whole step before the first backward pass, so accumulation
     gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch), and by the rank of a process
     that helps: a resumed run has equal bits.
     """
@@ -125,7 +125,7 @@ class Pretraining(Learner):
 
 
 class Finetuning(Learner):
-    """A learner on the labelled examples of a task, from a pre-trained encoder that `method` has shaped."""
+    """A learner on the labeled examples of a task, from a pre-trained encoder that `method` has shaped."""
 
     def __init__(self, *parts: Any, method: Method, **settings: Any) -> None:
         super().__init__(*parts, **settings)

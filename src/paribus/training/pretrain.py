@@ -19,12 +19,12 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.corruption.examples import Stream, evaluation_examples, probe_examples
-from paribus.corruption.measured import realised
+from paribus.corruption.measured import measured
 from paribus.data.order import StepPlan
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.models.encoder import Encoder
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 from paribus.objectives.objective import Objective
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixtures.mixed import Mixed
@@ -97,7 +97,7 @@ def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
     model = build(cfg.model)
     encoder = model.build(data.vocabulary, root_seed(cfg))
     objective = build(cfg.objective).build(encoder)
-    initialise(objective, root_seed(cfg), encoder.spec.initializer_range)
+    initialize(objective, root_seed(cfg), encoder.spec.initializer_range)
     if hasattr(model, "fill"):
         model.fill(encoder, objective.heads[objective.main])
     evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
@@ -307,8 +307,8 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
             "step_share": meter.step_seconds / meter.train_seconds if tokens else 0.0,
         },
         "realised": {
-            **realised(examples, stage.data.vocabulary),
-            "padding_share": examples.layout.rates(counts)["padding_share"],
+            **measured(examples, stage.data.vocabulary),
+            "padding_share": examples.collator.rates(counts)["padding_share"],
             "epochs": counts["sequences"] / examples.readings / examples.size(0),
             "parameters": stage.encoder.parameter_count(),
             **({"sources": examples.read(counts)} if isinstance(examples, Mixed) else {}),

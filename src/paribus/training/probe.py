@@ -51,7 +51,7 @@ class TrainedProbe:
 
 
 def fitted(state_ND: Tensor, label_N: Tensor) -> Tensor:
-    """[C, D + 1], the last column the biases: the least penalised cross-entropy over these examples."""
+    """[C, D + 1], the last column the biases: the least penalized cross-entropy over these examples."""
     weight_CD = torch.zeros(int(label_N.max()) + 1, state_ND.shape[1] + 1, dtype=state_ND.dtype, requires_grad=True)
     optimizer = torch.optim.LBFGS(
         [weight_CD], max_iter=ITERATIONS, tolerance_grad=1e-9, tolerance_change=1e-12, line_search_fn="strong_wolfe"

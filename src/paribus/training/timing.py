@@ -14,7 +14,7 @@ from typing import Any
 import pytorch_lightning as pl
 
 from paribus.core.build import build
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.choice import task_type_of
 from paribus.training.budget import data_of
 from paribus.training.execution import Profile, resolve
 from paribus.training.finetune import finetuner
@@ -75,9 +75,9 @@ def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile
     task = build(node)
     train = task.examples(Path(cfg.paths.cache).expanduser())["train"]
     rows = train[: cfg.finetune.batch_size * (WARM + STEPS)]
-    form = form_of(task, build(cfg.model))
-    encoded = form.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune)
-    learner, steps = finetuner(cfg, encoder, encoded, form, 0)
+    task_type = task_type_of(task, build(cfg.model))
+    encoded = task_type.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune)
+    learner, steps = finetuner(cfg, encoder, encoded, task_type, 0)
     count = len(train) * len(encoded.length_N) // len(rows)
     total = -(-count // int(cfg.finetune.batch_size)) * int(cfg.finetune.epochs)
     seeds = len(cfg.finetune.seeds)

@@ -12,8 +12,8 @@ _FAMILIES = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", 
 _OWN = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy")  # of a model's own head on the common pairs
 _PROBED = "_probe_accuracy"  # of a classifier trained on its frozen states
 _PAIRED = ("corpus", "tokenizer", "evaluation", "input.length")  # what the common pairs stand on
-_MASKS = ("masking", "objective.encoding")
-_WHY = {False: "this loss favours the arm that trained on its masks", True: "they are not asked about the same pairs"}
+_MASKS = ("masking", "objective.view")
+_WHY = {False: "this loss favors the arm that trained on its masks", True: "they are not asked about the same pairs"}
 
 
 def metric(column: str) -> str:
@@ -37,7 +37,7 @@ def is_task(column: str) -> bool:
 def incomparable(column: str, varies: tuple[str, ...]) -> str | None:
     """Why a column of the common evaluation carries no claim where the arms vary in these keys, or None.
 
-    Its loss favours the arm that trained on its mask distribution and input format; when masks are redrawn changes
+    Its loss favors the arm that trained on its mask distribution and input format; when masks are redrawn changes
     neither.
 
     Accuracies on pairs (NSP, SOP) are another matter: all arms answer about the same segments, whatever text they were

@@ -25,4 +25,4 @@ class Causal(Encoder):
 
     def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]:
         """No token is shown as anything in its own place."""
-        return {"masked": 0, "kept": 0, "randomised": 0}
+        return {"masked": 0, "kept": 0, "randomized": 0}

@@ -65,7 +65,7 @@ class Encoder:
         """How the predicted tokens are shown; a random token that equals the original counts as kept."""
         read_P = arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]
         masked, kept = (int(np.count_nonzero(read_P == shown)) for shown in (vocabulary.mask, arrays["target_P"]))
-        return {"masked": masked, "kept": kept, "randomised": len(read_P) - masked - kept}
+        return {"masked": masked, "kept": kept, "randomized": len(read_P) - masked - kept}
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """Share of the text's tokens that are predicted (masking_rate) and that are noise (corruption_rate), of all
@@ -79,7 +79,7 @@ class Encoder:
             "corruption_rate": counts["noise"] / max(counts["raw_tokens"], 1),
             "predicted_share": counts["predicted"] / max(counts["input_tokens"], 1),
             "mask": counts["masked"] / predicted,
-            "random": counts["randomised"] / predicted,
+            "random": counts["randomized"] / predicted,
             "keep": counts["kept"] / predicted,
             "padding_share": counts["padding"] / max(counts["padding"] + counts["input_tokens"], 1),
             "mean_span_length": counts["noise"] / max(counts["spans"], 1),

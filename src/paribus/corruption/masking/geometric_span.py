@@ -23,7 +23,7 @@ _ROUND: Final = 64  # draws of one round at most
 class GeometricSpan:
     """Spans of words (`unit=word`) or of tokens (`unit=token`) until ceil(rate * free tokens) of a row are noise.
 
-    A draw is a length, from the geometric distribution of mean `mean_length` cut to 1..`max_length` and renormalised,
+    A draw is a length, from the geometric distribution of mean `mean_length` cut to 1..`max_length` and renormalized,
     and an anchor, uniform over the row's free tokens. An anchor that is noise already is dropped with its length. The
     span starts with the anchor's unit and ends after so many units, at the row's end or with the budget, which may cut
     a word. Spans that touch or overlap are one; a special token between two parts them.
@@ -99,7 +99,7 @@ class GeometricSpan:
 
 
 def geometric(mean: float, longest: int) -> NDArray[np.float64]:
-    """Probabilities of the lengths 1..longest under the geometric distribution of this mean, renormalised."""
+    """Probabilities of the lengths 1..longest under the geometric distribution of this mean, renormalized."""
     weight_K = (1 - 1 / mean) ** np.arange(longest)
     share_K: NDArray[np.float64] = weight_K / weight_K.sum()
     return share_K

@@ -24,7 +24,7 @@ class NGram:
     """Noise over n-grams of whole words; each is its own span, and two may touch.
 
     The words of a row are visited in random order. Each starts an n-gram, n from 1..max_length with probability ~ 1/n
-    (`favor_shorter=false`: the same probabilities in reverse), renormalised where the row has fewer words left. One
+    (`favor_shorter=false`: the same probabilities in reverse), renormalized where the row has fewer words left. One
     that would pass min(max_predictions, max(1, round(rate * length))) tokens is shortened word by word, else skipped;
     so is one that covers a token of an earlier one.
     Raises UserError for settings out of range.

@@ -16,7 +16,7 @@ KINDS: Final = ("bidirectional", "sequence_to_sequence", "left_to_right", "right
 
 
 @dataclass(frozen=True)
-class MixedSight:
+class MixedAttention:
     """Who sees whom, drawn for each row: every token all others, those of a source all of it and those of the target
     besides what is left of them, every token what is left, or what is right of it.
 
@@ -33,7 +33,7 @@ class MixedSight:
     def __post_init__(self) -> None:
         weights = {kind: getattr(self, kind) for kind in KINDS}
         if min(weights.values()) < 0 or not any(weights.values()):
-            raise UserError(f"objective.sight={weights}", "give weights of at least 0, one of them above it")
+            raise UserError(f"objective.attention_mask={weights}", "give weights of at least 0, one of them above it")
 
     def __call__(self, views: Views, noise: Noise) -> Views:
         text: Any = views.inputs

@@ -37,10 +37,10 @@ class Replace:
     def __post_init__(self) -> None:
         shares = (self.mask, self.random, self.keep)
         if min(shares) < 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
-            cause = "objective.encoding: mask={}, random={}, keep={}".format(*shares)
+            cause = "objective.view: mask={}, random={}, keep={}".format(*shares)
             raise UserError(cause, "give shares that are not negative and sum to 1")
         if self.unit not in UNITS:
-            raise UserError(f"objective.encoding.unit={self.unit}", f"choose {', '.join(UNITS)}")
+            raise UserError(f"objective.view.unit={self.unit}", f"choose {', '.join(UNITS)}")
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text:
         slot_P = marks.noise_P

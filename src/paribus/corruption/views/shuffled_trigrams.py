@@ -30,7 +30,7 @@ class ShuffledTrigrams:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise UserError(f"objective.disorder.share={self.share}", "give a share above 0, at most 1")
+            raise UserError(f"objective.shuffling.share={self.share}", "give a share above 0, at most 1")
 
     def rate(self, masked: float) -> float:
         """The expected share of a row's tokens that is out of order where so many are masked."""

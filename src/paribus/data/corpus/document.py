@@ -67,7 +67,7 @@ def in_parts(name: str, blocks: Iterable[str], split: str | None) -> Iterator[Do
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Pieces of at most `LONGEST` characters, cut between paragraphs or words."""
+    """Segments of at most `LONGEST` characters, cut between paragraphs or words."""
     start = 0
     while len(text) - start > LONGEST:
         cut = max(text.rfind("\n", start, start + LONGEST), 0) or max(text.rfind(" ", start, start + LONGEST), 0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats.blocks import walk
-from paribus.data.formats.segments import Pieces, Store, before, runs
+from paribus.data.formats.segments import Segments, Store, before, runs
 from paribus.data.text import Array
 
 CHUNK: Final = 1 << 17  # sentences that are sampled at a time, which bounds memory
@@ -60,7 +60,7 @@ class PairIndex:
         )
         return {**rates, "dropped_chunks": float(self.single)}
 
-    def pieces(self, rows_B: Ints) -> Pieces:
+    def segments(self, rows_B: Ints) -> Segments:
         """A piece for each sentence, or the part of it that truncation left; a separator ends each segment."""
         edge = self.store.sentence_start
         start_G = self.start_N2[rows_B].reshape(-1)  # G: segments, A and B of each row in turn
@@ -73,7 +73,7 @@ class PairIndex:
         close_S = np.zeros_like(segment_S)
         close_S[np.cumsum(count_G) - 1] = 1
         row_S, part_S = np.divmod(segment_S, 2)
-        return Pieces(row_S, start_S, end_S - start_S, close_S, part_S, self.label_N[rows_B].astype(np.int64))
+        return Segments(row_S, start_S, end_S - start_S, close_S, part_S, self.label_N[rows_B].astype(np.int64))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Store(Protocol):
     def annotated(self) -> Array | None: ...  # [T], 1 where an annotated span starts, 2 where it goes on, else 0
 
 
-class Pieces(NamedTuple):
+class Segments(NamedTuple):
     """Runs of store tokens, row by row and in order; a row is the first special, then each run and its separators."""
 
     row_S: NDArray[np.int64]  # ascending
@@ -64,7 +64,7 @@ class Index(Protocol):
     @property
     def report(self) -> dict[str, float]: ...  # what sampling gave, by name; empty where nothing is sampled
 
-    def pieces(self, rows_B: NDArray[np.int64]) -> Pieces | Stretches: ...
+    def segments(self, rows_B: NDArray[np.int64]) -> Segments | Stretches: ...
 
 
 class InputFormat(Protocol):
@@ -85,14 +85,14 @@ class InputFormat(Protocol):
         """The rows of at most `length` tokens; `draw(ids)` gives noise for what is sampled."""
 
 
-def gather(store: Store, pieces: Pieces | Stretches, rows: int, vocabulary: Vocabulary) -> Text:
+def gather(store: Store, segments: Segments | Stretches, rows: int, vocabulary: Vocabulary) -> Text:
     """Frame rows: cls, then each piece and its separators; padded to the longest row, a multiple of WIDTH.
 
     Stretches stay as they are, all of their tokens free (unknown words, too), padded to the longest.
     """
-    if isinstance(pieces, Stretches):
-        return _bare(store, pieces, vocabulary)
-    row_S, start_S, length_S, close_S = pieces[:4]
+    if isinstance(segments, Stretches):
+        return _bare(store, segments, vocabulary)
+    row_S, start_S, length_S, close_S = segments[:4]
     size_S = length_S + close_S
     length_B = 1 + np.bincount(row_S, weights=size_S, minlength=rows).astype(np.int64)
     width = -(-int(length_B.max(initial=1)) // WIDTH) * WIDTH
@@ -107,14 +107,14 @@ def gather(store: Store, pieces: Pieces | Stretches, rows: int, vocabulary: Voca
         free_BL=_placed(False, np.bool_, (rows, width), (into_P, free_P)),
         start_BL=_starts(store.word_start[from_P] | ~free_P, into_P, separator_P, (rows, width)),
         sentence_BL=_placed(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
-        part_BL=_parts(pieces, into_S, size_S, (rows, width)),
-        label_B=pieces.label_B,
+        part_BL=_parts(segments, into_S, size_S, (rows, width)),
+        label_B=segments.label_B,
         annotated_BL=_annotated(store, from_P, into_P, (rows, width)),
     )
 
 
-def _bare(store: Store, pieces: Stretches, vocabulary: Vocabulary) -> Text:
-    start_B, length_B = pieces
+def _bare(store: Store, segments: Stretches, vocabulary: Vocabulary) -> Text:
+    start_B, length_B = segments
     column_L = np.arange(int(length_B.max(initial=1)))
     real_BL = column_L < length_B[:, None]
     from_BL = start_B[:, None] + column_L
@@ -123,7 +123,7 @@ def _bare(store: Store, pieces: Stretches, vocabulary: Vocabulary) -> Text:
         np.minimum(from_BL, len(store.ids) - 1, out=from_BL)
     ids_BL = store.ids[from_BL].astype(np.int64)
     starts_BL = store.word_start[from_BL].astype(np.bool_)
-    sentence_BL = _sentences(store, pieces, len(column_L))
+    sentence_BL = _sentences(store, segments, len(column_L))
     if ragged:
         ids_BL[~real_BL], sentence_BL[~real_BL] = vocabulary.pad, -1
         starts_BL &= real_BL
@@ -132,9 +132,9 @@ def _bare(store: Store, pieces: Stretches, vocabulary: Vocabulary) -> Text:
     return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, parts_BL, annotated_BL=annotated_BL)
 
 
-def _sentences(store: Store, pieces: Stretches, width: int) -> NDArray[np.int16]:
+def _sentences(store: Store, segments: Stretches, width: int) -> NDArray[np.int16]:
     """[B, L]: the number of the sentence in the row; a row may begin within one."""
-    edge, (start_B, length_B) = store.sentence_start, pieces
+    edge, (start_B, length_B) = store.sentence_start, segments
     first_B = np.searchsorted(edge, start_B, side="right")
     count_B = np.searchsorted(edge, start_B + length_B, side="left") - first_B
     place_E = edge[runs(first_B, count_B)] + np.repeat(np.arange(len(start_B)) * width - start_B, count_B)
@@ -185,10 +185,10 @@ def _annotated(store: Store, from_P: Array, into_P: Array, shape: tuple[int, int
     return None if store.annotated is None else _placed(0, np.uint8, shape, (into_P, store.annotated[from_P]))
 
 
-def _parts(pieces: Pieces, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:
-    if pieces.part_S is None:
+def _parts(segments: Segments, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:
+    if segments.part_S is None:
         return np.zeros(shape, np.int8)
-    return _placed(0, np.int8, shape, (runs(into_S, size_S), np.repeat(pieces.part_S, size_S)))
+    return _placed(0, np.int8, shape, (runs(into_S, size_S), np.repeat(segments.part_S, size_S)))
 
 
 def _numbers(row_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:

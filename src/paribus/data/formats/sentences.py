@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.data.formats.blocks import line_blocks
-from paribus.data.formats.segments import Index, Pieces, Store, before, runs
+from paribus.data.formats.segments import Index, Segments, Store, before, runs
 from paribus.data.schedule import Schedule, Static
 from paribus.data.text import Array
 
@@ -68,7 +68,7 @@ class SentenceIndex:
     length_N: NDArray[np.int32]
     report: ClassVar[dict[str, float]] = {}
 
-    def pieces(self, rows_B: NDArray[np.int64]) -> Pieces:
+    def segments(self, rows_B: NDArray[np.int64]) -> Segments:
         """A piece for each sentence; where a row starts with a separator, an empty piece before them."""
         chosen = Rows(*(column[rows_B] for column in self.rows))
         count_B = chosen.count_N.astype(np.int64) + chosen.lead_N
@@ -83,7 +83,7 @@ class SentenceIndex:
         close_S[first_B + count_B - 1] += chosen.trail_N
         lead_S = first_B[chosen.lead_N]
         length_S[lead_S], close_S[lead_S] = 0, 1
-        return Pieces(row_S, start_S, length_S, close_S)
+        return Segments(row_S, start_S, length_S, close_S)
 
     def _tokens(self, chosen: Rows, sentence_S: Array, row_S: Array) -> tuple[Array, Array]:
         edge = self.store.sentence_start

@@ -29,7 +29,7 @@ class WindowIndex:
     length_N: NDArray[np.int32]
     report: ClassVar[dict[str, float]] = {}
 
-    def pieces(self, rows_B: NDArray[np.int64]) -> Stretches:
+    def segments(self, rows_B: NDArray[np.int64]) -> Stretches:
         return Stretches(self.start_N[rows_B], self.length_N[rows_B].astype(np.int64))
 
 

@@ -81,7 +81,7 @@ class TokenStore:
 
     @property
     def characters(self) -> int:
-        """Characters of the sentences, before the tokenizer normalises them."""
+        """Characters of the sentences, before the tokenizer normalizes them."""
         return int(self.meta["characters"])
 
     def _map(self, name: str, dtype: str, count: int) -> Array:

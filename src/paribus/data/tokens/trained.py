@@ -220,7 +220,7 @@ def limit(alphabet: int, trained: Trained) -> int:
 
 
 def frequent(backend: Backend, texts: Texts, count: int) -> list[str]:
-    """The most frequent characters of the normalised text, white space aside; of equals the lower code point."""
+    """The most frequent characters of the normalized text, white space aside; of equals the lower code point."""
     assert backend.normalizer is not None
     counts: Counter[str] = Counter()
     for text in texts:

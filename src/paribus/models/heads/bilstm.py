@@ -15,7 +15,7 @@ from paribus.models.heads.wrapper import Wide, Wrapper
 class OnBiLSTM(Wrapper):
     """Any head, on a BiLSTM over the final hidden states instead of these (BERT, section 5.1: "+ BiLSTM").
 
-    One layer; each direction has half the encoder's width, so that the head keeps its shape. A row is summarised by the
+    One layer; each direction has half the encoder's width, so that the head keeps its shape. A row is summarized by the
     last states of both directions. The paper gives neither width nor summary. Padding is not read.
     """
 

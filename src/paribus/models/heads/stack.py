@@ -17,7 +17,7 @@ from paribus.models.heads.pooling import POOLINGS, OnPooled, OnTextCNN
 from paribus.models.heads.siamese import COSINE, Cosine, Linear, OnPairs, parts_of
 from paribus.models.heads.windows import POOLED, OnWindows
 from paribus.models.heads.wrapper import Wide
-from paribus.models.weights import initialise
+from paribus.models.weights import initialize
 
 STD = 0.02  # of a head's initial weights
 
@@ -80,8 +80,8 @@ def row_head(
     classifier = head
     if settings.get("windows") is not None:
         head = OnWindows(settings.windows, read, settings.most_windows, head)
-        initialise(head, seed, STD)
-    initialise(classifier, seed, STD)  # the same bits whatever stands below
+        initialize(head, seed, STD)
+    initialize(classifier, seed, STD)  # the same bits whatever stands below
     if pooler is not None:
         classifier.pooler.load_state_dict(pooler)
     return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
@@ -100,7 +100,7 @@ def pair_head(
     else:
         read, parts = OnTextCNN.width if settings.pooling == "cnn" else states, parts_of(settings.siamese)
         head = Linear(read * len(parts), width, loss)
-        initialise(head, seed, STD)
+        initialize(head, seed, STD)
         head = OnPairs(parts, span is not None, head)
     return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
 
@@ -110,7 +110,7 @@ def token_head(settings: Any, encoder: Encoder, make: Callable[[int], nn.Module]
     layers, BiLSTM. Its initial weights depend on seed, name and shape alone.
     """
     head = make(_states_width(settings, encoder))
-    initialise(head, seed, STD)
+    initialize(head, seed, STD)
     return _on_states(settings, encoder, head, seed)
 
 
@@ -128,7 +128,7 @@ def _on_states(settings: Any, encoder: Encoder, head: Any, seed: int) -> nn.Modu
     layers = _layers(settings, encoder)
     if settings.bilstm:
         head = OnBiLSTM(Wide(_states_width(settings, encoder)), head)
-        initialise(head.lstm, seed, head.std)
+        initialize(head.lstm, seed, head.std)
     if layers is None:
         return cast(nn.Module, head)
     return OnLayers(encoder, layers, settings.combine, head)
@@ -140,5 +140,5 @@ def _pooled(kind: str, width: int, head: Any, seed: int) -> Any:
     if kind != "cnn":
         return OnPooled(kind, head)
     wrapped = OnTextCNN(width, head)
-    initialise(wrapped.filters, seed, STD)
+    initialize(wrapped.filters, seed, STD)
     return wrapped

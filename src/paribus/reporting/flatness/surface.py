@@ -102,7 +102,7 @@ def random_direction(weights: Weights, seed: int) -> Weights:
     """A normal direction, each row of a matrix as long as the weights' own; vectors (biases, LayerNorms) stay.
 
     So the scale of the weights, which the loss may not depend on, does not make a place look flat (filter
-    normalisation, Li et al., arXiv 1712.09913, section 4).
+    normalization, Li et al., arXiv 1712.09913, section 4).
     """
     return {name: _rows(weight, named_generator(seed, name)) for name, weight in weights.items()}
 

@@ -35,7 +35,7 @@ def panel(
     across: str = "input tokens",
     top: float | None = None,
 ) -> Scene:
-    """Curves by name, in the colours of their places in `names`.
+    """Curves by name, in the colors of their places in `names`.
 
     `below`: what they are; `across`: what the places, `tokens`, are; `top`: where the panel ends, by itself above all
     but the highest values.
@@ -67,7 +67,7 @@ def _ends(curve: dict[str, Any]) -> list[float]:
 
 
 def _curve(curve: dict[str, Any], at: int, x: axes.Scale, y: axes.Scale) -> list[Item]:
-    colour, _, dash = series(at)
+    color, _, dash = series(at)
 
     def place(token: float, value: float) -> tuple[float, float]:
         return x(token), y(min(max(value, y.low), y.high))
@@ -78,6 +78,6 @@ def _curve(curve: dict[str, Any], at: int, x: axes.Scale, y: axes.Scale) -> list
     if len(banded) > 1:
         above = [place(token, high) for token, _, high in banded]
         below = [place(token, low) for token, low, _ in reversed(banded)]
-        items.append(Area((*above, *below), colour))
+        items.append(Area((*above, *below), color))
     points = tuple(place(token, mean) for token, mean in zip(curve["tokens"], curve["mean"], strict=True))
-    return [*items, Line(points, colour, 1.8, dash)] if len(points) > 1 else items
+    return [*items, Line(points, color, 1.8, dash)] if len(points) > 1 else items

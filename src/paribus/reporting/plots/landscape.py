@@ -15,7 +15,7 @@ Measured = Mapping[str, Any]  # the content of flatness.json
 
 FILE: Final = "flatness.json"
 _WIDE = 260.0  # of a plane, about
-_BANDS = 8  # of losses, each a shade: light is low, in colour and in grey
+_BANDS = 8  # of losses, each a shade: light is low, in color and in grey
 _DARKEST = 0.92
 _ABOVE = 1.5  # of the highest loss at a start: what lies above it is drawn at the rim
 _ENDS: Final = {"circle": (0.0, 0.0), "square": (1.0, 0.0), "up": (0.0, 1.0)}  # start, end, end of another seed
@@ -97,7 +97,7 @@ def _moved(measured: Measured, arm: str) -> str:
 
 
 def _cells(plane: Sequence[Sequence[float | None]], levels: list[float], cell: float, bottom: float) -> list[Item]:
-    """A square for each measured place; neighbours of a shade in a row are one."""
+    """A square for each measured place; neighbors of a shade in a row are one."""
     items: list[Item] = []
     for row, losses in enumerate(plane):
         shades = [_shade(_number(loss), levels) for loss in losses]

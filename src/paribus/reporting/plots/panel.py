@@ -30,7 +30,7 @@ def heading(table: Table, column: str) -> str:
 def titled(text: str, below: str = "") -> list[Item]:
     """A heading of a panel, and a smaller line below it."""
     items: list[Item] = [Label(10, 18, fitting(text, WIDTH - 20, 12.5), 12.5, bold=True)]
-    return [*items, Label(10, 33, fitting(below, WIDTH - 20, 10), 10, colour="soft")] if below else items
+    return [*items, Label(10, 33, fitting(below, WIDTH - 20, 10), 10, color="soft")] if below else items
 
 
 def key(names: Sequence[str], top: float, lines: bool = False) -> tuple[list[Item], float]:
@@ -38,9 +38,9 @@ def key(names: Sequence[str], top: float, lines: bool = False) -> tuple[list[Ite
     items: list[Item] = []
     for at, name in enumerate(names):
         x, y = 12 + (at % 2) * (WIDTH / 2 - 6), top + 15 * (at // 2) + 12
-        colour, shape, dash = series(at)
+        color, shape, dash = series(at)
         items.append(
-            Line(((x - 2, y - 4), (x + 22, y - 4)), colour, 2, dash) if lines else Mark(x + 10, y - 4, shape, colour, 7)
+            Line(((x - 2, y - 4), (x + 22, y - 4)), color, 2, dash) if lines else Mark(x + 10, y - 4, shape, color, 7)
         )
         items.append(Label(x + 27, y, fitting(name, WIDTH / 2 - 44, 10), 10))
     return items, top + 15 * ((len(names) + 1) // 2) + 6
@@ -49,15 +49,15 @@ def key(names: Sequence[str], top: float, lines: bool = False) -> tuple[list[Ite
 def said(lines: Sequence[str], top: float) -> tuple[list[Item], float]:
     """(small text in lines that fit the panel; the bottom of them)."""
     rows = [row for line in lines for row in wrapped(line, WIDTH - 20, 9.5)]
-    items: list[Item] = [Label(10, top + 12 + 13 * at, row, 9.5, colour="soft") for at, row in enumerate(rows)]
+    items: list[Item] = [Label(10, top + 12 + 13 * at, row, 9.5, color="soft") for at, row in enumerate(rows)]
     return items, top + 13 * len(rows) + (8 if rows else 0)
 
 
-def whiskers(low: tuple[float, float], high: tuple[float, float], colour: str, width: float = 1.8) -> list[Item]:
+def whiskers(low: tuple[float, float], high: tuple[float, float], color: str, width: float = 1.8) -> list[Item]:
     """An interval between two points with caps at its ends; horizontal or vertical."""
     flat = low[1] == high[1]
-    caps = [Line(((x, y - 4), (x, y + 4)) if flat else ((x - 4, y), (x + 4, y)), colour, width) for x, y in (low, high)]
-    return [Line((low, high), colour, width), *caps]
+    caps = [Line(((x, y - 4), (x, y + 4)) if flat else ((x - 4, y), (x + 4, y)), color, width) for x, y in (low, high)]
+    return [Line((low, high), color, width), *caps]
 
 
 def scene(items: Sequence[Item], bottom: float, title: str) -> Scene:

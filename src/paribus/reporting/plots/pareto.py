@@ -80,8 +80,8 @@ def _apart(places: dict[str, float]) -> dict[str, float]:
 
 
 def _point(cell: dict[str, Any], at: int, x: float, y: axes.Scale, unit: float) -> list[Item]:
-    colour, shape, _ = series(at)
+    color, shape, _ = series(at)
     items: list[Item] = []
     if cell["ci_low"] is not None:
-        items += whiskers((x, y(cell["ci_low"] * unit)), (x, y(cell["ci_high"] * unit)), colour, 1.3)
-    return [*items, Mark(x, y(cell["mean"] * unit), shape, colour, 9)]
+        items += whiskers((x, y(cell["ci_low"] * unit)), (x, y(cell["ci_high"] * unit)), color, 1.3)
+    return [*items, Mark(x, y(cell["mean"] * unit), shape, color, 9)]

@@ -6,11 +6,11 @@ import io
 from itertools import groupby
 from typing import Any
 
-from paribus.reporting.plots.scene import COLOURS, Area, Item, Label, Line, Mark, Points, Scene
+from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark, Points, Scene
 from paribus.reporting.plots.svg import OPEN, OUTLINES
 
 _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
-_COLOURS = 256  # in the palette
+_COLORS = 256  # in the palette
 _POINT = 0.72  # typographic points in a pixel of a scene
 _SLIM = 0.93  # DejaVu Sans is wider than the fonts that scenes are measured for
 
@@ -46,7 +46,7 @@ def _packed(pixels: Any) -> bytes:
 
     image = Image.fromarray(np.asarray(pixels)[..., :3])
     buffer = io.BytesIO()
-    image.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+    image.quantize(_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
         buffer, format="PNG", optimize=True
     )
     return buffer.getvalue()
@@ -54,18 +54,18 @@ def _packed(pixels: Any) -> bytes:
 
 def _circle(item: Item) -> tuple[str, float, bool] | None:
     """What circles of one look share; None for other items."""
-    return (item.colour, item.size, item.filled) if isinstance(item, Mark) and item.shape == "circle" else None
+    return (item.color, item.size, item.filled) if isinstance(item, Mark) and item.shape == "circle" else None
 
 
 def _circles(axes: Any, look: tuple[str, float, bool], group: list[tuple[int, Item]]) -> None:
     """Circles that follow each other as one artist: there may be thousands."""
     from matplotlib.lines import Line2D
 
-    colour, size, filled = look
+    color, size, filled = look
     marks = [item for _, item in group if isinstance(item, Mark)]
     paint: dict[str, Any] = {
-        "markeredgecolor": COLOURS[colour],
-        "markerfacecolor": COLOURS[colour] if filled else "none",
+        "markeredgecolor": COLORS[color],
+        "markerfacecolor": COLORS[color] if filled else "none",
     }
     widths: dict[str, Any] = {"markersize": size * _POINT, "markeredgewidth": 1.3 * _POINT, "zorder": group[0][0]}
     xs, ys = [mark.x for mark in marks], [mark.y for mark in marks]
@@ -74,21 +74,21 @@ def _circles(axes: Any, look: tuple[str, float, bool], group: list[tuple[int, It
 
 def _draw(axes: Any, item: Item, at: int) -> None:
     if isinstance(item, Line):
-        _line(axes, item.points, item.colour, item.width, at, item.dash)
+        _line(axes, item.points, item.color, item.width, at, item.dash)
     elif isinstance(item, Area):
-        _polygon(axes, item.points, at, facecolor=COLOURS[item.colour], alpha=item.opacity, edgecolor="none")
+        _polygon(axes, item.points, at, facecolor=COLORS[item.color], alpha=item.opacity, edgecolor="none")
     elif isinstance(item, Mark):
         _mark(axes, item, at)
     else:
         _text(axes, item, at)
 
 
-def _line(axes: Any, points: Points, colour: str, width: float, at: int, dash: tuple[float, ...] = ()) -> None:
+def _line(axes: Any, points: Points, color: str, width: float, at: int, dash: tuple[float, ...] = ()) -> None:
     from matplotlib.lines import Line2D
 
     style: Any = (0, [length / width for length in dash]) if dash else "-"
     xs, ys = zip(*points, strict=True)
-    settings = {"color": COLOURS[colour], "linewidth": width * _POINT, "linestyle": style, "zorder": at}
+    settings = {"color": COLORS[color], "linewidth": width * _POINT, "linestyle": style, "zorder": at}
     axes.add_artist(Line2D(xs, ys, solid_capstyle="butt", **settings))
 
 
@@ -99,12 +99,12 @@ def _polygon(axes: Any, points: Points, at: int, **paint: Any) -> None:
 
 
 def _mark(axes: Any, mark: Mark, at: int) -> None:
-    half, colour = mark.size / 2, COLOURS[mark.colour]
-    paint = {"facecolor": colour if mark.filled else "none", "edgecolor": colour, "linewidth": 1.3 * _POINT}
+    half, color = mark.size / 2, COLORS[mark.color]
+    paint = {"facecolor": color if mark.filled else "none", "edgecolor": color, "linewidth": 1.3 * _POINT}
     if mark.shape in OPEN:
         for stroke in OPEN[mark.shape]:
             points = tuple((mark.x + half * a, mark.y + half * b) for a, b in stroke)
-            _line(axes, points, mark.colour, 1.8, at)
+            _line(axes, points, mark.color, 1.8, at)
     else:
         corners = tuple((mark.x + half * a, mark.y + half * b) for a, b in OUTLINES[mark.shape])
         _polygon(axes, corners, at, **paint)
@@ -118,7 +118,7 @@ def _text(axes: Any, label: Label, at: int) -> None:
         fontsize=label.size * _POINT * _SLIM,
         fontfamily="DejaVu Sans",
         fontweight="bold" if label.bold else "normal",
-        color=COLOURS[label.colour],
+        color=COLORS[label.color],
         ha={"start": "left", "middle": "center", "end": "right"}[label.anchor],
         va="baseline",
         rotation=90 if label.turned else 0,

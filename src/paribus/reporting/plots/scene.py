@@ -1,4 +1,4 @@
-"""A drawing as plain shapes in pixels, origin at the top left. Colours are names, so that a page can redefine them."""
+"""A drawing as plain shapes in pixels, origin at the top left. Colors are names, so that a page can redefine them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 Points = tuple[tuple[float, float], ...]
 
-# Okabe and Ito's colours, which colour-blind readers tell apart; in grey the markers and dashes tell them apart
+# Okabe and Ito's colors, which color-blind readers tell apart; in grey the markers and dashes tell them apart
 SERIES: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07D00", "#3B9BD1", "#5B5B5B", "#7A4FBF")
-COLOURS: Final = {
-    **{f"s{at}": colour for at, colour in enumerate(SERIES)},
+COLORS: Final = {
+    **{f"s{at}": color for at, color in enumerate(SERIES)},
     "ink": "#1b1f24",
     "soft": "#5c6570",
     "grid": "#dde1e6",
@@ -28,7 +28,7 @@ class Line(NamedTuple):
     """An open line through points."""
 
     points: Points
-    colour: str = "ink"
+    color: str = "ink"
     width: float = 1.2
     dash: tuple[float, ...] = ()
 
@@ -37,7 +37,7 @@ class Area(NamedTuple):
     """A filled shape, half transparent."""
 
     points: Points
-    colour: str
+    color: str
     opacity: float = 0.18
 
 
@@ -47,7 +47,7 @@ class Mark(NamedTuple):
     x: float
     y: float
     shape: str = "circle"
-    colour: str = "ink"
+    color: str = "ink"
     size: float = 7.0
     filled: bool = True
 
@@ -60,7 +60,7 @@ class Label(NamedTuple):
     text: str
     size: float = 11.0
     anchor: str = "start"
-    colour: str = "ink"
+    color: str = "ink"
     bold: bool = False
     turned: bool = False
 
@@ -79,7 +79,7 @@ class Scene:
 
 
 def series(at: int) -> tuple[str, str, tuple[float, ...]]:
-    """(colour, shape, dash) of the series of that number."""
+    """(color, shape, dash) of the series of that number."""
     return f"s{at % len(SERIES)}", SHAPES[at % len(SHAPES)], DASHES[at % len(DASHES)]
 
 

@@ -1,4 +1,4 @@
-"""A scene as SVG: plain attributes for any viewer, class names for pages that redefine the colours."""
+"""A scene as SVG: plain attributes for any viewer, class names for pages that redefine the colors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from html import escape
 from itertools import starmap
 
-from paribus.reporting.plots.scene import COLOURS, Area, Item, Label, Line, Mark, Points, Scene
+from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark, Points, Scene
 
 FONT = "system-ui, 'DejaVu Sans', sans-serif"
 
@@ -25,10 +25,10 @@ def svg(scene: Scene, standalone: bool = True) -> str:
 def _item(item: Item) -> str:
     if isinstance(item, Line):
         dash = f' stroke-dasharray="{" ".join(map(_n, item.dash))}"' if item.dash else ""
-        paint = f'{_paint("none", item.colour)} stroke-width="{_n(item.width)}"{dash}'
+        paint = f'{_paint("none", item.color)} stroke-width="{_n(item.width)}"{dash}'
         return f'<path d="{_path(item.points)}" {paint}/>'
     if isinstance(item, Area):
-        return f'<path d="{_path(item.points)}Z" {_paint(item.colour)} fill-opacity="{item.opacity:g}"/>'
+        return f'<path d="{_path(item.points)}Z" {_paint(item.color)} fill-opacity="{item.opacity:g}"/>'
     return _mark(item) if isinstance(item, Mark) else _label(item)
 
 
@@ -37,18 +37,18 @@ def _label(label: Label) -> str:
     bold = ' font-weight="600"' if label.bold else ""
     turn = f' transform="rotate(-90 {_n(label.x)} {_n(label.y)})"' if label.turned else ""
     place = f'x="{_n(label.x)}" y="{_n(label.y)}" font-size="{_n(label.size)}"'
-    return f"<text {place} {_paint(label.colour)}{anchor}{bold}{turn}>{escape(label.text, quote=False)}</text>"
+    return f"<text {place} {_paint(label.color)}{anchor}{bold}{turn}>{escape(label.text, quote=False)}</text>"
 
 
 def _mark(mark: Mark) -> str:
     half, (x, y) = mark.size / 2, (mark.x, mark.y)
-    paint = f'{_paint(mark.colour if mark.filled else "none", mark.colour)} stroke-width="1.3"'
+    paint = f'{_paint(mark.color if mark.filled else "none", mark.color)} stroke-width="1.3"'
     if mark.shape == "circle":
         return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(half)}" {paint}/>'
     strokes = OPEN.get(mark.shape)
     if strokes is not None:
         lines = "".join(_path(tuple((x + half * a, y + half * b) for a, b in one)) for one in strokes)
-        return f'<path d="{lines}" {_paint("none", mark.colour)} stroke-width="1.8"/>'
+        return f'<path d="{lines}" {_paint("none", mark.color)} stroke-width="1.8"/>'
     corners = tuple((x + half * a, y + half * b) for a, b in OUTLINES[mark.shape])
     return f'<path d="{_path(corners)}Z" {paint}/>'
 
@@ -72,10 +72,10 @@ def _path(points: Points) -> str:
 
 
 def _paint(fill: str, stroke: str | None = None) -> str:
-    """Both colours as attributes, and as the classes by which a page redefines them."""
+    """Both colors as attributes, and as the classes by which a page redefines them."""
     names = [f"f-{fill}"] * (fill != "none") + [f"k-{stroke}"] * (stroke is not None)
-    line = f' stroke="{COLOURS[stroke]}"' if stroke is not None else ""
-    return f'class="{" ".join(names)}" fill="{COLOURS[fill]}"{line}'
+    line = f' stroke="{COLORS[stroke]}"' if stroke is not None else ""
+    return f'class="{" ".join(names)}" fill="{COLORS[fill]}"{line}'
 
 
 def _n(value: float) -> str:

@@ -16,7 +16,7 @@ from paribus.reporting.plots import landscape
 from paribus.reporting.tables.assemble import design_of, enrolled
 from paribus.reporting.tables.build import Table
 from paribus.reporting.tables.design import Design
-from paribus.runs.store import Found, Roll, first_roll, records
+from paribus.runs.store import Found, Manifest, first_manifest, records
 from paribus.sweeps.sweep import Sweep, load, names
 
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")
@@ -54,8 +54,8 @@ class Entry:
         return records(self.study, self.scale, self.roots)
 
     @cached_property
-    def roll(self) -> Roll | None:
-        return first_roll(self.roots, self.study, self.scale)
+    def manifest(self) -> Manifest | None:
+        return first_manifest(self.roots, self.study, self.scale)
 
     @cached_property
     def design(self) -> Design | None:
@@ -63,7 +63,7 @@ class Entry:
         if self.sweep is None:
             return None
         audited = {key: value for key, value in self.table["audit"].items() if key != "varies"}
-        return enrolled(design_of(self.sweep, self.scale, self.study, audited), self.roll)
+        return enrolled(design_of(self.sweep, self.scale, self.study, audited), self.manifest)
 
     @cached_property
     def facts(self) -> Facts | None:
@@ -135,7 +135,7 @@ def _object(path: Path, keys: set[str], verb: str) -> dict[str, Any]:
 def _sweep(table: Table, roots: Sequence[Path], sweeps: dict[str, Sweep]) -> Sweep | None:
     """The sweep of the table's study, or the one that its runs were made from under another name."""
     own = next((sweep for sweep in sweeps.values() if sweep.study == table["study"]), None)
-    roll = first_roll(roots, table["study"], table["scale"])
-    if own is not None or roll is None:
+    manifest = first_manifest(roots, table["study"], table["scale"])
+    if own is not None or manifest is None:
         return own
-    return next((sweep for sweep in sweeps.values() if sweep.hash(table["scale"]) == roll.sweep_hash), None)
+    return next((sweep for sweep in sweeps.values() if sweep.hash(table["scale"]) == manifest.sweep_hash), None)

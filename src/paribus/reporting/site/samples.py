@@ -15,7 +15,7 @@ from paribus.reporting.audit.facts import read_config
 from paribus.reporting.site.collect import Entry
 from paribus.runs.store import folder_of
 
-# what each colour of `paribus show` stands for
+# what each color of `paribus show` stands for
 _KINDS = {"1;31": "mask", "1;35": "random", "1;34": "keep", "33": "silent", "2": "special"}
 _PAINTED = re.compile("\x1b\\[([0-9;]+)m(.*?)\x1b\\[0m", re.DOTALL)
 
@@ -62,7 +62,7 @@ class Samples:
             raise UserError(f"the text here ({data.fingerprint['text']}) is not that of the record", "see its audit")
         screen = io.StringIO()
         with redirect_stdout(io.StringIO()), redirect_stderr(screen):
-            show_examples(compose_examples(cfg, data), data.tokenizer, self.count, colour=True)
+            show_examples(compose_examples(cfg, data), data.tokenizer, self.count, color=True)
         return tuple(html(line) for line in screen.getvalue().split("\n") if line.strip())
 
     def _prepared(self, cfg: Any) -> Any:
@@ -81,7 +81,7 @@ class Samples:
 
 
 def html(line: str) -> str:
-    """A line that is coloured for a terminal as HTML."""
+    """A line that is colored for a terminal as HTML."""
     return _PAINTED.sub(_span, escape(line, quote=False))
 
 

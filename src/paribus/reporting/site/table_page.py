@@ -88,7 +88,7 @@ def _cost(entry: Entry) -> Iterator[str]:
 def command(entry: Entry) -> str:
     """The commands that make the table again."""
     name = entry.sweep.path.stem if entry.sweep else entry.study
-    overrides = list(entry.roll.overrides) if entry.roll else []
+    overrides = list(entry.manifest.overrides) if entry.manifest else []
     renamed = [] if entry.sweep is None or entry.sweep.study == entry.study else [f"study={entry.study}"]
     run = " ".join(["paribus run", name, f"scale={entry.scale}", *renamed, *overrides])
     return "\n".join([run, " ".join(["paribus table", name, f"scale={entry.scale}", *renamed])])

@@ -12,7 +12,7 @@ from paribus.core.config import compose
 from paribus.reporting.tables.build import Table, build
 from paribus.reporting.tables.curves import summary
 from paribus.reporting.tables.design import Design
-from paribus.runs.store import Roll, first_roll, records
+from paribus.runs.store import Manifest, first_manifest, records
 from paribus.sweeps.control import audit
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tuning import adopted
@@ -24,14 +24,14 @@ REPORTS = Path("reports")
 
 def made_of(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path]) -> Table:
     """The table of a sweep at a scale, with what was chosen for tuned arms, from what is kept below these roots."""
-    roll = first_roll(roots, study or sweep.study, scale)
-    return assemble(design_of(sweep, scale, study, tuning=roll.tuning if roll else {}), roots)
+    manifest = first_manifest(roots, study or sweep.study, scale)
+    return assemble(design_of(sweep, scale, study, tuning=manifest.tuning if manifest else {}), roots)
 
 
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
     found = records(design.study, design.scale, roots)
-    design = enrolled(design, first_roll(roots, design.study, design.scale))
+    design = enrolled(design, first_manifest(roots, design.study, design.scale))
     made = build(design, found.records)
     made["notes"] += [f"Kept out: {why}." for why in found.left_out]
     made["tuned"] = tuned(design.tuning)
@@ -39,17 +39,17 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     return made
 
 
-def enrolled(design: Design, roll: Roll | None) -> Design:
+def enrolled(design: Design, manifest: Manifest | None) -> Design:
     """The design with the arms that no machine could run, with the search of tuned arms, and with the looks that were
     taken where seeds were added until its claims were decided.
     """
-    if roll is None:
+    if manifest is None:
         return design
-    design = replace(design, absent=roll.absent, tuning=roll.tuning)
-    if roll.until is None:
+    design = replace(design, absent=manifest.absent, tuning=manifest.tuning)
+    if manifest.until is None:
         return design
-    looks = Looks(int(roll.until["first"]), int(roll.until["most"]))
-    return replace(design, looks=looks, seeds=tuple(roll.until["seeds"]))
+    looks = Looks(int(manifest.until["first"]), int(manifest.until["most"]))
+    return replace(design, looks=looks, seeds=tuple(manifest.until["seeds"]))
 
 
 def tuned(tuning: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from paribus.runs.stages import FINETUNE
-from paribus.runs.store import Roll
+from paribus.runs.store import Manifest
 from paribus.runs.tracker import STATUS, STEP
 
 if TYPE_CHECKING:
@@ -93,13 +93,13 @@ def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def joined(stages: Sequence[Told], roll: Roll | None) -> list[Run]:
-    """Runs from the stages that W&B has of them; those that are not over, and those not on the roll, are left out."""
+def joined(stages: Sequence[Told], manifest: Manifest | None) -> list[Run]:
+    """Runs from the stages that W&B has of them; those that are not over, and those not on the manifest, are left out."""
     known = [stage for stage in stages if {"arm", "seed", "signature"} <= stage.config.keys()]
     tuned = {stage.key: stage for stage in known if stage.config.get("stage") == FINETUNE}
     runs = []
     for stage in known:
-        if stage.config.get("stage") == FINETUNE or (roll is not None and not _enrolled(stage, roll)):
+        if stage.config.get("stage") == FINETUNE or (manifest is not None and not _enrolled(stage, manifest)):
             continue
         parts = [stage, *([tuned[stage.key]] if stage.key in tuned else [])]
         status = _status(stage, tuned.get(stage.key))
@@ -109,9 +109,9 @@ def joined(stages: Sequence[Told], roll: Roll | None) -> list[Run]:
     return runs
 
 
-def _enrolled(stage: Told, roll: Roll) -> bool:
+def _enrolled(stage: Told, manifest: Manifest) -> bool:
     arm, seed, signature = stage.key
-    return roll.holds({"arm": arm, "seed": seed, "signature": signature})
+    return manifest.holds({"arm": arm, "seed": seed, "signature": signature})
 
 
 def _status(pretrained: Told, tuned: Told | None) -> str:

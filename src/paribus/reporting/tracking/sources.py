@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from paribus.core.errors import UserError
 from paribus.reporting.tracking.runs import OVER, Run, Told, joined, numbers
 from paribus.runs.stages import BUDGET, FINETUNE, PRETRAIN, TRIAL, group
-from paribus.runs.store import CURVES, first_roll, folder_of, lines, records
+from paribus.runs.store import CURVES, first_manifest, folder_of, lines, records
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 
@@ -65,7 +65,7 @@ class Offline:
         for head, told in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
             if head.get("run_group") == group(study, scale) and head.get("job_type") in _STAGES:
                 _extend(stages.setdefault(head["run_id"], Told()), told)
-        return joined(list(stages.values()), first_roll(self.roots, study, scale))
+        return joined(list(stages.values()), first_manifest(self.roots, study, scale))
 
 
 def _extend(stage: Told, later: Told) -> None:
@@ -102,7 +102,7 @@ class Online:
     Args:
         entity: None: the user's own.
         base_url: None: W&B's own server, or WANDB_BASE_URL.
-        roots: where a roll says which runs belong together; without one all of the group do.
+        roots: where a manifest says which runs belong together; without one all of the group do.
     """
 
     project: str = "paribus"
@@ -123,7 +123,7 @@ class Online:
             raise UserError(
                 f"W&B cannot be asked ({' '.join(str(error).split())[:200]})", "check key and network"
             ) from error
-        return joined(stages, first_roll(self.roots, study, scale))
+        return joined(stages, first_manifest(self.roots, study, scale))
 
     @staticmethod
     def _stage(run: Any) -> Told:

@@ -20,7 +20,7 @@ from paribus.corruption.examples import Examples, Stream
 from paribus.corruption.views.sequences import Ints
 from paribus.data.order import Passes, StepPlan
 from paribus.data.text import Arrays, Sequences, Text
-from paribus.tasks.types.choice import form_of
+from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Written
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class TaskRows:
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """[N]: tokens that each puts through the model."""
-        taken_N = self.rows.layout.taken(self.rows.read.length_N, self.rows.write.length_N)
+        taken_N = self.rows.collator.taken(self.rows.read.length_N, self.rows.write.length_N)
         return taken_N.astype(np.int32)
 
     def views(self, epoch: int, rows: Ints) -> Views:
@@ -129,7 +129,7 @@ class Mixed:
     """
 
     plans: Mapping[str, StepPlan[Source]]  # by name of the source
-    layout: EncoderDecoder
+    collator: EncoderDecoder
     pad: int
     readings: int = 1
     _cached: Any = field(init=False, repr=False, compare=False, default=None)
@@ -138,7 +138,7 @@ class Mixed:
         object.__setattr__(self, "_cached", lru_cache(maxsize=2)(self._draw))
 
     def __reduce__(self) -> Any:
-        return Mixed, (self.plans, self.layout, self.pad)
+        return Mixed, (self.plans, self.collator, self.pad)
 
     @property
     def predicted_share(self) -> float:
@@ -190,7 +190,7 @@ class Mixed:
                 counts |= {key: counts[key] + count for key, count in views.counts.items()}
         read = _joined([(at_X, views.read) for at_X, views in pieces], len(row_B), self.pad)
         written = _joined([(at_X, views.written) for at_X, views in pieces], len(row_B), self.pad)
-        arrays = self.layout.joined(read, written, self.pad)
+        arrays = self.collator.joined(read, written, self.pad)
         return {**arrays, "counts": {**counts, **_counts(arrays, int(written.length_B.sum()))}}
 
     def _draw(self, epoch: int) -> Drawn:
@@ -237,7 +237,7 @@ def mixed(cfg: DictConfig, data: Data, text: Examples) -> Stream:
         return text
     mixture: Mixture = build(cfg.mixture)
     sources: dict[str, Source] = {TEXT: TextRows(text)} if mixture.denoising else {}
-    layout = _layout(text)
+    collator = _layout(text)
     for name in mixture.chosen(list(cfg.tasks)):
         if name == TEXT:
             raise UserError(f"tasks.{name} has the name of the corpus in a mixture", "name the task otherwise")
@@ -247,7 +247,7 @@ def mixed(cfg: DictConfig, data: Data, text: Examples) -> Stream:
         name: StepPlan(source, _seed(cfg, name), count)
         for (name, source), count in zip(sources.items(), counts, strict=True)
     }
-    return Mixed(plans, layout, data.vocabulary.pad)
+    return Mixed(plans, collator, data.vocabulary.pad)
 
 
 def _seed(cfg: DictConfig, name: str) -> int:
@@ -256,21 +256,21 @@ def _seed(cfg: DictConfig, name: str) -> int:
 
 def _layout(text: Examples) -> EncoderDecoder:
     """Raise UserError where the objective writes nothing, or tokens at places of their own."""
-    targets, layout = text.corruption.targets, text.layout
-    if targets is None or not isinstance(layout, EncoderDecoder):
+    targets, collator = text.corruption.targets, text.collator
+    if targets is None or not isinstance(collator, EncoderDecoder):
         raise UserError("a mixture is of texts that are written", "take objective=denoising model=t5_tiny")
     if targets.letter == "fragment":
         raise UserError("objective/targets=fragment has places that tasks have not", "take other targets")
-    return layout
+    return collator
 
 
 def _rows(cfg: DictConfig, data: Data, name: str, most: int) -> Written:
     """The training examples of a task, as long as the rows of text. Raises UserError where they do not fit."""
     task = build(cfg.tasks[name])
-    form = form_of(task, build(cfg.model))
+    task_type = task_type_of(task, build(cfg.model))
     settings = {"length": cfg.input.length, "target_length": most, "truncation": "head"}
-    form.check_words(data.tokenizer, settings)
+    task_type.check_words(data.tokenizer, settings)
     examples = task.examples(Path(cfg.paths.cache).expanduser())["train"]
-    rows = form.encode(examples, data.tokenizer, data.vocabulary, settings)
+    rows = task_type.encode(examples, data.tokenizer, data.vocabulary, settings)
     assert isinstance(rows, Written)
     return rows

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from paribus.tasks.example import Question
 from paribus.tasks.squad import Answer, squad_scores
 from paribus.tasks.types.spans import Spans
-from paribus.tasks.types.text import TextForm
+from paribus.tasks.types.text import TextTaskType
 from paribus.tasks.verbalize import Fields, Parts
 
 SAID = Fields("", "question", "context")
 
 
 @dataclass(frozen=True)
-class Answers(TextForm):
+class Answers(TextTaskType):
     """`question: QUESTION context: CONTEXT` is read, the first of the given answers is learned, and what is written is
     scored against all of them by SQuAD's rules. Of a context that is too long a part is not read.
     """
@@ -28,36 +28,36 @@ class Answers(TextForm):
     example: ClassVar[type] = Question
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
-        """See `Form.check_examples`."""
+        """See `TaskType.check_examples`."""
         self._plain.check_examples(rows, key)
 
     def counts(self, rows: Sequence[Question]) -> dict[str, int]:
-        """See `Form.counts`."""
+        """See `TaskType.counts`."""
         return self._plain.counts(rows)
 
     def source(self, example: Question) -> Parts:
-        """See `TextForm.source`."""
+        """See `TextTaskType.source`."""
         return [(f"{self.fields.text}:", example.question), (f"{self.fields.pair}:", example.context)]
 
     def target(self, example: Question) -> str:
-        """See `TextForm.target`."""
+        """See `TextTaskType.target`."""
         return example.answers[0]
 
     def most(self, tokenizer: Any, settings: Any) -> int:
-        """See `TextForm.most`."""
+        """See `TextTaskType.most`."""
         return int(settings["target_length"])
 
     def read(self, texts: Sequence[str], tokenizer: Any) -> list[Answer]:
-        """See `TextForm.read`: the texts themselves."""
+        """See `TextTaskType.read`: the texts themselves."""
         return [Answer(text) for text in texts]
 
     def score(self, predictions: Sequence[Answer], examples: Sequence[Question]) -> dict[str, float]:
-        """See `Form.score`."""
+        """See `TaskType.score`."""
         values = squad_scores(predictions, [row.answers for row in examples], None)
         return {name: values[name] for name in self.metrics}
 
     def baselines(self, train: Sequence[Question], validation: Sequence[Question]) -> Mapping[str, Any]:
-        """See `Form.baselines`."""
+        """See `TaskType.baselines`."""
         return self._plain.baselines(train, validation)
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Pooler = dict[str, "Tensor"]
 
 
-class Form(ABC):
+class TaskType(ABC):
     """A light spec, written with the settings of the task; what needs torch imports it when it is called.
 
     `known` are the metrics that the form can compute, `example` is the kind of its examples.
@@ -44,7 +44,7 @@ class Form(ABC):
         kind = type(self)
         return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **asdict(cast(Any, self))}
 
-    def written(self, fields: Fields, single: bool) -> Form:
+    def written(self, fields: Fields, single: bool) -> TaskType:
         """The same as text to be written by a model, of one stream or of two; the texts are called by `fields`.
 
         Raises UserError where there is no such form.

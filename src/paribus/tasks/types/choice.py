@@ -6,17 +6,17 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.tasks.task import Task
-from paribus.tasks.types.base import Form
-from paribus.tasks.types.text import TextForm
+from paribus.tasks.types.base import TaskType
+from paribus.tasks.types.text import TextTaskType
 
 
-def form_of(task: Task, model: Any) -> Form:
+def task_type_of(task: Task, model: Any) -> TaskType:
     """The task's own form, read by a head, or where the model writes the form in words; `model` is the model's spec.
 
     Raises UserError where the task has no form that the model can do.
     """
-    if hasattr(model, "layout"):
-        return task.form.written(task.fields, model.single)
-    if isinstance(task.form, TextForm):
+    if hasattr(model, "collator"):
+        return task.task_type.written(task.fields, model.single)
+    if isinstance(task.task_type, TextTaskType):
         raise UserError(f"tasks.{task.name} is to be written, but the model is an encoder", "take model=t5_tiny")
-    return task.form
+    return task.task_type

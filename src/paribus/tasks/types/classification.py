@@ -15,7 +15,7 @@ from paribus.tasks.encode import Rows, encode
 from paribus.tasks.example import Example
 from paribus.tasks.groups import apart, windows
 from paribus.tasks.metrics import METRICS, score
-from paribus.tasks.types.base import Form, Pooler
+from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from paribus.models.heads.loss import RowLoss
 
 
-class RowForm(Form):
+class RowTaskType(TaskType):
     """One row for each example, and scores that a classifier gives to what stands for the row."""
 
     @property
@@ -39,7 +39,7 @@ class RowForm(Form):
         return None
 
     def fits(self, settings: Any, examples: Sequence[Example]) -> None:
-        """See `Form.fits`: windows need single texts, a siamese network needs pairs, a cosine needs values."""
+        """See `TaskType.fits`: windows need single texts, a siamese network needs pairs, a cosine needs values."""
         paired = examples[0].pair is not None
         if settings["windows"] is not None and paired:
             raise UserError("finetune.windows is set, but the task has pairs", "set finetune.windows=null")
@@ -49,7 +49,7 @@ class RowForm(Form):
             raise UserError("finetune.siamese=cosine is for tasks with values", "use [u, v, difference]")
 
     def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Rows:
-        """See `Form.encode` and `tasks.encode.encode`; `tasks.groups` where an example has several rows."""
+        """See `TaskType.encode` and `tasks.encode.encode`; `tasks.groups` where an example has several rows."""
         if settings.get("windows") is not None:
             return windows(examples, tokenizer, vocabulary, settings, settings["batch_size"])
         if settings.get("siamese") is not None:
@@ -57,7 +57,7 @@ class RowForm(Form):
         return encode(examples, tokenizer, vocabulary, settings["length"], settings["truncation"])
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
-        """See `Form.head`: the classifier of `heads.stack.row_head`, or of `pair_head`."""
+        """See `TaskType.head`: the classifier of `heads.stack.row_head`, or of `pair_head`."""
         from paribus.models.heads.stack import pair_head, row_head
 
         if settings.get("siamese") is not None:
@@ -71,21 +71,21 @@ class RowForm(Form):
         return loss_of(settings)
 
     def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
-        """See `Form.outputs`: [B, width], in full precision."""
+        """See `TaskType.outputs`: [B, width], in full precision."""
         logits: Sequence[Any] = head.logits(model(batch), batch).float().cpu().numpy()
         return logits
 
     def predictions(self, outputs_N: Sequence[Any], rows: Any, examples: Sequence[Any]) -> Any:
-        """See `Form.predictions`: the outputs themselves, [N, width]."""
+        """See `TaskType.predictions`: the outputs themselves, [N, width]."""
         return np.stack(outputs_N)
 
     def score(self, predictions: Any, examples: Sequence[Example]) -> dict[str, float]:
-        """See `Form.score`; classes or values [N] are as good as outputs [N, width]."""
+        """See `TaskType.score`; classes or values [N] are as good as outputs [N, width]."""
         return score(self.metrics, predictions, np.array([row.label for row in examples]), self.width)
 
 
 @dataclass(frozen=True)
-class Classification(RowForm):
+class Classification(RowTaskType):
     """One of several classes."""
 
     classes: tuple[str, ...]
@@ -102,29 +102,29 @@ class Classification(RowForm):
         return len(self.classes)
 
     def check(self, key: str) -> None:
-        """See `Form.check`."""
+        """See `TaskType.check`."""
         super().check(key)
         if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
             raise UserError(f"{key}.classes: {list(self.classes)}", "name at least two different classes")
 
-    def written(self, fields: Fields, single: bool) -> Form:
-        """See `Form.written`: the name of the class."""
+    def written(self, fields: Fields, single: bool) -> TaskType:
+        """See `TaskType.written`: the name of the class."""
         from paribus.tasks.types.labels import Labels
 
         return Labels(fields, single, self.classes, self.metrics)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        """See `Form.check_examples`."""
+        """See `TaskType.check_examples`."""
         if len({row.label for row in rows}) < 2:
             raise UserError(f"{key}: all training examples have the same label", "give a train split with every class")
 
     def counts(self, rows: Sequence[Example]) -> dict[str, int]:
-        """See `Form.counts`."""
+        """See `TaskType.counts`."""
         counts = Counter(row.label for row in rows)
         return {name: counts[label] for label, name in enumerate(self.classes)}
 
     def baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
-        """See `Form.baselines`: the most frequent class, and a linear model on a bag of words."""
+        """See `TaskType.baselines`: the most frequent class, and a linear model on a bag of words."""
         from paribus.tasks.baselines import bag_of_words
 
         most = np.bincount(np.array([row.label for row in train])).argmax()

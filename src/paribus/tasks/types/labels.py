@@ -11,18 +11,18 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.tasks.encode import Array, lengths, tokens
-from paribus.tasks.example import Example, normalised
+from paribus.tasks.example import Example, normalized
 from paribus.tasks.metrics import METRICS
-from paribus.tasks.types.classification import Classification, RowForm
+from paribus.tasks.types.classification import Classification, RowTaskType
 from paribus.tasks.types.regression import Regression
-from paribus.tasks.types.text import TextForm
+from paribus.tasks.types.text import TextTaskType
 from paribus.tasks.verbalize import Fields, Parts, number, places, rounded
 
 SPARE = 2  # tokens that may be written beyond the longest word and its end
 UNKNOWN = "unknown_rate"  # share of answers that are none of the task's
 
 
-class LabelForm(TextForm):
+class LabelTaskType(TextTaskType):
     """One of few words is to be written. An answer that is none of them is wrong, and is counted."""
 
     @property
@@ -32,19 +32,19 @@ class LabelForm(TextForm):
 
     @property
     @abstractmethod
-    def plain(self) -> RowForm:
+    def plain(self) -> RowTaskType:
         """The form that a head on an encoder has."""
 
     def source(self, example: Example) -> Parts:
-        """See `TextForm.source`."""
+        """See `TextTaskType.source`."""
         return self.fields.parts(example.text, example.pair)
 
     def most(self, tokenizer: Any, settings: Any) -> int:
-        """See `TextForm.most`."""
+        """See `TextTaskType.most`."""
         return int(lengths(tokens(self.words, tokenizer)).max()) + 1 + SPARE
 
     def check_words(self, tokenizer: Any, settings: Any) -> None:
-        """See `Form.check_words`: every word fits, and the tokenizer tells it apart from the others."""
+        """See `TaskType.check_words`: every word fits, and the tokenizer tells it apart from the others."""
         super().check_words(tokenizer, settings)
         ids = tokens(self.words, tokenizer)
         longest, room, name = int(lengths(ids).max()) + 1, settings["target_length"], self.fields.name
@@ -56,7 +56,7 @@ class LabelForm(TextForm):
         spelled = tokenizer.texts(ids)
         first = places(spelled)
         for place, text in enumerate(spelled):
-            if (other := first[normalised(text)]) != place:
+            if (other := first[normalized(text)]) != place:
                 raise UserError(
                     f"the tokenizer reads the labels {self.words[other]!r} and {self.words[place]!r} of {name} alike",
                     "raise tokenizer.vocab_size, or train the tokenizer on text that has their letters",
@@ -65,23 +65,23 @@ class LabelForm(TextForm):
     def found(self, texts: Sequence[str], tokenizer: Any) -> Array:
         """Int64 [N]: which word each text is, spelled as the tokenizer does; -1 where it is none."""
         known = places(tokenizer.texts(tokens(self.words, tokenizer)))
-        return np.array([known.get(normalised(text), -1) for text in texts], np.int64)
+        return np.array([known.get(normalized(text), -1) for text in texts], np.int64)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        """See `Form.check_examples`."""
+        """See `TaskType.check_examples`."""
         self.plain.check_examples(rows, key)
 
     def counts(self, rows: Sequence[Example]) -> dict[str, int]:
-        """See `Form.counts`."""
+        """See `TaskType.counts`."""
         return self.plain.counts(rows)
 
     def baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
-        """See `Form.baselines`."""
+        """See `TaskType.baselines`."""
         return self.plain.baselines(train, validation)
 
 
 @dataclass(frozen=True)
-class Labels(LabelForm):
+class Labels(LabelTaskType):
     """A class by its name."""
 
     fields: Fields
@@ -92,24 +92,24 @@ class Labels(LabelForm):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """See `LabelForm.words`."""
+        """See `LabelTaskType.words`."""
         return self.classes
 
     @property
     def plain(self) -> Classification:
-        """See `LabelForm.plain`."""
+        """See `LabelTaskType.plain`."""
         return Classification(self.classes, self.metrics)
 
     def target(self, example: Example) -> str:
-        """See `TextForm.target`."""
+        """See `TextTaskType.target`."""
         return self.classes[int(example.label)]
 
     def read(self, texts: Sequence[str], tokenizer: Any) -> Array:
-        """See `TextForm.read`: class numbers, -1 where the answer is unknown."""
+        """See `TextTaskType.read`: class numbers, -1 where the answer is unknown."""
         return self.found(texts, tokenizer)
 
     def score(self, predictions: Any, examples: Sequence[Example]) -> dict[str, float]:
-        """See `Form.score`; an unknown answer counts as the class behind the right one, so that it is wrong."""
+        """See `TaskType.score`; an unknown answer counts as the class behind the right one, so that it is wrong."""
         found_N = np.asarray(predictions)
         wrong_N = (np.array([row.label for row in examples]) + 1) % len(self.classes)
         values = self.plain.score(np.where(found_N < 0, wrong_N, found_N), examples)
@@ -117,7 +117,7 @@ class Labels(LabelForm):
 
 
 @dataclass(frozen=True)
-class Numbers(LabelForm):
+class Numbers(LabelTaskType):
     """A value by the nearest multiple of `step`."""
 
     fields: Fields
@@ -130,28 +130,28 @@ class Numbers(LabelForm):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """See `LabelForm.words`."""
+        """See `LabelTaskType.words`."""
         count = round((self.greatest - self.least) / self.step)
         return tuple(dict.fromkeys(rounded(self.least + at * self.step, self.step) for at in range(count + 1)))
 
     @property
     def plain(self) -> Regression:
-        """See `LabelForm.plain`."""
+        """See `LabelTaskType.plain`."""
         return Regression(self.metrics)
 
     def target(self, example: Example) -> str:
-        """See `TextForm.target`."""
+        """See `TextTaskType.target`."""
         return rounded(example.label, self.step)
 
     def read(self, texts: Sequence[str], tokenizer: Any) -> Array:
-        """See `TextForm.read`: values, NaN where the answer is unknown."""
+        """See `TextTaskType.read`: values, NaN where the answer is unknown."""
         values = [float(word) for word in self.words]
         known = self.found(texts, tokenizer)
         read = [values[at] if at >= 0 else number(text) for at, text in zip(known, texts, strict=True)]
         return np.array([np.nan if value is None else value for value in read])
 
     def score(self, predictions: Any, examples: Sequence[Example]) -> dict[str, float]:
-        """See `Form.score`; an unknown answer counts as 1 below the least value (T5 reads -1 for STS-B)."""
+        """See `TaskType.score`; an unknown answer counts as 1 below the least value (T5 reads -1 for STS-B)."""
         found_N = np.asarray(predictions, np.float64)
         unknown_N = np.isnan(found_N)
         values = self.plain.score(np.where(unknown_N, self.least - 1, found_N), examples)

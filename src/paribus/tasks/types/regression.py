@@ -10,8 +10,8 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.tasks.example import Example
-from paribus.tasks.types.base import Form
-from paribus.tasks.types.classification import RowForm
+from paribus.tasks.types.base import TaskType
+from paribus.tasks.types.classification import RowTaskType
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Regression(RowForm):
+class Regression(RowTaskType):
     """One value, by the squared error to the label as it stands (BERT's and GLUE's way with STS-B).
 
     `least`, `most` and `step` matter where it is written: T5's 21 classes are 1 to 5 in steps of 0.2, to which labels
@@ -51,24 +51,24 @@ class Regression(RowForm):
 
         return squared_error
 
-    def written(self, fields: Fields, single: bool) -> Form:
-        """See `Form.written`: the nearest multiple of `step`."""
+    def written(self, fields: Fields, single: bool) -> TaskType:
+        """See `TaskType.written`: the nearest multiple of `step`."""
         from paribus.tasks.types.labels import Numbers
 
         return Numbers(fields, single, self.least, self.most, self.step, self.metrics)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        """See `Form.check_examples`."""
+        """See `TaskType.check_examples`."""
         if len({row.label for row in rows}) < 2:
             raise UserError(f"{key}: all training examples have the same label", "give a train split with other labels")
 
     def counts(self, rows: Sequence[Example]) -> dict[str, int]:
-        """See `Form.counts`: by whole number."""
+        """See `TaskType.counts`: by whole number."""
         found = [round(row.label) for row in rows]
         return {str(value): found.count(value) for value in sorted(set(found))}
 
     def baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
-        """See `Form.baselines`: the mean, and a linear model on a bag of words (of a pair also their overlap)."""
+        """See `TaskType.baselines`: the mean, and a linear model on a bag of words (of a pair also their overlap)."""
         from paribus.tasks.baselines import values_by_words
 
         mean = np.full(len(validation), np.mean([row.label for row in train]))

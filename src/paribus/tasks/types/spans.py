@@ -12,7 +12,7 @@ from paribus.core.errors import UserError
 from paribus.tasks.encode import Array, Encoded, frame
 from paribus.tasks.example import Question
 from paribus.tasks.squad import Answer, squad_scores
-from paribus.tasks.types.base import Form, Pooler
+from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Spans(Form):
+class Spans(TaskType):
     """The first and the last token of the answer, or [CLS] for none (BERT, sections 4.2 and 4.3; `run_squad.py`).
 
     A context that is too long is read in windows that begin `stride` tokens apart, or half a window where that is
@@ -65,7 +65,7 @@ class Spans(Form):
         object.__setattr__(self, "metrics", tuple(self.metrics))
 
     def check(self, key: str) -> None:
-        """See `Form.check`."""
+        """See `TaskType.check`."""
         super().check(key)
         if not self.answerless and any(name.startswith("best_") for name in self.metrics):
             raise UserError(f"{key}.metrics: {list(self.metrics)} without answerless", f"set {key}.answerless=true")
@@ -73,8 +73,8 @@ class Spans(Form):
             if getattr(self, name) < 1:
                 raise UserError(f"{key}.{name}={getattr(self, name)}", "give a number of tokens")
 
-    def written(self, fields: Fields, single: bool) -> Form:
-        """See `Form.written`: the answer. Raises UserError where some questions have none."""
+    def written(self, fields: Fields, single: bool) -> TaskType:
+        """See `TaskType.written`: the answer. Raises UserError where some questions have none."""
         from paribus.tasks.types.answers import Answers
 
         if self.answerless:
@@ -83,17 +83,17 @@ class Spans(Form):
         return Answers(single, self.metrics)
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
-        """See `Form.check_examples`."""
+        """See `TaskType.check_examples`."""
         if not any(row.answers for row in rows):
             raise UserError(f"{key}: no training question has an answer", "give a train split with answers")
 
     def counts(self, rows: Sequence[Question]) -> dict[str, int]:
-        """See `Form.counts`: with and without answers."""
+        """See `TaskType.counts`: with and without answers."""
         answered = sum(bool(row.answers) for row in rows)
         return {"answered": answered, "unanswered": len(rows) - answered}
 
     def encode(self, examples: Sequence[Question], tokenizer: Any, vocabulary: Any, settings: Any) -> Windows:
-        """See `Form.encode`."""
+        """See `TaskType.encode`."""
         length = settings["length"]
         if length < LEAST:
             raise UserError(f"fine-tuning length {length} leaves no room for a question and its context", "raise it")
@@ -113,19 +113,19 @@ class Spans(Form):
         return found.rows(vocabulary)
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
-        """See `Form.head`; no pooler is read."""
+        """See `TaskType.head`; no pooler is read."""
         from paribus.models.heads.spans import SpanHead
         from paribus.models.heads.stack import token_head
 
         return token_head(settings, model, SpanHead, seed)
 
     def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
-        """See `Form.outputs`: [B, L, 2], the scores of first and last tokens."""
+        """See `TaskType.outputs`: [B, L, 2], the scores of first and last tokens."""
         logits: Sequence[Any] = head.logits(model(batch), batch).float().cpu().numpy()
         return logits
 
     def predictions(self, outputs_N: Sequence[Any], rows: Windows, examples: Sequence[Question]) -> list[Answer]:
-        """See `Form.predictions`: over all windows the best span, and the least that is said for none."""
+        """See `TaskType.predictions`: over all windows the best span, and the least that is said for none."""
         best = [(-np.inf, "")] * len(examples)
         none = np.full(len(examples), np.inf)
         starts, lengths = rows.framed.start_N.tolist(), rows.length_N.tolist()
@@ -139,13 +139,13 @@ class Spans(Form):
         return [Answer(text, float(null - value)) for (value, text), null in zip(best, none, strict=True)]
 
     def score(self, predictions: Sequence[Answer], examples: Sequence[Question]) -> dict[str, float]:
-        """See `Form.score`."""
+        """See `TaskType.score`."""
         threshold = self.threshold if self.answerless else None
         values = squad_scores(predictions, [row.answers for row in examples], threshold)
         return {name: values[name] for name in self.metrics}
 
     def baselines(self, train: Sequence[Question], validation: Sequence[Question]) -> Mapping[str, Any]:
-        """See `Form.baselines`: words beside those of the question; where some have no answer, none for all."""
+        """See `TaskType.baselines`: words beside those of the question; where some have no answer, none for all."""
         from paribus.tasks.baselines import answers_by_words
 
         found: dict[str, Any] = {"bag_of_words": answers_by_words(train, validation)}

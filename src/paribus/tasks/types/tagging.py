@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.tasks.encode import Array, Encoded, frame
 from paribus.tasks.example import Tagged
 from paribus.tasks.spans import is_bio, span_scores
-from paribus.tasks.types.base import Form, Pooler
+from paribus.tasks.types.base import Pooler, TaskType
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,7 +50,7 @@ class TaggedRows:
 
 
 @dataclass(frozen=True)
-class Tagging(Form):
+class Tagging(TaskType):
     """Tags read off the first piece of each word (BERT, section 5.3), word by word or by a CRF over the sentence.
 
     A sentence that is too long goes on in further rows. A word of which the tokenizer leaves nothing is predicted to
@@ -68,7 +68,7 @@ class Tagging(Form):
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
     def check(self, key: str) -> None:
-        """See `Form.check`."""
+        """See `TaskType.check`."""
         super().check(key)
         if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
             raise UserError(f"{key}.classes: {list(self.classes)}", "name at least two different tags")
@@ -76,22 +76,22 @@ class Tagging(Form):
             raise UserError(f"{key}.metrics: spans need the tags O, B-kind and I-kind", f"{key}.metrics=[accuracy]")
 
     def check_ensemble(self, key: str) -> None:
-        """See `Form.check_ensemble`: the best paths of several CRFs."""
+        """See `TaskType.check_ensemble`: the best paths of several CRFs."""
         if self.crf:
             raise UserError(f"{key}.crf=true finds a path, of which an ensemble has no mean", "set it to false")
 
     def check_examples(self, rows: Sequence[Tagged], key: str) -> None:
-        """See `Form.check_examples`."""
+        """See `TaskType.check_examples`."""
         if len({tag for row in rows for tag in row.tags}) < 2:
             raise UserError(f"{key}: all training words have the same tag", "give a train split with every tag")
 
     def counts(self, rows: Sequence[Tagged]) -> dict[str, int]:
-        """See `Form.counts`: of words."""
+        """See `TaskType.counts`: of words."""
         counts = Counter(tag for row in rows for tag in row.tags)
         return {name: counts[tag] for tag, name in enumerate(self.classes)}
 
     def encode(self, examples: Sequence[Tagged], tokenizer: Any, vocabulary: Any, settings: Any) -> TaggedRows:
-        """See `Form.encode`: words apart by single spaces, whatever the language."""
+        """See `TaskType.encode`: words apart by single spaces, whatever the language."""
         room = settings["length"] - 2
         if room < 1:
             raise UserError(f"fine-tuning length {settings['length']} leaves no room for text", "raise it")
@@ -108,7 +108,7 @@ class Tagging(Form):
         return parts.rows(vocabulary)
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
-        """See `Form.head`; no pooler is read."""
+        """See `TaskType.head`; no pooler is read."""
         from paribus.models.heads.crf import CRFHead
         from paribus.models.heads.stack import loss_of, token_head
         from paribus.models.heads.tagging import TaggingHead
@@ -121,12 +121,12 @@ class Tagging(Form):
         return token_head(settings, model, make, seed)
 
     def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
-        """See `Form.outputs`: [B, L] tags, of which those of first pieces count."""
+        """See `TaskType.outputs`: [B, L] tags, of which those of first pieces count."""
         tag_BL: Sequence[Any] = head.answer(model(batch), batch).cpu().numpy()
         return tag_BL
 
     def predictions(self, outputs_N: Sequence[Any], rows: TaggedRows, examples: Sequence[Tagged]) -> list[list[int]]:
-        """See `Form.predictions`: a tag for each word."""
+        """See `TaskType.predictions`: a tag for each word."""
         found = [np.zeros(len(row.words), np.int64) for row in examples]
         framed = rows.framed
         starts = zip(framed.label_N.tolist(), framed.start_N.tolist(), framed.length_N.tolist(), strict=True)
@@ -137,7 +137,7 @@ class Tagging(Form):
         return [tag_W.tolist() for tag_W in found]
 
     def score(self, predictions: Any, examples: Sequence[Tagged]) -> dict[str, float]:
-        """See `Form.score`: accuracy over words, the others over spans."""
+        """See `TaskType.score`: accuracy over words, the others over spans."""
         given = [row.tags for row in examples]
         pairs = [g == p for g, p in zip(chain(*given), chain(*predictions), strict=True)]
         values = {"accuracy": sum(pairs) / len(pairs)}
@@ -149,7 +149,7 @@ class Tagging(Form):
         return [[self.classes[tag] for tag in row] for row in rows]
 
     def baselines(self, train: Sequence[Tagged], validation: Sequence[Tagged]) -> Mapping[str, Any]:
-        """See `Form.baselines`: the most frequent tag, that of each word, and a linear model on the words around."""
+        """See `TaskType.baselines`: the most frequent tag, that of each word, and a linear model on the words around."""
         from paribus.tasks.baselines import tags_by_words
 
         counts: dict[str, Counter[int]] = defaultdict(Counter)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from paribus.core.errors import UserError
 from paribus.tasks.encode import head_part, tokens
-from paribus.tasks.types.base import Form, Pooler
+from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.verbalize import Fields, Parts
 from paribus.tasks.written import Ragged, Written, no_room, sources, targets
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paribus.models.encoder import Batch
 
 
-class TextForm(Form):
+class TextTaskType(TaskType):
     """Learned by teacher forcing over the target, done by greedy decoding.
 
     `single` says that the model reads and writes one stream.
@@ -49,7 +49,7 @@ class TextForm(Form):
         """A prediction for each text that was written."""
 
     def check_words(self, tokenizer: Any, settings: Any) -> None:
-        """See `Form.check_words`: there is room for what announces a text, and for what is written."""
+        """See `TaskType.check_words`: there is room for what announces a text, and for what is written."""
         announced = self.fields.parts("")[0][0]
         if settings["length"] < len(tokens([announced], tokenizer)[0]) + 2:
             raise no_room(settings["length"])
@@ -57,7 +57,7 @@ class TextForm(Form):
             raise UserError(f"finetune.target_length={settings['target_length']}", "give at least 2, the end included")
 
     def encode(self, examples: Sequence[Any], tokenizer: Any, vocabulary: Any, settings: Any) -> Written:
-        """See `Form.encode`."""
+        """See `TaskType.encode`."""
         from paribus.corruption.collators.encoder_decoder import EncoderDecoder
         from paribus.corruption.collators.single_stream import SingleStream
 
@@ -65,28 +65,28 @@ class TextForm(Form):
         parts = [self.source(row) for row in examples]
         read = sources(parts, tokenizer, vocabulary, settings["length"], head)
         write = targets([self.target(row) for row in examples], tokenizer, vocabulary, settings["target_length"])
-        layout = SingleStream() if self.single else EncoderDecoder()
+        collator = SingleStream() if self.single else EncoderDecoder()
         most = self.most(tokenizer, settings)
-        return Written(Ragged.of(read), Ragged.of(write), layout, vocabulary.pad, most, tokenizer)
+        return Written(Ragged.of(read), Ragged.of(write), collator, vocabulary.pad, most, tokenizer)
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
-        """See `Form.head`: that of pre-training, whose weights may be given."""
+        """See `TaskType.head`: that of pre-training, whose weights may be given."""
         from paribus.models.heads.language_model import LanguageModelHead
-        from paribus.models.weights import initialise
+        from paribus.models.weights import initialize
 
         head = LanguageModelHead(model)
-        initialise(head, seed, model.spec.initializer_range)
+        initialize(head, seed, model.spec.initializer_range)
         if pooler:
             head.load_state_dict(pooler)
         return head
 
     def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
-        """See `Form.outputs`: token ids."""
+        """See `TaskType.outputs`: token ids."""
         from paribus.models.greedy import greedy
 
         return greedy(model, head, batch, int(batch["most"]))
 
     def predictions(self, outputs_N: Sequence[Any], rows: Any, examples: Sequence[Any]) -> Any:
-        """See `Form.predictions`: what the texts say."""
+        """See `TaskType.predictions`: what the texts say."""
         tokenizer = cast(Written, rows).tokenizer
         return self.read(tokenizer.texts(outputs_N), tokenizer)
