@@ -17,6 +17,7 @@ from paribus.data.corpus.fingerprint import fingerprint
 from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
 from paribus.data.corpus.sentences import Blingfire
 from paribus.data.tokens.prepare import data_fingerprint
+from paribus.training.description import Run
 
 PAGES = [
     "A line that ends.\nmenu | home\nIs this kept? Yes!\nHe said “so”",
@@ -106,8 +107,8 @@ def test_the_counts_are_in_the_fingerprint_and_without_rules_the_text_is_the_sam
 def test_from_config_to_the_record(text_folder: Path, cache: Path) -> None:
     given = ["scale=null", "tokenizer.vocab_size=150"]
     kept = ["corpus=filtered", "corpus@corpus.of=text", f"corpus.of.path={text_folder}"]
-    plain = compose([*given, "corpus=text", f"corpus.path={text_folder}"])
-    bare, cleaned = (compose([*given, *kept, f"corpus/rules={choice}"]) for choice in ("none", "c4"))
+    plain = Run.of(compose([*given, "corpus=text", f"corpus.path={text_folder}"]))
+    bare, cleaned = (Run.of(compose([*given, *kept, f"corpus/rules={choice}"])) for choice in ("none", "c4"))
     names = [data_fingerprint(cfg.corpus, cfg.tokenizer, cache) for cfg in (plain, bare, cleaned)]
     assert names[0] == names[1]
     assert names[2]["dropped"]["lorem_ipsum_documents"] == 0

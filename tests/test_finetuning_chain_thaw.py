@@ -9,6 +9,7 @@ import torch
 from test_finetuning_methods import TASK, backbone, config, rows
 
 from paribus.finetuning.chain_thaw import HEAD, ChainThaw
+from paribus.training.description import Run
 from paribus.training.execution import resolve
 from paribus.training.finetune import finetuner
 from paribus.training.fit import trainer
@@ -25,7 +26,7 @@ def test_stages_are_equal_pieces_from_the_head_over_the_layers_to_all() -> None:
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
     cfg = config("finetune/method=chain_thaw", "finetune.batch_size=4", "finetune.epochs=5", norm=norm)
-    learner, steps = finetuner(cfg, backbone(cfg), rows(), TASK.task_type, 7)
+    learner, steps = finetuner(Run.of(cfg), backbone(cfg), rows(), TASK.task_type, 7)
     moved: list[set[int]] = []
 
     class Watch(pl.Callback):

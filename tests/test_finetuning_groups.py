@@ -22,6 +22,7 @@ from paribus.tasks.encode import frame
 from paribus.tasks.groups import Groups, window_starts
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.regression import Regression
+from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.run import run
 from paribus.training.steps import pieces, task_batch
@@ -40,7 +41,7 @@ def groups(counts: tuple[int, ...] = COUNTS, most: int = 100) -> Groups:
 def made(task_type: TaskType, *overrides: str, rows: Groups | None = None) -> tuple[Any, Groups]:
     cfg = config(*overrides)
     encoded = groups() if rows is None else rows
-    learner, _ = finetuner(cfg, backbone(cfg), encoded, task_type, 7)
+    learner, _ = finetuner(Run.of(cfg), backbone(cfg), encoded, task_type, 7)
     return learner.eval(), encoded
 
 

@@ -20,6 +20,7 @@ from paribus.finetuning.gradual_unfreezing import GradualUnfreezing
 from paribus.models.encoder import Encoder
 from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.encode import Encoded
+from paribus.training.description import Run
 from paribus.training.execution import resolve
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
 from paribus.training.fit import trainer
@@ -61,7 +62,7 @@ def rows() -> Encoded:
 
 
 def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:
-    learner, steps = finetuner(cfg, encoder, rows(), TASK.task_type, 7)
+    learner, steps = finetuner(Run.of(cfg), encoder, rows(), TASK.task_type, 7)
     if fit:
         profile = resolve(cfg.profile)
         trainer(profile, steps.total, []).fit(learner, loader(steps, 0, 0))
@@ -149,7 +150,7 @@ def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
         (False, False),
     }
     trainer(resolve(cfg.profile), 1, []).fit(
-        learner, loader(finetuner(cfg, learner.encoder, rows(), TASK.task_type, 7)[1], 0, 0)
+        learner, loader(finetuner(Run.of(cfg), learner.encoder, rows(), TASK.task_type, 7)[1], 0, 0)
     )
     schedule = build(cfg.finetune.lr_schedule).factor(0.5 / learner.total_steps)
     assert learner.optimizers().param_groups[0]["lr"] == pytest.approx(0.05 * schedule)
@@ -182,7 +183,9 @@ def test_a_saved_fine_tuning_predicts_the_same_on_the_shared_backbone(method: st
     encoder = backbone(cfg)
     learner = tuned(cfg, encoder)
     head = learner.objective.heads["task"]
-    saved.save(tmp_path / "one.safetensors", learner.encoder, head, encoder, cfg, TASK.task_type)
+    saved.save(
+        tmp_path / "one.safetensors", learner.encoder, head, encoder, Run.of(cfg).config["finetune"], TASK.task_type
+    )
     found = saved.load(tmp_path / "one.safetensors", encoder)
     assert torch.equal(found.logits(task_batch(rows(), np.arange(4))), logits(learner))
     assert found.task_type == TASK.task_type
@@ -195,7 +198,14 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
         cfg = config("finetune/method=adapters", f"finetune.method.size={size}", f"finetune.epochs={number + 2}")
         learner = tuned(cfg, encoder)
         files.append(tmp_path / f"{size}.safetensors")
-        saved.save(files[-1], learner.encoder, learner.objective.heads["task"], encoder, cfg, TASK.task_type)
+        saved.save(
+            files[-1],
+            learner.encoder,
+            learner.objective.heads["task"],
+            encoder,
+            Run.of(cfg).config["finetune"],
+            TASK.task_type,
+        )
         expected.append(logits(learner))
     batch, before = task_batch(rows(), np.arange(4)), saved.fingerprint(encoder)
     loaded = [saved.load(file, encoder) for file in files]
@@ -236,4 +246,4 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
 )
 def test_bad_settings_are_one_line_before_compute(overrides: list[str], named: str) -> None:
     with pytest.raises(UserError, match=named):
-        check_finetuning(config(*overrides), 2, None, None)
+        check_finetuning(Run.of(config(*overrides)), 2, None, None)

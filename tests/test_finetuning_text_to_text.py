@@ -27,6 +27,7 @@ from paribus.models.text_to_text import TextToText
 from paribus.tasks.types.labels import Labels
 from paribus.tasks.verbalize import Fields
 from paribus.tasks.written import Ragged, Written
+from paribus.training.description import Run
 from paribus.training.execution import resolve
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
 from paribus.training.fit import trainer
@@ -61,7 +62,7 @@ def rows(cfg: Any) -> Written:
 
 
 def tuned(cfg: Any, model: TextToText, fit: bool = True) -> Any:
-    learner, steps = finetuner(cfg, model, rows(cfg), task_type(cfg), 7)
+    learner, steps = finetuner(Run.of(cfg), model, rows(cfg), task_type(cfg), 7)
     if fit:
         trainer(resolve(cfg.profile), steps.total, []).fit(learner, loader(steps, 0, 0))
     return learner.eval()
@@ -165,7 +166,7 @@ def test_both_stacks_open_from_the_top_in_as_many_pieces_as_layers() -> None:
 def test_closed_layers_keep_their_bits_until_they_open() -> None:
     cfg = config("finetune/method=gradual_unfreezing", "finetune.method.spread=1.0")
     model = model_of(cfg)
-    learner, steps = finetuner(cfg, model, rows(cfg), task_type(cfg), 7)
+    learner, steps = finetuner(Run.of(cfg), model, rows(cfg), task_type(cfg), 7)
     trainer(resolve(cfg.profile), steps.total // 2, []).fit(learner, loader(steps, 0, 0))
     moved = set(saved.trained(learner.encoder, model))
     assert {model.depth_of(name) for name in moved} == {0, 2}
@@ -187,7 +188,9 @@ def test_a_saved_fine_tuning_writes_the_same_on_the_shared_model(
     model = model_of(cfg)
     learner = tuned(cfg, model)
     head = learner.objective.heads["task"]
-    saved.save(tmp_path / "one.safetensors", learner.encoder, head, model, cfg, task_type(cfg))
+    saved.save(
+        tmp_path / "one.safetensors", learner.encoder, head, model, Run.of(cfg).config["finetune"], task_type(cfg)
+    )
     found = saved.load(tmp_path / "one.safetensors", model)
     assert torch.equal(logits(cfg, found.encoder, found.head), logits_of(cfg, learner))
     batch = task_batch(rows(cfg), np.arange(4))
@@ -209,7 +212,7 @@ def test_a_frozen_model_trains_a_head_of_its_own_alone_and_without_dropout() -> 
     assert torch.equal(logits_of(cfg, learner), silent)
     tied = config("finetune/method=frozen", "task=sst2")
     with pytest.raises(UserError, match="finetune/method=frozen leaves nothing to train"):
-        check_finetuning(tied, 2, None, None)  # type: ignore[arg-type]
+        check_finetuning(Run.of(tied), 2, None, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["frozen", "adapters", "lora", "gradual_unfreezing"])

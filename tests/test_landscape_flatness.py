@@ -22,10 +22,10 @@ from paribus.reporting.flatness.surface import Surface, Tunings, norm, random_di
 from paribus.reporting.plots import landscape
 from paribus.reporting.plots.scene import Area, Label, Scene
 from paribus.reporting.tables.curves import read
-from paribus.runs.identity import identify
 from paribus.runs.store import KEPT, TUNING
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.runner import run_sweep
+from paribus.training.description import Run
 from paribus.training.finetune import check_finetuning, kept
 from paribus.training.run import run
 
@@ -137,7 +137,7 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
 ) -> None:
     own = [*settings(text_folder, task_folder, cache), "finetune.epochs=3", "finetune.seeds=[0,1]"]
     plain, drawn = (compose([*own, f"paths.runs={tmp_path / str(n)}", f"finetune.points={n}"]) for n in (0, 4))
-    assert identify(plain).signature == identify(drawn).signature
+    assert Run.of(plain).identity.signature == Run.of(drawn).identity.signature
     folders = [run(plain), run(drawn)]
     records = [json.loads((folder / "result.json").read_text()) for folder in folders]
     assert records[0]["task_runs"] == records[1]["task_runs"]
@@ -160,7 +160,7 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
 
 def test_a_negative_number_of_points_is_refused() -> None:
     with pytest.raises(UserError, match=r"finetune\.points=-1 is negative"):
-        check_finetuning(compose(["scale=test", "finetune.points=-1"]), 2, None, None)
+        check_finetuning(Run.of(compose(["scale=test", "finetune.points=-1"])), 2, None, None)
 
 
 def measured(planes: bool = True) -> dict[str, Any]:

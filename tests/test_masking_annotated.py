@@ -21,7 +21,6 @@ from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.core.noise import Noise
-from paribus.corruption.examples import compose_examples
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
 from paribus.data.annotators.function import Function
 from paribus.data.annotators.spacy_spans import SpacyEntities, SpacyNounChunks
@@ -30,9 +29,9 @@ from paribus.data.tokens.annotation import codes
 from paribus.data.tokens.sample import sampled
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
-from paribus.runs.identity import identify
-from paribus.training.budget import data_of
+from paribus.training.description import Run
 from paribus.training.run import run
+from paribus.training.streams import training_examples
 
 CAPITALS = Function("fake_annotator:capitals")
 RATES = st.floats(0.05, 0.8)
@@ -196,14 +195,14 @@ def given_overrides(arguments: list[str], named: Path) -> list[str]:
 
 def batches(overrides: list[str]) -> list[Any]:
     cfg = compose(overrides)
-    examples = compose_examples(cfg, data_of(cfg))
+    examples = training_examples(Run.of(cfg), Run.of(cfg).data())
     return [examples.views(epoch, np.arange(8)).marks.span_BL.tolist() for epoch in (0, 1)]
 
 
 def test_a_run_masks_what_the_annotator_finds(given_overrides: list[str]) -> None:
     cfg = compose([*given_overrides, "masking.share=1.0", "masking.rate=0.05", "trainer.train_tokens=null"])
-    data = data_of(cfg)
-    views = compose_examples(cfg, data).views(0, np.arange(100))
+    data = Run.of(cfg).data()
+    views = training_examples(Run.of(cfg), data).views(0, np.arange(100))
     assert views.text.annotated_BL is not None
     noisy = views.marks.span_BL > 0
     has = (views.text.annotated_BL > 0).sum(axis=1) > noisy.sum(axis=1)
@@ -217,7 +216,7 @@ def test_a_run_masks_what_the_annotator_finds(given_overrides: list[str]) -> Non
 
 def test_spans_follow_a_sample_of_the_text(given_overrides: list[str]) -> None:
     cfg = compose([*given_overrides, "trainer.train_tokens=null"])
-    store = data_of(cfg).stores["train"]
+    store = Run.of(cfg).data().stores["train"]
     small = sampled(store, 3000)
     assert small.annotated is not None
     whole = "".join(map(str, store.annotated))
@@ -228,12 +227,12 @@ def test_spans_follow_a_sample_of_the_text(given_overrides: list[str]) -> None:
 
 
 def test_a_run_is_named_by_what_its_annotator_is(given_overrides: list[str]) -> None:
-    one = identify(compose(given_overrides))
-    other = identify(compose([*given_overrides, "masking.annotator.version='2'"]))
+    one = Run.of(compose(given_overrides)).identity
+    other = Run.of(compose([*given_overrides, "masking.annotator.version='2'"])).identity
     assert one.signature != other.signature
     assert one.data["spans"] != other.data["spans"]
     plain = [text for text in given_overrides if not text.startswith("masking")]
-    assert "spans" not in identify(compose(plain)).data
+    assert "spans" not in Run.of(compose(plain)).identity.data
 
 
 REFUSED = {

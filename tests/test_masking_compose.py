@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_store import FakeVocabulary, random_store, store_of
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from paribus.core.config import choices, conf_dir
+from paribus.core.config import compose as composed
 from paribus.core.errors import UserError
-from paribus.corruption.examples import compose_examples, evaluation_examples
 from paribus.corruption.masking.bernoulli import Bernoulli
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
@@ -20,15 +20,8 @@ from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
 from paribus.data.formats.doc_sentences import DocSentences
 from paribus.data.schedule import Copies
-
-SETTINGS = [
-    "+input=full_sentences",
-    "+masking=bernoulli",
-    "+objective/view=replace",
-    "+evaluation=default",
-    "+seed=0",
-]
-
+from paribus.training.description import Run
+from paribus.training.streams import held_out_examples, training_examples
 
 IN_PLACE = ["bernoulli", "geometric_span", "ngram", "subword_span", "whole_word"]
 TEXT_TO_TEXT = [
@@ -45,18 +38,8 @@ TEXT_TO_TEXT = [
 ]
 
 
-def compose(*overrides: str) -> DictConfig:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
-    GlobalHydra.instance().clear()
-    given = {text.partition("=")[0].lstrip("+") for text in overrides}
-    if "objective" in given:
-        given.add("objective/view")
-    kept = [text for text in SETTINGS if text.partition("=")[0].lstrip("+") not in given]
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        return hydra_compose(overrides=[*kept, *overrides])
+def compose(*overrides: str) -> Run:
+    return Run.of(composed(["scale=null", *overrides]))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +49,7 @@ def data() -> Any:
 
 
 def test_defaults_are_bert_s_with_redrawn_masks(data: Any) -> None:
-    examples = compose_examples(compose(), data)
+    examples = training_examples(compose(), data)
     assert examples.corruption.masking == Bernoulli(0.15)
     assert examples.corruption.inputs == Replace(0.8, 0.1, 0.1)
     assert examples.length == 128
@@ -74,7 +57,7 @@ def test_defaults_are_bert_s_with_redrawn_masks(data: Any) -> None:
 
 def test_keys_reach_their_components(data: Any) -> None:
     cfg = compose(
-        "+input=doc_sentences",
+        "input=doc_sentences",
         "input.length=40",
         "masking/schedule=copies",
         "masking.schedule.copies=4",
@@ -84,7 +67,7 @@ def test_keys_reach_their_components(data: Any) -> None:
         "objective.view.random=0",
         "objective.view.keep=0",
     )
-    examples = compose_examples(cfg, data)
+    examples = training_examples(cfg, data)
     assert examples.corruption.masking == Bernoulli(0.3, "bernoulli", schedule=Copies(4))
     assert examples.corruption.inputs == Replace(1.0, 0, 0)
     assert examples.input == DocSentences(40)
@@ -96,7 +79,7 @@ def test_keys_reach_their_components(data: Any) -> None:
     "input_format", [input_format for input_format in choices("input") if input_format != "windows"]
 )
 def test_every_choice_makes_a_batch(input_format: str, schedule: str, data: Any) -> None:
-    examples = compose_examples(compose(f"+input={input_format}", f"masking/schedule={schedule}"), data)
+    examples = training_examples(compose(f"input={input_format}", f"masking/schedule={schedule}"), data)
     assert examples.batch(2, [0, 1])["counts"]["predicted"] > 0
 
 
@@ -104,21 +87,21 @@ def test_every_choice_makes_a_batch(input_format: str, schedule: str, data: Any)
 @pytest.mark.parametrize("masking", IN_PLACE)
 def test_every_masking_makes_a_batch_with_every_unit_and_schedule(masking: str, unit: str, data: Any) -> None:
     given = ("masking.rate=0.4", "masking.predict=0.2", "masking/schedule=copies", f"objective.view.unit={unit}")
-    counts = compose_examples(compose(f"+masking={masking}", *given), data).batch(3, np.arange(8))["counts"]
+    counts = training_examples(compose(f"masking={masking}", *given), data).batch(3, np.arange(8))["counts"]
     assert 0.4 < counts["predicted"] / counts["noise"] < 0.6
     assert abs(counts["noise"] / counts["input_tokens"] - 0.4) < 0.05
 
 
 def test_span_keys_reach_their_components(data: Any) -> None:
-    cfg = compose("+masking=geometric_span", "masking.mean_length=4", "masking.max_length=8", "masking.rate=0.5")
-    assert compose_examples(cfg, data).corruption.masking == GeometricSpan(0.5, 4, 8)
-    assert compose_examples(compose("+masking=subword_span"), data).corruption.masking == GeometricSpan(
+    cfg = compose("masking=geometric_span", "masking.mean_length=4", "masking.max_length=8", "masking.rate=0.5")
+    assert training_examples(cfg, data).corruption.masking == GeometricSpan(0.5, 4, 8)
+    assert training_examples(compose("masking=subword_span"), data).corruption.masking == GeometricSpan(
         0.15, unit="token"
     )
-    cfg = compose("+masking=whole_word", "masking.budget=words", "masking.max_predictions=20", "masking.predict=0.3")
-    assert compose_examples(cfg, data).corruption.masking == WholeWord(0.15, "words", 20, 0.3)
-    cfg = compose("+masking=ngram", "masking.max_length=2", "masking.favor_shorter=false")
-    assert compose_examples(cfg, data).corruption.masking == NGram(0.15, 2, False)
+    cfg = compose("masking=whole_word", "masking.budget=words", "masking.max_predictions=20", "masking.predict=0.3")
+    assert training_examples(cfg, data).corruption.masking == WholeWord(0.15, "words", 20, 0.3)
+    cfg = compose("masking=ngram", "masking.max_length=2", "masking.favor_shorter=false")
+    assert training_examples(cfg, data).corruption.masking == NGram(0.15, 2, False)
 
 
 def test_choices_are_all_known_here() -> None:
@@ -138,22 +121,22 @@ def same(one: Any, other: Any) -> bool:
 
 def test_evaluation_is_the_same_for_every_arm(data: Any) -> None:
     arm = compose(
-        "+seed=5",
-        "+input=doc_sentences",
+        "seed=5",
+        "input=doc_sentences",
         "masking.rate=0.4",
         "objective.view.mask=0.9",
         "objective.view.keep=0",
     )
-    assert same(evaluation_examples(compose(), data), evaluation_examples(arm, data))
-    assert evaluation_examples(arm, data).corruption.masking.schedule(3) == 0
+    assert same(held_out_examples(compose(), data), held_out_examples(arm, data))
+    assert held_out_examples(arm, data).corruption.masking.schedule(3) == 0
 
 
 def test_text_to_text_is_evaluated_on_t5_s_baseline(data: Any) -> None:
     own = FakeVocabulary(1100, specials=(0, 1, 2, 3, 4, *range(1000, 1100)), sentinels=100, first_sentinel=1099)
     given: Any = SimpleNamespace(stores=data.stores, vocabulary=own)
-    chosen = ("+input=windows", "+objective=denoising", "+evaluation=text_to_text")
-    arms = [compose(*chosen, *extra) for extra in ((), ("+masking=iid", "masking.rate=0.3", "+seed=3"))]
-    one, other = (evaluation_examples(arm, given) for arm in arms)
+    chosen = ("input=windows", "objective=denoising", "evaluation=text_to_text")
+    arms = [compose(*chosen, *extra) for extra in ((), ("masking=iid", "masking.rate=0.3", "seed=3"))]
+    one, other = (held_out_examples(arm, given) for arm in arms)
     assert (one.corruption.name, one.raw) == ("span_3_15_u_u", 141)
     batches = [made.batch(epoch, np.arange(6)) for made, epoch in ((one, 0), (other, 4))]
     assert all(np.array_equal(batches[0][key], batches[1][key]) for key in ("ids_BL", "label_BT"))
@@ -161,15 +144,15 @@ def test_text_to_text_is_evaluated_on_t5_s_baseline(data: Any) -> None:
 
 def test_a_bad_setting_is_one_line(data: Any) -> None:
     with pytest.raises(UserError, match=r"masking\.rate=1\.5"):
-        compose_examples(compose("masking.rate=1.5"), data)
+        training_examples(compose("masking.rate=1.5"), data)
 
 
 def test_a_split_without_text_is_refused() -> None:
     empty: Any = SimpleNamespace(stores={"validation": store_of([])}, vocabulary=FakeVocabulary())
     with pytest.raises(UserError, match="validation split of the corpus holds no text"):
-        evaluation_examples(compose(), empty)
+        held_out_examples(compose(), empty)
     with pytest.raises(UserError, match="train split of the corpus holds no text"):
-        compose_examples(compose(), empty)
+        training_examples(compose(), empty)
 
 
 def test_config_files_say_what_they_are() -> None:

@@ -15,12 +15,12 @@ from text_to_text import T5
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES
-from paribus.runs.identity import identify
 from paribus.tasks.mixtures.equal import Equal
 from paribus.tasks.mixtures.mixed import TEXT, Mixed
 from paribus.tasks.mixtures.mixture import Mixture
 from paribus.tasks.mixtures.proportional import Proportional
-from paribus.training.budget import data_of, plan_of, planned
+from paribus.training.budget import plan_of, planned
+from paribus.training.description import Run
 from paribus.training.run import run
 
 
@@ -33,7 +33,7 @@ def t5(arguments: list[str], task_folder: Path) -> list[str]:
 
 def stream(arguments: list[str]) -> Mixed:
     cfg = compose(arguments)
-    plan, _ = plan_of(cfg, data_of(cfg))
+    plan, _ = plan_of(Run.of(cfg), Run.of(cfg).data())
     assert isinstance(plan.examples, Mixed)
     return plan.examples
 
@@ -92,7 +92,7 @@ def test_every_example_is_read_once_before_any_is_read_again(t5: list[str]) -> N
 
 def test_text_in_a_mixture_is_that_of_the_run_without_it(t5: list[str]) -> None:
     cfg = compose(t5)
-    alone = plan_of(cfg, data_of(cfg))[0].examples
+    alone = plan_of(Run.of(cfg), Run.of(cfg).data())[0].examples
     mixed = stream([*t5, "mixture=proportional"])
     text = np.arange(mixed.plans[TEXT].size)[:6]  # the corpus comes first
     own = np.concatenate([rows for _, rows in mixed.plans[TEXT].blocks(0)])[:6]
@@ -111,7 +111,7 @@ def test_a_record_tells_what_was_read_of_each_source(t5: list[str], architecture
     assert set(sources) == {TEXT, "sst2"}
     assert sum(source["sequences"] for source in sources.values()) == found["budget"]["sequences"] == 12
     assert sum(source["share"] for source in sources.values()) == pytest.approx(1)
-    assert found["budget"]["input_tokens"] == planned(cfg)["tokens"]
+    assert found["budget"]["input_tokens"] == planned(Run.of(cfg))["tokens"]
     assert found["realised"]["corruption_rate"] == pytest.approx(0.15, abs=0.02)
     assert set(found["task_runs"][0]["metrics"]) == {"accuracy", "unknown_rate"}
 
@@ -133,11 +133,11 @@ def test_a_mixture_teaches_a_task_without_fine_tuning(t5: list[str]) -> None:
 
 def test_a_mixture_names_another_pre_training(t5: list[str]) -> None:
     names = {
-        identify(compose([*t5, *own])).pretrain
+        Run.of(compose([*t5, *own])).identity.pretrain
         for own in ([], ["mixture=equal"], ["mixture=equal", "mixture.denoising=false"], ["tasks.sst2.max_train=9"])
     }
     assert len(names) == 3  # what is fine-tuned on is no part of pre-training without a mixture
-    smaller = identify(compose([*t5, "mixture=equal", "tasks.sst2.max_train=9"])).pretrain
+    smaller = Run.of(compose([*t5, "mixture=equal", "tasks.sst2.max_train=9"])).identity.pretrain
     assert smaller not in names
 
 

@@ -20,8 +20,8 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.heads.mlm import MaskedLMHead
 from paribus.models.pretrained import Pretrained
-from paribus.runs.identity import identify
 from paribus.sweeps.sweep import SCRATCH, arm_overrides, load
+from paribus.training.description import Run
 from paribus.training.run import run
 
 VOCABULARY = Vocabulary(size=97, pad=1, unk=3, cls=0, sep=2, mask=4, specials=(0, 1, 2, 3, 4))
@@ -160,8 +160,8 @@ def test_our_own_run_by_folder_and_by_signature(arguments: list[str]) -> None:
     metrics = [json.loads((folder / "result.json").read_text())["metrics"] for folder in (first, done)]
     assert metrics[0] == metrics[1]
     by_folder = compose([*on, f"model.name={first}", f"tokenizer.name={first / 'model'}"])
-    assert identify(by_folder).signature == identify(compose([*on, *named])).signature
-    assert identify(compose([*on, *named, "untrained=true"])).signature != identify(by_folder).signature
+    assert Run.of(by_folder).identity.signature == Run.of(compose([*on, *named])).identity.signature
+    assert Run.of(compose([*on, *named, "untrained=true"])).identity.signature != Run.of(by_folder).identity.signature
     further = run(compose([*on, *named, "trainer.max_steps=1"]))
     assert not torch.equal(load_file(further / "model" / "model.safetensors")[min(kept)], kept[min(kept)])
 

@@ -25,8 +25,8 @@ from paribus.models.encoder import Encoder
 from paribus.models.weights import initialize
 from paribus.objectives.mlm_sop import MaskedLMWithSOP
 from paribus.objectives.objective import Objective
-from paribus.runs.identity import identify
 from paribus.training.budget import train_flops
+from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.steps import as_batch
 from paribus.verdict.published import table
@@ -245,7 +245,7 @@ def test_depth_counts_shared_weights_where_they_are_used_first() -> None:
 
 def test_sharing_costs_as_many_operations_and_narrow_embeddings_fewer() -> None:
     def flops(*more: str) -> float:
-        return train_flops(compose(["model=bert_base", *more]), 30000, 512.0, 77.0, 512.0)
+        return train_flops(Run.of(compose(["model=bert_base", *more])), 30000, 512.0, 77.0, 512.0)
 
     layers = 512 * (2 * 12 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 12 * 512 * 768)
     assert flops() == 3 * (layers + 77 * 2 * (768**2 + 768 * 30000))
@@ -255,11 +255,11 @@ def test_sharing_costs_as_many_operations_and_narrow_embeddings_fewer() -> None:
 
 
 def test_settings_that_change_nothing_do_not_rename_runs(arguments: list[str]) -> None:
-    base = identify(compose(arguments)).signature
+    base = Run.of(compose(arguments)).identity.signature
     explicit = ["model.embedding=null", "model.sharing=none", "model.groups=1"]
-    assert identify(compose([*arguments, *explicit])).signature == base
+    assert Run.of(compose([*arguments, *explicit])).identity.signature == base
     for change in (["model.embedding=16"], ["model.sharing=all"], ["model.sharing=ffn"]):
-        assert identify(compose([*arguments, *change])).signature != base
+        assert Run.of(compose([*arguments, *change])).identity.signature != base
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

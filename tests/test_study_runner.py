@@ -16,11 +16,11 @@ from paribus.commands.status import survey
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
-from paribus.runs.identity import identify
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.runner import run_sweep, train_command
 from paribus.sweeps.sweep import Job
+from paribus.training.description import Run
 
 Ask = Callable[..., Request]
 
@@ -55,7 +55,7 @@ def plan(config: Any) -> dict[str, Any]:
 
 def made_record(config: Any, **changes: Any) -> dict[str, Any]:
     named = {"study": config.study, "arm": config.arm, "seed": config.seed, "scale": config.scale}
-    return record(signature=identify(config).signature, sweep_hash=config.sweep_hash, **{**named, **changes})
+    return record(signature=Run.of(config).identity.signature, sweep_hash=config.sweep_hash, **{**named, **changes})
 
 
 class Commands:
@@ -145,7 +145,9 @@ def test_scale_test_trains_in_process_and_survives_errors(
             raise UserError("no text", "give one")
         if config.arm == "dynamic":
             raise ZeroDivisionError("by zero")
-        write_json(identify(config).folder / store.RECORD, made_record(config, status="diverged", error="loss inf"))
+        write_json(
+            Run.of(config).identity.folder / store.RECORD, made_record(config, status="diverged", error="loss inf")
+        )
 
     assert run_sweep(request, plan=plan, train=train) == 1
     assert trained == ["static_x10", "dynamic", "static"]
@@ -187,7 +189,7 @@ def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> Non
         python, flag, module, verb, *overrides = train_command(job)
         assert (python, flag, module, verb) == (sys.executable, "-m", "paribus", "train")
         assert compose(overrides) == expanded.config(job)
-        assert identify(compose(overrides)).signature == expanded.identity(job).signature
+        assert Run.of(compose(overrides)).identity.signature == expanded.identity(job).signature
 
 
 def test_the_roll_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
-from paribus.runs.identity import identify
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.runner import run_sweep
@@ -25,6 +24,7 @@ from paribus.sweeps.space import dimension, grid
 from paribus.sweeps.sweep import load
 from paribus.sweeps.tune import Tune
 from paribus.sweeps.tuning import with_recorded
+from paribus.training.description import Run
 
 SWEEP: dict[str, Any] = {
     "study": "rates",
@@ -56,7 +56,7 @@ class Trained:
         if config.arm in self.fails:
             raise UserError("planted failure", "mend it")
         loss = 3.0 + abs(config.optimizer.lr - BEST[config.arm.partition(".")[0]])
-        identity = identify(config)
+        identity = Run.of(config).identity
         write_json(identity.folder / store.RECORD, made_record(config, metrics={"mlm_loss": loss}))
 
 

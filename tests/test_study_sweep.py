@@ -11,11 +11,10 @@ import yaml
 
 from paribus.core.config import compose, root_seed, sweeps_dir
 from paribus.core.errors import UserError
-from paribus.corruption.examples import compose_examples
-from paribus.runs.identity import identify
 from paribus.sweeps.control import audit
 from paribus.sweeps.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
-from paribus.training.budget import data_of
+from paribus.training.description import Run
+from paribus.training.streams import training_examples
 
 PLAIN: dict[str, Any] = {
     "study": "small",
@@ -185,6 +184,8 @@ def test_a_replicate_draws_everything_anew_under_the_same_seed(arguments: list[s
     first, second, third = (compose([*arguments, *more]) for more in ([], ["replicate=0"], ["replicate=1"]))
     assert root_seed(first) == root_seed(second) == first.seed
     assert root_seed(third) not in {first.seed, third.seed}
-    assert identify(first).signature == identify(second).signature != identify(third).signature
-    shown = [compose_examples(cfg, data_of(cfg)).batch(0, np.arange(4))["ids_BL"] for cfg in (first, third)]
+    assert Run.of(first).identity.signature == Run.of(second).identity.signature != Run.of(third).identity.signature
+    shown = [
+        training_examples(Run.of(cfg), Run.of(cfg).data()).batch(0, np.arange(4))["ids_BL"] for cfg in (first, third)
+    ]
     assert (shown[0] != shown[1]).any()

@@ -23,6 +23,7 @@ from paribus.sweeps.board import Board, Cell, duration
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.sweep import Job, jobs, load
+from paribus.training.description import Run
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,11 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
 
     def measure(config: Any) -> dict[str, float]:
         measured.append((config.arm, config.profile.threads))
-        own = {"start_seconds": 1.0, "pretrain_seconds": 2.0 * planned(config)["steps"], "finetune_seconds": 5.0}
+        own = {
+            "start_seconds": 1.0,
+            "pretrain_seconds": 2.0 * planned(Run.of(config))["steps"],
+            "finetune_seconds": 5.0,
+        }
         return {"seconds_per_step": 2.0, **own}
 
     found = costs(expand(request), 3, planned, measure)

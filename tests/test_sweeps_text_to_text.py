@@ -8,8 +8,9 @@ import pytest
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
-from paribus.corruption.examples import corruption_of
 from paribus.sweeps.sweep import arm_overrides, load
+from paribus.training.description import Run
+from paribus.training.streams import training_corruption
 
 OBJECTIVES = {  # as the gin files of T5's code name them; the same pattern for BART's and MASS'
     "t5_table2": {
@@ -57,7 +58,7 @@ def test_arms_are_the_paper_s_objectives(study: str) -> None:
     sweep = load(study)
     for arm, expected in OBJECTIVES[study].items():
         cfg = compose(list(arm_overrides(sweep, "test", arm)))
-        assert corruption_of(cfg.masking, cfg.objective).name == expected
+        assert training_corruption(Run.of(cfg)).name == expected
 
 
 OWN = """

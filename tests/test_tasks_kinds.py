@@ -19,7 +19,7 @@ from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.tasks.regression import Values
 from paribus.tasks.types.choice import task_type_of
-from paribus.training.budget import data_of
+from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.steps import task_batch
 
@@ -76,7 +76,7 @@ def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, argume
     task = build(cfg.tasks[name])
     assert set(record["task_runs"][0]["metrics"]) == set(task.task_type.metrics)
     assert {f"{name}/{metric}" for metric in task.task_type.metrics} <= set(record["baselines"])
-    data = data_of(cfg)
+    data = Run.of(cfg).data()
     encoder = build(cfg.model).build(data.vocabulary, cfg.seed)
     checkpoint.load(encoder, made / "model")
     tuned = saved.load(made / "tuned" / f"{name}-0.safetensors", encoder)

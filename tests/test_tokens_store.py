@@ -25,6 +25,7 @@ from paribus.data.tokens.prepare import data_fingerprint, prepare, spread
 from paribus.data.tokens.store import TokenStore, build, cut
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.data.tokens.trained import BPE, Unigram, WordPiece
+from paribus.training.description import Run
 
 ARRAYS = ("ids", "word_start", "sentence_start", "document_start")
 
@@ -208,8 +209,8 @@ def test_a_failed_build_leaves_nothing(tokenizer: Tokenizer, tmp_path: Path) -> 
     assert list((tmp_path / "stores").iterdir()) == []
 
 
-def config(folder: Path, *overrides: str) -> Any:
-    return compose(["corpus=text", f"corpus.path={folder}", "tokenizer.vocab_size=150", *overrides])
+def config(folder: Path, *overrides: str) -> Run:
+    return Run.of(compose(["corpus=text", f"corpus.path={folder}", "tokenizer.vocab_size=150", *overrides]))
 
 
 def test_prepare_makes_stores_and_a_plain_fingerprint(text_folder: Path, tmp_path: Path) -> None:
@@ -247,7 +248,8 @@ import json, sys, time
 from pathlib import Path
 from paribus.core.config import compose
 from paribus.data.tokens.prepare import prepare
-cfg = compose(sys.argv[2:])
+from paribus.training.description import Run
+cfg = Run.of(compose(sys.argv[2:]))
 start = time.perf_counter()
 data = prepare(cfg.corpus, cfg.tokenizer, Path(sys.argv[1]))
 data.vocabulary, data.stores["train"].ids

@@ -28,10 +28,10 @@ from paribus.models.heads.classification import ClassificationHead
 from paribus.models.weights import initialize
 from paribus.objectives.clm import CausalLM
 from paribus.objectives.objective import Objective
-from paribus.runs.identity import identify
 from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.encode import Encoded
-from paribus.training.budget import data_of, planned
+from paribus.training.budget import planned
+from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.run import run
 from paribus.training.steps import as_batch, task_batch
@@ -134,7 +134,7 @@ def fine_tuned(bilstm: bool, attention: str = "left") -> tuple[Any, dict[str, An
     ids_T = np.random.default_rng(0).integers(5, 900, length_N.sum()).astype(np.int32)
     start_N = np.cumsum(length_N) - length_N
     encoded = Encoded(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1]), 0)
-    learner, _ = finetuner(cfg, parts("pre", attention)[0], encoded, task.task_type, 7)
+    learner, _ = finetuner(Run.of(cfg), parts("pre", attention)[0], encoded, task.task_type, 7)
     return learner.eval(), task_batch(encoded, np.arange(3))
 
 
@@ -199,7 +199,7 @@ def test_a_run_is_measured_on_all_of_the_text(arguments: list[str], task_folder:
     assert 0 < found["baselines"]["clm_loss"]["unigram"] < found["metrics"]["clm_loss"] + 1
     assert found["realised"]["masking_rate"] == pytest.approx(1, abs=0.01)
     assert found["realised"]["corruption_rate"] == found["realised"]["mask"] == found["realised"]["random"] == 0
-    assert found["budget"]["flops"] == pytest.approx(planned(cfg)["flops"], rel=0.15)
+    assert found["budget"]["flops"] == pytest.approx(planned(Run.of(cfg))["flops"], rel=0.15)
     bilstm = run(compose([*arguments, *CLM, *task, "input=segment_pair", "finetune.bilstm=true"]))
     assert record(bilstm)["pretrain_signature"] == found["pretrain_signature"]
     assert record(bilstm)["signature"] != found["signature"]
@@ -208,9 +208,9 @@ def test_a_run_is_measured_on_all_of_the_text(arguments: list[str], task_folder:
 
 def test_arms_of_table_5_read_the_same_pairs(arguments: list[str]) -> None:
     one, other = (compose([*arguments, "input=segment_pair", *extra]) for extra in ([], CLM))
-    plans = [planned(cfg) for cfg in (one, other)]
+    plans = [planned(Run.of(cfg)) for cfg in (one, other)]
     assert all(plans[0][key] == plans[1][key] for key in ("tokens", "sequences", "steps"))
-    assert data_of(one).fingerprint == data_of(other).fingerprint
+    assert Run.of(one).data().fingerprint == Run.of(other).data().fingerprint
 
 
 def test_settings_that_change_nothing_rename_nothing(arguments: list[str], task_folder: Path) -> None:
@@ -218,9 +218,9 @@ def test_settings_that_change_nothing_rename_nothing(arguments: list[str], task_
     cfg, older = compose(base), compose(base)
     for node, key in ((older.finetune, "bilstm"), (older.model, "attention")):
         node.__delattr__(key)
-    assert identify(cfg).signature == identify(older).signature
-    assert identify(compose([*base, "finetune.bilstm=true"])).signature != identify(cfg).signature
-    assert identify(compose([*base, "model.attention=left"])).pretrain != identify(cfg).pretrain
+    assert Run.of(cfg).identity.signature == Run.of(older).identity.signature
+    assert Run.of(compose([*base, "finetune.bilstm=true"])).identity.signature != Run.of(cfg).identity.signature
+    assert Run.of(compose([*base, "model.attention=left"])).identity.pretrain != Run.of(cfg).identity.pretrain
 
 
 def test_a_left_only_model_costs_less() -> None:

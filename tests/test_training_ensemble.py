@@ -20,15 +20,14 @@ from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble, mean
 from paribus.models.greedy import greedy
-from paribus.runs.identity import identify
 from paribus.runs.store import last_step
 from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Ragged
 from paribus.training import callbacks, finetune
-from paribus.training.budget import data_of, planned
+from paribus.training.budget import planned
+from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, predictions
 from paribus.training.execution import resolve
-from paribus.training.members import member
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
 from paribus.training.steps import task_batch
@@ -59,7 +58,7 @@ def without_task(overrides: list[str]) -> list[str]:
 def writers(t5: list[str], count: int) -> tuple[Any, list[Any], Any]:
     """(the form of the task, models with heads of their own, rows of four texts)."""
     cfg = compose([*t5, "model.head=separate"])
-    data, spec = data_of(cfg), build(cfg.model)
+    data, spec = Run.of(cfg).data(), build(cfg.model)
     task = build(cfg.tasks.sst2)
     task_type = task_type_of(task, spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:4]
@@ -104,7 +103,7 @@ def test_an_ensemble_writes_by_the_mean_of_logits_token_after_token(t5: list[str
 
 def test_logits_of_an_encoder_s_heads_are_averaged(bert: list[str]) -> None:
     cfg = compose(bert)
-    data, spec = data_of(cfg), build(cfg.model)
+    data, spec = Run.of(cfg).data(), build(cfg.model)
     task = build(cfg.tasks.sst2)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:6]
     batch = task_batch(task.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune), np.arange(6))
@@ -135,7 +134,7 @@ def test_a_run_of_an_ensemble_counts_all_members(t5: list[str]) -> None:
     assert len(found["task_runs"]) == 1
     for key in ("steps", "sequences", "input_tokens", "flops"):
         assert found["budget"][key] == 2 * alone["budget"][key]
-        assert planned(compose([*t5, "members=2"])).get(key, 0) in (0, found["budget"][key])
+        assert planned(Run.of(compose([*t5, "members=2"]))).get(key, 0) in (0, found["budget"][key])
     assert last_step(folder) == 4
     assert not (folder / finetune.KEPT).exists()
     own = json.loads((folder / "members" / "1" / "pretrain.json").read_text())["metrics"]
@@ -146,10 +145,10 @@ def test_a_run_of_an_ensemble_counts_all_members(t5: list[str]) -> None:
 def test_the_loss_of_members_is_that_of_their_mean_logits(t5: list[str]) -> None:
     cfg = compose([*without_task(t5), "members=2"])
     folder = run(cfg)
-    data, profile = data_of(cfg), resolve(cfg.profile)
+    data, profile = Run.of(cfg).data(), resolve(cfg.profile)
     logits, targets = [], None
     for number, place in ((0, folder), (1, folder / "members" / "1")):
-        stage = open_stage(member(cfg, number), data, profile, place)
+        stage = open_stage(Run.of(cfg).member(number), data, profile, place)
         checkpoint.load(stage.encoder, place / "model")
         with evaluating(stage.encoder, stage.head):
             asked = list(predictions(stage.encoder, stage.head, stage.evaluation.arrays))
@@ -160,16 +159,16 @@ def test_the_loss_of_members_is_that_of_their_mean_logits(t5: list[str]) -> None
 
 
 def test_without_an_ensemble_a_run_keeps_its_name(bert: list[str]) -> None:
-    plain = identify(compose(bert))
-    assert identify(compose([*bert, "members=1", "finetune.ensemble=1"])) == plain
+    plain = Run.of(compose(bert)).identity
+    assert Run.of(compose([*bert, "members=1", "finetune.ensemble=1"])).identity == plain
     for more in ("members=2", "finetune.ensemble=2"):
-        other = identify(compose([*bert, more]))
+        other = Run.of(compose([*bert, more])).identity
         assert other.signature != plain.signature
         assert other.pretrain == plain.pretrain
     old = compose(bert)
     OmegaConf.set_struct(old, False)
     del old["members"], old["finetune"]["ensemble"]
-    assert identify(old) == plain
+    assert Run.of(old).identity == plain
 
 
 @pytest.mark.parametrize("dies_at", ["pre-training", "fine-tuning"])

@@ -11,8 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from paribus.core.config import compose
-from paribus.runs.identity import identify
 from paribus.training import noise_scale
+from paribus.training.description import Run
 from paribus.training.noise_scale import NoiseScale, Sums, estimates
 from paribus.training.run import run
 
@@ -106,4 +106,4 @@ def test_an_interrupted_run_measures_the_same(arguments: list[str], tmp_path: Pa
 
 
 def test_the_setting_names_no_run(arguments: list[str]) -> None:
-    assert identify(compose(arguments)) == identify(compose([*arguments, "trainer.noise_every=5"]))
+    assert Run.of(compose(arguments)).identity == Run.of(compose([*arguments, "trainer.noise_every=5"])).identity

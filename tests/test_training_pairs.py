@@ -12,13 +12,13 @@ from safetensors.numpy import load_file
 from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
-from paribus.corruption.examples import compose_examples
 from paribus.models import checkpoint
-from paribus.runs.identity import identify
 from paribus.tasks.encode import encode
-from paribus.training.budget import data_of, planned
+from paribus.training.budget import planned
+from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.run import run
+from paribus.training.streams import training_examples
 
 NSP = ["objective=mlm_nsp", "input=segment_pair"]
 SOP = ["objective=mlm_sop", "input=segment_pair", "input.pairs=order"]
@@ -61,20 +61,20 @@ def test_pairs_without_their_objective_are_an_arm(arguments: list[str]) -> None:
 
 def test_arms_with_and_without_the_objective_read_the_same_pairs(arguments: list[str]) -> None:
     with_nsp, without = (compose([*arguments, "input=segment_pair", f"objective={o}"]) for o in ("mlm_nsp", "mlm"))
-    batches = [compose_examples(cfg, data_of(cfg)).batch(1, [0, 5, 9]) for cfg in (with_nsp, without)]
+    batches = [training_examples(Run.of(cfg), Run.of(cfg).data()).batch(1, [0, 5, 9]) for cfg in (with_nsp, without)]
     assert all((batches[0][name] == batches[1][name]).all() for name in batches[0] if name != "counts")
 
 
 def test_pairs_are_redrawn_with_the_masks(arguments: list[str]) -> None:
     for schedule, same in (("static", True), ("dynamic", False)):
         cfg = compose([*arguments, *NSP, f"masking/schedule={schedule}"])
-        examples = compose_examples(cfg, data_of(cfg))
+        examples = training_examples(Run.of(cfg), Run.of(cfg).data())
         assert (examples.lengths(0).tolist() == examples.lengths(1).tolist()) is same
 
 
 def test_budgets_of_redrawn_pairs_are_planned_as_they_are_used(arguments: list[str]) -> None:
     cfg = compose([*arguments, *SINGLE, "trainer.max_steps=null", "trainer.max_epochs=2.5", "batch.size=64"])
-    plan = planned(cfg)
+    plan = planned(Run.of(cfg))
     assert plan["epochs"] == pytest.approx(2.5, abs=0.3)
     used = record(run(cfg))["budget"]
     assert (used["input_tokens"], used["sequences"], used["steps"]) == (
@@ -94,9 +94,9 @@ def test_workers_do_not_change_pairs_that_are_redrawn(arguments: list[str], tmp_
 
 
 def test_what_is_sampled_is_part_of_a_run_s_meaning(arguments: list[str]) -> None:
-    base = identify(compose([*arguments, *NSP])).signature
+    base = Run.of(compose([*arguments, *NSP])).identity.signature
     for change in (["input.short_seq_prob=0"], ["objective=mlm"], ["masking/schedule=static"], ["input=sentence_pair"]):
-        assert identify(compose([*arguments, *NSP, *change])).signature != base
+        assert Run.of(compose([*arguments, *NSP, *change])).identity.signature != base
 
 
 @pytest.mark.parametrize(
@@ -156,21 +156,21 @@ def tuned(arguments: list[str], task_folder: Path) -> list[str]:
 def test_fine_tuning_starts_from_the_pooler_of_the_pairs(tuned: list[str], norm: str) -> None:
     cfg = compose([*tuned, *NSP, f"model.norm={norm}"])
     folder = run(cfg)
-    weights, data = load_file(folder / "model" / "model.safetensors"), data_of(cfg)
+    weights, data = load_file(folder / "model" / "model.safetensors"), Run.of(cfg).data()
     saved = next(tensor for name, tensor in weights.items() if name.endswith("pooler.dense.weight"))
     encoder, task = build(cfg.model).build(data.vocabulary, 0), build(cfg.tasks.sst2)
     encoded = encode(task.examples(Path(cfg.paths.cache))["train"], data.tokenizer, data.vocabulary, 32)
     pooler = checkpoint.load_pooler(encoder, folder / "model")
     for given, same in ((pooler, True), (None, False)):
-        learner, _ = finetuner(cfg, encoder, encoded, task.task_type, 0, given)
+        learner, _ = finetuner(Run.of(cfg), encoder, encoded, task.task_type, 0, given)
         head: Any = learner.objective.heads["task"]
         assert bool((head.pooler.weight.detach().numpy() == saved).all()) is same
 
 
 def test_the_pooler_of_fine_tuning_is_part_of_a_run_s_meaning(tuned: list[str]) -> None:
     fresh, pretrained = (compose([*tuned, *NSP, f"finetune.pooler={kind}"]) for kind in ("fresh", "pretrained"))
-    assert identify(fresh).pretrain == identify(pretrained).pretrain
-    assert identify(fresh).signature != identify(pretrained).signature
+    assert Run.of(fresh).identity.pretrain == Run.of(pretrained).identity.pretrain
+    assert Run.of(fresh).identity.signature != Run.of(pretrained).identity.signature
 
 
 @pytest.mark.parametrize(("bad", "named"), [([], "no head on pairs"), ([*NSP, "finetune.pooler=old"], "pooler=old")])

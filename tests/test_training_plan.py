@@ -11,8 +11,8 @@ from fake_store import examples_of, random_store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.core.settings import Batch
 from paribus.corruption.masking.bernoulli import Bernoulli
 from paribus.data.order import StepPlan, compose_plan
 from paribus.training.steps import PretrainingSteps
@@ -123,7 +123,7 @@ def test_microbatches_hold_every_reading_and_stay_within_their_size() -> None:
 
 def test_a_batch_that_leaves_a_part_of_a_microbatch_is_refused() -> None:
     examples: Any = Lengths([10] * 20)
-    for by, size, micro in (("sequences", 8, 4), ("sequences", 8, 32), ("sequences", 8, "null"), ("tokens", 8, 3)):
-        compose_plan(examples, compose([f"batch={by}", f"batch.size={size}", f"profile.microbatch={micro}"]))
+    for by, size, micro in (("sequences", 8, 4), ("sequences", 8, 32), ("sequences", 8, None), ("tokens", 8, 3)):
+        compose_plan(examples, Batch(by, size), 16, seed=0, microbatch=micro)
     with pytest.raises(UserError, match=r"batch\.size=8 does not divide into profile\.microbatch=3"):
-        compose_plan(examples, compose(["batch=sequences", "batch.size=8", "profile.microbatch=3"]))
+        compose_plan(examples, Batch("sequences", 8), 16, seed=0, microbatch=3)

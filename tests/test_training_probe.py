@@ -12,12 +12,11 @@ import torch
 from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
-from paribus.corruption.examples import probe_examples
-from paribus.runs.identity import identify
-from paribus.training.budget import data_of
+from paribus.training.description import Run
 from paribus.training.evaluate import placed
 from paribus.training.probe import TrainedProbe, fitted
 from paribus.training.run import run
+from paribus.training.streams import probe_examples
 
 PROBED = "evaluation.probe_examples=24"
 
@@ -57,10 +56,10 @@ def test_the_fit_is_the_optimum() -> None:
 
 def test_a_probe_leaves_the_encoder_and_the_random_state_as_they_were(arguments: list[str]) -> None:
     cfg = compose([*arguments, "model.dropout=0.5"])
-    data = data_of(cfg)
+    data = Run.of(cfg).data()
     encoder = build(cfg.model).build(data.vocabulary, 0).train()
     before, state = {k: v.clone() for k, v in encoder.state_dict().items()}, torch.get_rng_state()
-    examples = [probe_examples(cfg, data, "order", split, masked=False) for split in ("train", "validation")]
+    examples = [probe_examples(Run.of(cfg), data, "order", split, masked=False) for split in ("train", "validation")]
     probe = TrainedProbe("sop", examples[0], examples[1], 40, 16)
     first = probe.measure(encoder)
     assert probe.measure(encoder) == first == TrainedProbe("sop", examples[0], examples[1], 40, 16).measure(encoder)
@@ -72,7 +71,9 @@ def test_a_probe_leaves_the_encoder_and_the_random_state_as_they_were(arguments:
 
 def test_probes_read_the_common_pairs_without_masks(arguments: list[str]) -> None:
     cfg = compose(arguments)
-    shown, masked = (probe_examples(cfg, data_of(cfg), "next", masked=m).views(0, range(6)) for m in (False, True))
+    shown, masked = (
+        probe_examples(Run.of(cfg), Run.of(cfg).data(), "next", masked=m).views(0, range(6)) for m in (False, True)
+    )
     assert (shown.inputs.ids_BL == shown.text.ids_BL).all()
     assert (shown.text.ids_BL == masked.text.ids_BL).all()
     assert (shown.text.label_B == masked.text.label_B).all()
@@ -93,9 +94,9 @@ def test_every_model_is_asked_about_both_kinds_of_pairs(arguments: list[str], ar
 
 def test_asking_for_no_probes_names_runs_as_before(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = compose(arguments)
-    none, some = (identify(compose([*arguments, f"evaluation.probe_examples={n}"])).signature for n in (0, 24))
+    none, some = (Run.of(compose([*arguments, f"evaluation.probe_examples={n}"])).identity.signature for n in (0, 24))
     del cfg.evaluation.probe_examples, cfg.finetune.pooler
-    assert identify(cfg).signature == none != some
+    assert Run.of(cfg).identity.signature == none != some
 
 
 def test_a_text_without_documents_has_no_probe_of_next_segments(

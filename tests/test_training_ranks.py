@@ -18,8 +18,9 @@ from torch.distributed.tensor import DTensor
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.training.budget import data_of, plan_of
+from paribus.training.budget import plan_of
 from paribus.training.callbacks import LAST, Evaluations
+from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.steps import PretrainingSteps
 
@@ -46,7 +47,7 @@ def trained(arguments: list[str], tmp_path: Path) -> Callable[..., Made]:
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[str], ranks: int) -> None:
     cfg = compose([*arguments, "batch.size=7"])
-    plan, _ = plan_of(cfg, data_of(cfg))
+    plan, _ = plan_of(Run.of(cfg), Run.of(cfg).data())
 
     def rows(share: tuple[int, int], micro: int | None = None) -> list[tuple[Any, ...]]:
         """Each sequence as its tokens, noised, and what is predicted where."""

@@ -14,9 +14,9 @@ from safetensors.numpy import load_file
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.runs.identity import identify
 from paribus.runs.store import verify
 from paribus.training import callbacks
+from paribus.training.description import Run
 from paribus.training.run import run
 
 STEPS = ["trainer.max_steps=8", "trainer.log_every=1", "model.dropout=0.1", "model.attention_dropout=0.1"]
@@ -61,11 +61,11 @@ def test_the_same_command_finds_the_run(arguments: list[str], capsys: pytest.Cap
 
 
 def test_another_meaning_is_another_run(arguments: list[str]) -> None:
-    base = identify(compose(arguments))
+    base = Run.of(compose(arguments)).identity
     for change in ("seed=1", "masking.rate=0.2", "masking/schedule=static", "optimizer.lr=0.5", "model.layers=1"):
-        assert identify(compose([*arguments, change])).signature != base.signature
+        assert Run.of(compose([*arguments, change])).identity.signature != base.signature
     for same in ("profile.workers=2", "study=other", "arm=other", "logger=wandb", "profile.precision=bf16-mixed"):
-        assert identify(compose([*arguments, same])).signature == base.signature
+        assert Run.of(compose([*arguments, same])).identity.signature == base.signature
 
 
 def test_one_text_in_another_place_is_the_same_run(arguments: list[str], text_folder: Path, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_one_text_in_another_place_is_the_same_run(arguments: list[str], text_fo
     copy.mkdir()
     for file in text_folder.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    moved = identify(compose([*arguments, f"corpus.path={copy}"]))
-    assert moved.signature == identify(compose(arguments)).signature
+    moved = Run.of(compose([*arguments, f"corpus.path={copy}"])).identity
+    assert moved.signature == Run.of(compose(arguments)).identity.signature
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -15,13 +15,13 @@ from transformers import AutoModelForMaskedLM, BertForMaskedLM
 from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
-from paribus.corruption.examples import compose_examples
 from paribus.models import checkpoint
 from paribus.models.weights import initialize
-from paribus.runs.identity import identify
-from paribus.training.budget import data_of, planned
+from paribus.training.budget import planned
+from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.steps import as_batch
+from paribus.training.streams import training_examples
 
 THREE = ["input=segment_pair", "input.pairs=three"]
 BOTH = ["objective=structbert", *THREE]
@@ -55,11 +55,11 @@ def test_a_run_of_each_arm(arguments: list[str], arm: str) -> None:
 
 def objective_of(arguments: list[str], overrides: list[str]) -> tuple[Any, Any, Any]:
     cfg = compose([*arguments, *overrides, "model.dropout=0", "model.attention_dropout=0"])
-    data = data_of(cfg)
+    data = Run.of(cfg).data()
     encoder = build(cfg.model).build(data.vocabulary, 0)
     objective = build(cfg.objective).build(encoder)
     initialize(objective, 0, 0.2)
-    return encoder, objective, as_batch(compose_examples(cfg, data).batch(0, np.arange(8)))
+    return encoder, objective, as_batch(training_examples(Run.of(cfg), data).batch(0, np.arange(8)))
 
 
 def test_the_losses_are_means_over_their_own_places(arguments: list[str], tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_word_order_is_asked_of_the_masked_lm_head(arguments: list[str]) -> None
 def test_arms_without_disorder_keep_their_names_and_others_do_not(arguments: list[str]) -> None:
     plain, shuffled = (compose([*arguments, *extra]) for extra in ([], ["objective/shuffling=trigrams"]))
     nulled = compose([*arguments, "+objective.shuffling=null"])
-    assert identify(plain).signature == identify(nulled).signature != identify(shuffled).signature
+    assert Run.of(plain).identity.signature == Run.of(nulled).identity.signature != Run.of(shuffled).identity.signature
 
 
 def test_plan_and_record_count_what_is_out_of_order(arguments: list[str]) -> None:
@@ -99,7 +99,7 @@ def test_plan_and_record_count_what_is_out_of_order(arguments: list[str]) -> Non
     assert used["input_tokens"] == less["input_tokens"]
     assert used["predicted_tokens"] > less["predicted_tokens"]
     assert used["flops"] > less["flops"]
-    assert planned(with_order)["flops"] == pytest.approx(used["flops"], rel=0.05)
+    assert planned(Run.of(with_order))["flops"] == pytest.approx(used["flops"], rel=0.05)
 
 
 def test_show_writes_the_original_of_words_out_of_order(arguments: list[str], tmp_path: Path) -> None:

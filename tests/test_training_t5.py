@@ -13,7 +13,8 @@ from text_to_text import T5
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES, SINGLE
-from paribus.training.budget import data_of, planned, train_flops
+from paribus.training.budget import planned, train_flops
+from paribus.training.description import Run
 from paribus.training.execution import resolve
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
@@ -47,24 +48,26 @@ def test_a_record_holds_what_was_read_and_written(t5: list[str], architecture: s
     assert found["realised"]["corruption_rate"] == pytest.approx(0.15, abs=0.02)
     assert found["realised"]["padding_share"] == 0.0
     size = 100 + 100
-    expected = train_flops(cfg, size, budget["input_tokens"], budget["predicted_tokens"], 32, budget["sequences"])
+    expected = train_flops(
+        Run.of(cfg), size, budget["input_tokens"], budget["predicted_tokens"], 32, budget["sequences"]
+    )
     assert budget["flops"] == pytest.approx(expected)
-    assert planned(cfg)["flops"] == pytest.approx(expected, rel=0.01)
+    assert planned(Run.of(cfg))["flops"] == pytest.approx(expected, rel=0.01)
 
 
 def test_every_arm_is_asked_the_same(t5: list[str], tmp_path: Path) -> None:
     targets = []
     for change in ("masking.rate=0.5", "masking=iid", "objective/targets=full"):
         cfg = compose([*t5, change])
-        data, profile = data_of(cfg), resolve(cfg.profile)
-        targets.append(open_stage(cfg, data, profile, tmp_path).evaluation.targets)
+        data, profile = Run.of(cfg).data(), resolve(cfg.profile)
+        targets.append(open_stage(Run.of(cfg), data, profile, tmp_path).evaluation.targets)
     assert all(np.array_equal(found, targets[0]) for found in targets)
 
 
 def test_the_unigram_model_knows_how_often_sentinels_come(t5: list[str], tmp_path: Path) -> None:
     cfg = compose(t5)
-    data = data_of(cfg)
-    stage = open_stage(cfg, data, resolve(cfg.profile), tmp_path)
+    data = Run.of(cfg).data()
+    stage = open_stage(Run.of(cfg), data, resolve(cfg.profile), tmp_path)
     found = stage.evaluation.unigram(data.stores["train"].ids, data.vocabulary)["denoising_loss"]
     targets = stage.evaluation.targets
     special = np.isin(targets, data.vocabulary.specials)

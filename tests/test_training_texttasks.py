@@ -23,7 +23,7 @@ from paribus.models.t5 import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
 from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Ragged
-from paribus.training.budget import data_of
+from paribus.training.description import Run
 from paribus.training.execution import resolve
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
@@ -65,7 +65,7 @@ def test_a_model_learns_to_write_labels(t5: list[str]) -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], architecture: str, tmp_path: Path) -> None:
     cfg = compose([*t5, f"model.architecture={architecture}", "model.head=separate"])
-    data, model_spec = data_of(cfg), build(cfg.model)
+    data, model_spec = Run.of(cfg).data(), build(cfg.model)
     task = build(cfg.tasks.sst2)
     task_type = task_type_of(task, model_spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:5]
@@ -110,7 +110,7 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
 def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:
     cfg = compose([*t5, *changes])
     with pytest.raises(UserError, match=match):
-        open_stage(cfg, data_of(cfg), resolve(cfg.profile), Path(cfg.paths.runs))
+        open_stage(Run.of(cfg), Run.of(cfg).data(), resolve(cfg.profile), Path(cfg.paths.runs))
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def test_a_text_task_from_a_folder(
     assert share / 2 < found["tuned"]["trained_share"] <= share
     assert set(found["task_runs"][0]["metrics"]) == {"rougeL", "bleu", "f1", "exact_match"}
     assert found["baselines"]["text_table/exact_match"]["bag_of_words"] == 1.0
-    model = build(cfg.model).build(data_of(cfg).vocabulary, cfg.seed)
+    model = build(cfg.model).build(Run.of(cfg).data().vocabulary, cfg.seed)
     checkpoint.load(model, made / "model")
     tuned = saved.load(made / "tuned" / "text_table-0.safetensors", model)
     task = build(cfg.tasks.text_table)
     examples = task.examples(Path(cfg.paths.cache))["validation"]
-    data = data_of(cfg)
+    data = Run.of(cfg).data()
     rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
     with torch.inference_mode():
         outputs = tuned.task_type.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))

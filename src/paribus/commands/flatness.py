@@ -163,11 +163,10 @@ def measure(asked: Asked, task: str, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _measured(asked: Asked, task: str, run: Run, places: dict[str, list[float]], plane: bool) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
     from paribus.reporting.flatness.surface import Tunings, norm
+    from paribus.training import description
 
-    tunings = Tunings(OmegaConf.create(run.config), run.folder, task, asked.examples)
+    tunings = Tunings(description.Run.of(run.config), run.folder, task, asked.examples)
     surface = tunings.surface(run.seeds[0])
     found: dict[str, Any] = {
         "line": _kept(surface.line(places["line"])),

@@ -84,9 +84,10 @@ def _cost(
 
 
 def _seconds(config: Any) -> Mapping[str, float]:
+    from paribus.training.description import Run
     from paribus.training.timing import seconds
 
-    return seconds(config)
+    return seconds(Run.of(config))
 
 
 def text(request: Request, found: Sequence[Cost], slots: int) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from paribus.core.build import build
 from paribus.core.errors import UserError
-from paribus.corruption.examples import compose_examples
 from paribus.data.tokens.sample import typed
 from paribus.reporting.examples import show_examples
 
@@ -21,13 +19,14 @@ def show(argv: Sequence[str]) -> int:
     own, overrides = _own(argv)
     n, epoch = _count("n", own["n"], 1), _count("epoch", own["epoch"], 0)
     from paribus.core.config import compose
-    from paribus.training.budget import data_of
+    from paribus.training.description import Run
+    from paribus.training.streams import training_examples
 
-    cfg = compose(overrides)
-    data = data_of(cfg)
-    if own["text"]:
-        data.stores["train"] = typed(own["text"], data.tokenizer, build(cfg.corpus).sentences)
-    examples = compose_examples(cfg, data)
+    run = Run.of(compose(overrides))
+    data = run.data()
+    if own["text"] and run.corpus.sentences is not None:
+        data.stores["train"] = typed(own["text"], data.tokenizer, run.corpus.sentences)
+    examples = training_examples(run, data)
     n = min(n, examples.size(epoch)) if own["text"] else n
     show_examples(examples, data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)
     return 0

@@ -6,18 +6,16 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 
-def ranks_of(profile: Mapping[str, Any]) -> int:
+def ranks_of(given: int | None, accelerator: str) -> int:
     """The processes that train one run together; None: one on every GPU, and without GPUs two."""
-    given = profile.get("ranks", 1)  # configs of older runs have none
     if given is not None:
-        return int(given)
-    devices = [] if profile["accelerator"] == "cpu" else gpus()
+        return given
+    devices = [] if accelerator == "cpu" else gpus()
     return len(devices) or 2
 
 

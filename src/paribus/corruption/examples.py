@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.build import build
-from paribus.core.config import root_seed
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import Encoder
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.corruption.masking.none import NoNoise
 from paribus.corruption.masking.prediction import predicted_rate
-from paribus.corruption.protocols import Masking
-from paribus.corruption.views.replace import Replace
-from paribus.corruption.views.unchanged import Unchanged
-from paribus.data.formats.segment_pair import SegmentPair
 from paribus.data.formats.segments import Index, InputFormat, Store, gather
 from paribus.data.order import Passes
-from paribus.data.schedule import Static
 from paribus.data.text import Arrays, Views
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from paribus.data.tokens.prepare import Data
     from paribus.data.tokens.vocabulary import Vocabulary
 
@@ -185,116 +173,7 @@ def _check_words(store: Store) -> None:
         )
 
 
-def compose_examples(cfg: DictConfig, data: Data, split: str = "train") -> Examples:
-    """The examples of a run: `input`, `masking` and the encodings of its `objective`, on one split of its data.
-
-    Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
-    """
-    input_format, objective = build(cfg.input), build(cfg.objective)
-    check_pairs(getattr(objective, "needs", None), getattr(input_format, "pairs", None))
-    corruption = corruption_of(cfg.masking, cfg.objective)
-    if corruption.targets is None:
-        own = (getattr(objective, name, None) for name in ("shuffling", "attention_mask"))
-        corruption = replace(corruption, shuffling=next(own), attention_mask=next(own))
-    check_frame(corruption.targets is not None, getattr(input_format, "framed", True))
-    attention = getattr(build(cfg.model), "attention", None) if "model" in cfg else None
-    check_noise(objective, corruption.masking, attention)
-    return _examples(data, split, input_format, corruption, root_seed(cfg), collator_of(cfg, corruption, objective))
-
-
-def corruption_of(masking: Any, objective: Any) -> Corruption:
-    """From config nodes: `objective.view` in place, or `objective.inputs` and `objective.targets`."""
-    if "view" in objective:
-        return Corruption(build(masking), build(objective.view))
-    return Corruption(build(masking), build(objective.inputs), build(objective.targets))
-
-
-def collator_of(cfg: DictConfig, corruption: Corruption, objective: Any = None) -> Collator:
-    """What the model takes; of a model that states no `layout`, an encoder, what the objective reads.
-
-    Where the config has no model of text-to-text kind, as when examples are only shown, an encoder-decoder is assumed.
-    """
-    model = build(cfg.model) if "model" in cfg else None
-    stated: Collator | None = getattr(model, "collator", None) or getattr(objective, "collator", None)
-    return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
-
-
-def check_frame(writes: bool, framed: bool) -> None:
-    """Raise UserError where a text-to-text objective gets framed rows, or an encoder gets bare ones."""
-    if writes and framed:
-        raise UserError("a text-to-text objective reads raw windows, but input frames its rows", "take input=windows")
-    if not framed and not writes:
-        mend = "take input=full_sentences, or objective=denoising"
-        raise UserError("input=windows has no frame for an objective in place", mend)
-
-
-def check_pairs(needs: str | None, given: str | None) -> None:
-    """Raise UserError where an objective that needs pairs (`next`, `order` or `three`) is not given such."""
-    if needs is None or needs == given:
-        return
-    if given is None:
-        raise UserError(
-            "the objective predicts from pairs, but input gives single texts",
-            f"take input=segment_pair or input=sentence_pair with input.pairs={needs}, or objective=mlm",
-        )
-    raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
-
-
-def check_noise(objective: Any, masking: Masking, attention: str | None) -> None:
-    """Raise UserError where nothing hides from the model what it predicts, or noise is not what the objective needs."""
-    needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
-    if needed not in (None, attention):
-        if needed == "full":
-            cause = f"the objective says itself who sees whom, but model.attention={attention}"
-            raise UserError(cause, "set model.attention=full, or take objective=clm")
-        raise UserError(
-            f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
-            f"set model.attention={needed} masking=none, or objective=mlm",
-        )
-    if noisy and not masking.rate:
-        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli, or another")
-    if masking.rate and not noisy:
-        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
-    if getattr(objective, "spans", False) and not getattr(masking, "spans", True):
-        raise UserError(
-            "the objective predicts spans from their boundaries, but masking gives single tokens",
-            "set masking=geometric_span, or objective=mlm",
-        )
-
-
-def evaluation_examples(cfg: DictConfig, data: Data, split: str = "validation") -> Examples:
-    """The common test, the same for every arm, one mask for ever under a seed of its own: exact budget and 80/10/10, or
-    the `masking`, `inputs` and `targets` of the config's `evaluation`.
-
-    Models that never see noise are asked for every token of the same text.
-    Raises UserError for a split without an example.
-    """
-    own = cfg.evaluation
-    if "masking" in own:
-        corruption = corruption_of(own.masking, own)
-        return _examples(data, split, build(own.input), corruption, int(own.seed), collator_of(cfg, corruption))
-    if getattr(objective := build(cfg.objective), "noisy", True):
-        return _examples(data, split, build(own.input), _common(own, Replace()), int(own.seed))
-    whole = Corruption(NoNoise(Static()), Unchanged())
-    return _examples(data, split, build(own.input), whole, int(own.seed), objective.collator)
-
-
-def probe_examples(cfg: DictConfig, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
-    """Segment pairs of the common test, the same for every arm of one `input.length`; `masked` as the common test is.
-
-    Raises UserError for a split that allows no such pairs.
-    """
-    own = cfg.evaluation
-    input_format = SegmentPair(int(cfg.input.length), pairs, short_seq_prob=0.0, redraw=Static())
-    corruption = _common(own, Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0))
-    return _examples(data, split, input_format, corruption, int(own.seed))
-
-
-def _common(own: DictConfig, shown: Replace) -> Corruption:
-    return Corruption(Bernoulli(own.rate, schedule=Static()), shown)
-
-
-def _examples(
+def open_examples(
     data: Data,
     split: str,
     input_format: InputFormat,
@@ -302,6 +181,10 @@ def _examples(
     seed: int,
     collator: Collator | None = None,
 ) -> Examples:
+    """The examples of one split; without a collator those of an encoder.
+
+    Raises UserError for a split without an example.
+    """
     store = data.stores.get(split)
     if store is not None:
         examples = Examples(

@@ -11,8 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.config import root_seed
 from paribus.core.errors import UserError
+from paribus.core.settings import Batch
 
 
 class Passes(Protocol):
@@ -128,25 +128,18 @@ class StepPlan(Generic[Read]):
         return -(-tokens // self.tokens) if self.tokens is not None else -(-position // self.size)
 
 
-def compose_plan(examples: Read, cfg: Any) -> StepPlan[Read]:
-    """The plan of `cfg.batch` over the training examples.
+def compose_plan(examples: Read, batch: Batch, length: int, seed: int, microbatch: int | None = None) -> StepPlan[Read]:
+    """The plan of steps over the training examples; `length` is the model's input budget in tokens.
 
     Raises UserError for an unknown `batch.by`, and for sequences that do not divide into `profile.microbatch`.
     """
-    if cfg.batch.by not in ("sequences", "tokens"):
-        raise UserError(f"batch.by={cfg.batch.by} is unknown", "use sequences or tokens")
-    _require_whole_microbatches(cfg)
-    tokens = cfg.batch.size * cfg.input.length if cfg.batch.by == "tokens" else None
-    return StepPlan(examples, root_seed(cfg), cfg.batch.size, tokens)
-
-
-def _require_whole_microbatches(cfg: Any) -> None:
-    """A step of so many tokens has no fixed number of sequences; it is cut as it comes."""
-    size, micro = cfg.batch.size, cfg.profile.microbatch
-    if micro is None or cfg.batch.by != "sequences":
-        return
-    if micro < 1 or (micro < size and size % micro):
+    if batch.by not in ("sequences", "tokens"):
+        raise UserError(f"batch.by={batch.by} is unknown", "use sequences or tokens")
+    if batch.by == "tokens":  # such a step has no fixed number of sequences; it is cut as it comes
+        return StepPlan(examples, seed, batch.size, batch.size * length)
+    if microbatch is not None and (microbatch < 1 or (microbatch < batch.size and batch.size % microbatch)):
         raise UserError(
-            f"batch.size={size} does not divide into profile.microbatch={micro}",
-            f"give a divisor of {size}, or profile.microbatch=null",
+            f"batch.size={batch.size} does not divide into profile.microbatch={microbatch}",
+            f"give a divisor of {batch.size}, or profile.microbatch=null",
         )
+    return StepPlan(examples, seed, batch.size)

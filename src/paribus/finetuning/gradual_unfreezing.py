@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
@@ -26,7 +26,6 @@ class GradualUnfreezing(Method):
     spread: float = 1.0
     decay: float = 1.0
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[dict[str, Any]] = {"decay": 1.0}
 
     def __post_init__(self) -> None:
         if not 0 < self.spread <= 1:

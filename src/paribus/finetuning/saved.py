@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from omegaconf import OmegaConf
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paribus.core.build import build, kind
-from paribus.core.config import plain
 from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
 from paribus.finetuning.method import Method
 from paribus.models.encoder import Batch
 from paribus.models.tunable import Tunable
@@ -70,14 +70,20 @@ def trained(shaped: Tunable, backbone: Tunable) -> dict[str, Tensor]:
     return found
 
 
-def save(path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, cfg: Any, task_type: TaskType) -> None:
-    """Write the head and what was trained; the file names the backbone that it belongs to."""
+def save(
+    path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, finetune: Mapping[str, Any], task_type: TaskType
+) -> None:
+    """Write the head and what was trained; the file names the backbone that it belongs to.
+
+    Args:
+        finetune: the config of the fine-tuning, as plain data.
+    """
     tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
     tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
     about = {
         "backbone": fingerprint(backbone),
-        "finetuning": plain(cfg.finetune.method),
-        "head": {key: plain(cfg.finetune)[key] for key in HEADS},
+        "finetuning": finetune["method"],
+        "head": {key: finetune[key] for key in HEADS},
         "task_type": task_type.config(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +104,7 @@ def load(path: Path, backbone: Tunable) -> Tuned:
     shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
     _component(about["finetuning"], Method, path).shape(shaped, 0)
     task_type: TaskType = _component(about["task_type"], TaskType, path)
-    head: Any = task_type.head(OmegaConf.create(about["head"]), shaped, 0)
+    head: Any = task_type.head(FineTuning(**about["head"]), shaped, 0)
     head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
     for name, tensor in tensors.items():
         if name.startswith("encoder."):

@@ -42,7 +42,6 @@ class Bert:
     sharing: str = "none"
     groups: int = 1
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[dict[str, Any]] = {"attention": "full", "embedding": None, "sharing": "none", "groups": 1}
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:

@@ -75,7 +75,7 @@ class Pretrained:
     norm: str | None = None
     initializer_range: float | None = None
     semantics: ClassVar[int] = 1
-    unmeant: ClassVar[frozenset[str]] = frozenset({"name", "revision", "runs", "norm", "initializer_range"})
+    ignored_settings: ClassVar[frozenset[str]] = frozenset({"name", "revision", "runs", "norm", "initializer_range"})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

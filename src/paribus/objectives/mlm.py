@@ -24,7 +24,7 @@ class MaskedLM:
     view: Any
     shuffling: Any = None
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[Mapping[str, Any]] = {"shuffling": None}  # all words in order, as before the setting came
+    unset_values: ClassVar[Mapping[str, Any]] = {"shuffling": None}
     needs: ClassVar[str | None] = None  # pairs: "next", "order" or "three"
     noisy: ClassVar[bool] = True  # whether it predicts noise; otherwise all of the text
     attention: ClassVar[str | None] = None  # what the model's attention must be; None: any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from paribus.core.errors import UserError
 
@@ -30,7 +30,6 @@ class AdamW:
     decoupled: bool = True
     bias_correction: bool = True
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[dict[str, Any]] = {"decoupled": True, "bias_correction": True}
 
     def __post_init__(self) -> None:
         if self.lr <= 0:

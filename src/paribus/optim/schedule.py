@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from paribus.core.errors import UserError
 
@@ -30,7 +30,6 @@ class Schedule:
     final: float = 0.0
     rise: str = "linear"
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[dict[str, Any]] = {"rise": "linear"}
 
     def __post_init__(self) -> None:
         if self.curve not in CURVES:

@@ -1,43 +1,31 @@
-"""A run is named by its meaning: signatures from the resolved semantic config and the data. No torch here."""
+"""A run's name: hashes of what its settings mean and of its data. Neither places nor the layout of the code count.
+
+A component counts as its public name, its `semantics` and its settings. The public name is the class attribute
+`public_name`, by default the name of the class; for a class that is not part of this package it is the import path.
+Three more class attributes, of components and of the plain groups in `core.settings`, say what else counts:
+
+    ignored_settings: names of settings that change no result, or that only say where something is.
+    unset_values: {setting: value}. At this value a setting counts as absent. A setting that is added later gets an
+        entry here with the value at which it changes nothing, so that older runs keep their names.
+    content(): plain data that stands for what an ignored place holds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.build import kind
-from paribus.core.config import plain, root_seed
+from paribus.core.build import build, kind
+from paribus.core.config import root_seed
 from paribus.core.hashing import digest
+from paribus.core.settings import GROUPS
 
-SEMANTICS = 1  # raised when the meaning of a run changes as a whole
+SEMANTICS = 2  # raised when the meaning of a run changes as a whole
 
 # What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
 _PLACES = frozenset({"path", "name", "hub", "cache"})
 _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer", "evaluation")
-# What is only measured or kept on the way
-_REPORTING = {"trainer": {"log_every", "noise_every"}, "finetune": {"keep", "points"}}
-# Settings of plain groups that came after the first records, each with the value at which it changes nothing; those of
-# components stand in their `neutral`.
-NEUTRAL: dict[str, dict[str, Any]] = {
-    "evaluation": {"probe_examples": 0},
-    "finetune": {
-        "ensemble": 1,
-        "pooler": "fresh",
-        "bilstm": False,
-        "layers": None,
-        "combine": "concat",
-        "pooling": "cls",
-        "truncation": "head",
-        "label_smoothing": 0.0,
-        "focal": 0.0,
-        "head_lr": None,
-        "target_length": 64,
-        "windows": None,
-        "stride": None,
-        "most_windows": 16,
-        "siamese": None,
-    },
-}
 
 
 class Identity(NamedTuple):
@@ -50,93 +38,72 @@ class Identity(NamedTuple):
     tasks: dict[str, str]
 
 
-def identify(cfg: Any) -> Identity:
-    """The names of a run. Reads the corpus once where its fingerprint is not cached.
+def identify(
+    config: Mapping[str, Any], data: dict[str, Any], tasks: Mapping[str, str], mixed: Sequence[str] = ()
+) -> Identity:
+    """The names of a run.
 
-    Raises UserError for anything that is wrong with the config, the corpus or the tasks, and Unavailable for an
-    annotator that is not here.
+    Args:
+        config: resolved, as plain data.
+        data: the fingerprint of its text and tokens.
+        tasks: {task: fingerprint of its texts and labels}.
+        mixed: the tasks that its pre-training reads.
     """
-    from paribus.data.annotators.annotator import annotator_of
-    from paribus.core.build import build
-    from paribus.data.tokens.prepare import data_fingerprint
-
-    values = plain(cfg)
-    cache = Path(values["paths"]["cache"]).expanduser()
-    data = data_fingerprint(cfg.corpus, cfg.tokenizer, cache, annotator_of(cfg.masking))
-    tasks = task_fingerprints(cfg, cache)
-    from paribus.corruption import examples
     from paribus.core import noise
+    from paribus.corruption import examples
 
-    meaning = {part: _group(values, part) for part in _PRETRAINING}
-    if values.get("mixture"):
-        own = build(cfg.mixture).chosen(list(tasks))
-        meaning["mixture"] = {**_group(values, "mixture"), "tasks": {name: tasks[name] for name in own}}
-    pretrain = digest(
-        {
-            "semantics": [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS],
-            "seed": root_seed(values),
-            "data": data,
-            **meaning,
-        }
-    )
-    whole: dict[str, Any] = {"pretrain": pretrain, "tasks": tasks}
-    if tasks:
-        whole["finetune"] = _group(values, "finetune")
-    if (members := int(values.get("members", 1))) != 1:
-        whole["members"] = members
+    own = {name: digest([found, meaning(config["tasks"][name])]) for name, found in tasks.items()}
+    parts = {part: meaning(config[part], GROUPS.get(part)) for part in _PRETRAINING}
+    if config.get("mixture"):
+        parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: own[name] for name in mixed}}
+    semantics = [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS]
+    pretrain = digest({"semantics": semantics, "seed": root_seed(config), "data": data, **parts})
+    whole: dict[str, Any] = {"pretrain": pretrain, "tasks": own, "members": int(config.get("members", 1))}
+    if own:
+        whole["finetune"] = meaning(config["finetune"], GROUPS["finetune"])
     signature = digest(whole)
-    return Identity(signature, pretrain, _folder(values, signature), data, tasks)
+    return Identity(signature, pretrain, _folder(config, signature), data, own)
 
 
-def task_fingerprints(cfg: Any, cache: Path) -> dict[str, str]:
-    """{task: hash of its meaning, texts and labels}."""
-    from paribus.core.build import build
-
-    return {name: digest([build(node).fingerprint(cache), _meaning(plain(node))]) for name, node in cfg.tasks.items()}
-
-
-def _group(values: dict[str, Any], part: str) -> Any:
-    """The meaning of a group of the config, without what is only reporting or changes nothing."""
-    reporting, neutral = _REPORTING.get(part, set()), NEUTRAL.get(part, {})
-    return _meaning({k: v for k, v in values[part].items() if k not in reporting and (k, v) not in neutral.items()})
-
-
-def _meaning(node: Any) -> Any:
-    """A config node without places, with the `semantics` number of each component in it.
-
-    A component's `neutral` holds settings that came after the first records, each with the value at which it changes
-    nothing: at that value it is left out, so that older runs keep their names. Its `unmeant` names settings that tell
-    where something is, whose content it gives in their place.
-    """
+def meaning(node: Any, group: type | None = None) -> Any:
+    """What a config node counts as; `group`: the class of a plain group."""
     if isinstance(node, list):
-        return [_meaning(item) for item in node]
-    if not isinstance(node, dict):
+        return [meaning(item) for item in node]
+    if not isinstance(node, Mapping):
         return node
-    own = kind(node["_target_"]) if "_target_" in node else None
-    neutral, unmeant = getattr(own, "neutral", {}), getattr(own, "unmeant", ())
+    component = kind(node["_target_"]) if "_target_" in node else None
+    own = component or group
+    ignored = {"_target_", *_PLACES, *getattr(own, "ignored_settings", ())}
+    unset = getattr(own, "unset_values", {})
     kept = {
-        key: _meaning(value)
+        key: meaning(value)
         for key, value in node.items()
-        if key not in _PLACES and key not in unmeant and not (key in neutral and value == neutral[key])
+        if key not in ignored and not (key in unset and value == unset[key])
     }
-    if own is not None:
-        kept["semantics"] = int(getattr(own, "semantics", 1))
-    if hasattr(own, "content"):
-        from paribus.core.build import build
-
+    if component is None:
+        return kept
+    if hasattr(component, "content"):
         kept["content"] = build(node).content()
-    return kept
+    return {"component": public_name(component), "semantics": int(getattr(component, "semantics", 1)), **kept}
 
 
-def _folder(values: dict[str, Any], signature: str) -> Path:
-    name = Path(str(values["study"]), str(values["arm"]), f"seed{values['seed']}-{signature}")
-    if values["run_dir"] is None:
-        return Path(str(values["paths"]["runs"])) / name
-    own = Path(str(values["run_dir"]))
+def public_name(component: type) -> str:
+    """The name under which a component counts, wherever its module lies."""
+    if named := vars(component).get("public_name"):
+        return str(named)
+    ours = component.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return component.__qualname__ if ours else f"{component.__module__}.{component.__qualname__}"
+
+
+def _folder(config: Mapping[str, Any], signature: str) -> Path:
+    name = Path(str(config["study"]), str(config["arm"]), f"seed{config['seed']}-{signature}")
+    if config["run_dir"] is None:
+        return Path(str(config["paths"]["runs"])) / name
+    own = Path(str(config["run_dir"]))
     return own / name if _holds_another(own, signature) else own
 
 
 def _holds_another(folder: Path, signature: str) -> bool:
-    """Whether a folder already is the run of another signature: then new runs go below it and nothing is lost."""
+    """Whether a folder is the run of another signature already. New runs then go below it, so that nothing is lost."""
     marker = folder / "signature"
     return marker.is_file() and marker.read_text(encoding="utf-8").strip() != signature

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from paribus.core.build import build
-from paribus.core.config import plain
 from paribus.core.files import write_json
 from paribus.core.hashing import digest
 from paribus.runs.identity import Identity
@@ -33,11 +31,19 @@ def run_id(signature: str, group: str, arm: str, stage: str = PRETRAIN) -> str:
     return own if stage == PRETRAIN else f"{own}-{stage}"
 
 
+class Logger(Protocol):
+    """Where the curves of a run go besides metrics.jsonl."""
+
+    def open(self, about: About) -> Tracked | None:
+        """A tracked stage, or None if nothing is logged."""
+
+
 @dataclass(frozen=True)
 class Stages:
-    """Opens the stages of one run on the logger of its config. `opened`: {stage: id} in this process."""
+    """Opens the stages of one run on its logger. `config` is plain data; `opened`: {stage: id} in this process."""
 
-    cfg: Any
+    config: Mapping[str, Any]
+    logger: Logger
     identity: Identity
     opened: dict[str, str] = field(default_factory=dict)
 
@@ -53,7 +59,7 @@ class Stages:
         It ends as done; where the block raises, as pruned, diverged, stopped or failed.
         """
         tracked: Tracked | None = None
-        if name not in self._closed() and (tracked := build(self.cfg.logger).open(self._about(name))) is not None:
+        if name not in self._closed() and (tracked := self.logger.open(self._about(name))) is not None:
             self.opened[name] = tracked.about.id
         try:
             yield tracked
@@ -72,13 +78,14 @@ class Stages:
         return found
 
     def _about(self, stage: str) -> About:
-        cfg, identity = self.cfg, self.identity
-        trial = cfg.trial is not None or is_trial_study(cfg.study)
-        own = str(cfg.trial.study) if cfg.trial is not None else group(cfg.study, cfg.scale)
-        tags = [str(cfg.study), str(cfg.scale), str(cfg.arm), *([TRIAL] if trial else [])]
+        identity = self.identity
+        study, arm, scale, search = (self.config.get(key) for key in ("study", "arm", "scale", "trial"))
+        trial = search is not None or is_trial_study(str(study))
+        own = str(search["study"]) if search is not None else group(str(study), scale)
+        tags = [str(study), str(scale), str(arm), *([TRIAL] if trial else [])]
         return About(
-            id=run_id(identity.signature, own, cfg.arm, stage),
-            name=f"{cfg.study}/{cfg.arm}/seed{cfg.seed}" + ("" if stage == PRETRAIN else f" {stage}"),
+            id=run_id(identity.signature, own, str(arm), stage),
+            name=f"{study}/{arm}/seed{self.config['seed']}" + ("" if stage == PRETRAIN else f" {stage}"),
             group=own,
             job_type=TRIAL if trial and stage == PRETRAIN else stage,
             tags=tuple(tag[:64] for tag in dict.fromkeys(tags)),
@@ -88,7 +95,7 @@ class Stages:
 
     def _config(self, stage: str) -> dict[str, Any]:
         names = {"signature": self.identity.signature, "pretrain_signature": self.identity.pretrain, "stage": stage}
-        return {**portable_config(plain(self.cfg)), **names}
+        return {**portable_config(self.config), **names}
 
 
 def _abandon(tracked: Tracked | None, error: BaseException) -> None:

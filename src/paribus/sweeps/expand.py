@@ -9,7 +9,7 @@ from typing import Any
 from paribus.core.build import unavailable
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.runs.identity import Identity, identify
+from paribus.runs.identity import Identity
 from paribus.sweeps.control import audit, require_matched
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job, Sweep, arm_overrides, jobs, quoted
@@ -41,7 +41,9 @@ class Expanded:
 
     def identity(self, job: Job) -> Identity:
         """The signature and folder of one run. Raises UserError for a corpus or task that cannot be read."""
-        return identify(self.config(job))
+        from paribus.training.description import Run
+
+        return Run.of(self.config(job)).identity
 
 
 def expand(request: Request, composed: Compose = compose) -> Expanded:
@@ -102,5 +104,6 @@ def planned_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, d
 
 def _planned(config: Any) -> dict[str, Any]:
     from paribus.training.budget import planned
+    from paribus.training.description import Run
 
-    return planned(config)
+    return planned(Run.of(config))

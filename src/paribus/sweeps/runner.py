@@ -182,7 +182,9 @@ def _train(config: Any) -> Any:
 
 def _in_pool(state: _State, means: _Means) -> None:
     request = state.request
-    ranks = max(ranks_of(config.profile) for config in state.expanded.configs.values())
+    ranks = max(
+        ranks_of(config.profile.ranks, config.profile.accelerator) for config in state.expanded.configs.values()
+    )
     demand = Demand(len(state.expanded.jobs), request.slots, ranks, request.runs / request.named)
     pool = means.launcher.open(demand)
     state.board.slots = pool.size

@@ -35,6 +35,15 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
+class TextSettings:
+    """What a task type reads of the settings if the task is part of pre-training."""
+
+    length: int
+    target_length: int
+    truncation: str = "head"
+
+
+@dataclass(frozen=True)
 class Encoded:
     """Framed rows of different lengths, one after the other (T tokens, N rows)."""
 

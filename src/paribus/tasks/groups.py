@@ -68,12 +68,12 @@ def windows(
     Of a text that needs more than `most_windows` the first ones are read, and the one at its end.
     Raises UserError for a length that leaves no room.
     """
-    room = settings["length"] - 2
+    room = settings.length - 2
     if room < 1:
-        raise UserError(f"fine-tuning length {settings['length']} leaves no room for text", "raise it")
-    stride = max(1, room // 2) if settings["stride"] is None else int(settings["stride"])
+        raise UserError(f"fine-tuning length {settings.length} leaves no room for text", "raise it")
+    stride = max(1, room // 2) if settings.stride is None else int(settings.stride)
     texts = [ids for ids, _ in tokenizer.encode([row.text for row in examples])]
-    starts = [window_starts(len(ids), room, stride, settings["most_windows"]) for ids in texts]
+    starts = [window_starts(len(ids), room, stride, settings.most_windows) for ids in texts]
     cut = [ids[at : at + room] for ids, own in zip(texts, starts, strict=True) for at in own]
     return _groups([cut], [len(own) for own in starts], examples, vocabulary, batch)
 
@@ -91,7 +91,7 @@ def apart(
     """The two texts of each example as rows of their own, each cut to `length` tokens."""
     texts = [text for row in examples for text in (row.text, row.pair or "")]
     ids = [ids for ids, _ in tokenizer.encode(texts)]
-    kept = truncated(np.array([len(row) for row in ids]), room=settings["length"] - 2)[0]
+    kept = truncated(np.array([len(row) for row in ids]), room=settings.length - 2)[0]
     cut = [row[:count] for row, count in zip(ids, kept.tolist(), strict=True)]
     return _groups([cut], [2] * len(examples), examples, vocabulary, batch)
 

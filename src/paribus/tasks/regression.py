@@ -25,7 +25,6 @@ class Values(TableTask):
         step: distance of the values that a text-to-text model writes.
     """
 
-    neutral: ClassVar[dict[str, Any]] = {"step": 0.2}
     allowed: ClassVar[tuple[str, ...]] = ("pair",)
 
     def __init__(

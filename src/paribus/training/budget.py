@@ -2,74 +2,78 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from paribus.core.build import build
 from paribus.core.errors import UserError
-from paribus.corruption.examples import Stream, compose_examples
-from paribus.data.annotators.annotator import annotator_of
+from paribus.corruption.examples import Stream
 from paribus.data.order import StepPlan, compose_plan
-from paribus.data.tokens.prepare import Data, prepare
-from paribus.data.tokens.sample import sampled
-from paribus.tasks.mixtures.mixed import mixed
-from paribus.training.members import members
+from paribus.data.tokens.prepare import Data
+from paribus.tasks.encode import TextSettings
+from paribus.tasks.mixtures.mixed import mix
+from paribus.tasks.written import Written
+from paribus.training.description import Run
+from paribus.training.streams import training_examples
 
 BACKWARD = 2.0  # a backward pass costs two forward passes
 
 
-def data_of(cfg: Any) -> Data:
-    """The prepared data of an arm; `trainer.train_tokens` keeps a part of the training documents."""
-    cache = Path(cfg.paths.cache).expanduser()
-    data = prepare(cfg.corpus, cfg.tokenizer, cache, annotator_of(cfg.masking))
-    if cfg.trainer.train_tokens is not None:
-        data.stores["train"] = sampled(data.stores["train"], int(cfg.trainer.train_tokens))
-    return data
-
-
-def plan_of(cfg: Any, data: Data) -> tuple[StepPlan[Stream], int]:
+def plan_of(run: Run, data: Data) -> tuple[StepPlan[Stream], int]:
     """(which examples each step reads, the number of steps that the budget buys).
 
-    Raises UserError where the text gives no example, where an input exceeds the model's positions, and where the
-    objective writes but the model only reads.
+    Raises UserError if the text gives no example, if an input exceeds the model's positions, and if the objective
+    writes but the model only reads.
     """
-    model = build(cfg.model)
-    model.check_length(cfg.input.length, "input.length")
-    if getattr(build(cfg.objective), "writes", False) and not hasattr(model, "collator"):
-        raise UserError(
-            "the objective writes text, but the model is an encoder", "take model=t5_tiny, or objective=mlm"
-        )
-    plan = compose_plan(mixed(cfg, data, compose_examples(cfg, data)), cfg)
-    limits = cfg.trainer
+    run.model.check_length(run.input.length, "input.length")
+    if getattr(run.objective, "writes", False) and not hasattr(run.model, "collator"):
+        raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
+    text = training_examples(run, data)
+    examples: Stream = (
+        text if run.mixture is None else mix(run.mixture, text, _mixed_rows(run, data), data, run.root_seed)
+    )
+    plan = compose_plan(examples, run.batch, run.input.length, run.root_seed, run.profile.microbatch)
+    limits = run.trainer
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
 
 
-def planned(cfg: Any) -> dict[str, Any]:
-    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-training of an arm is going to use, that of all
-    its members; epochs are those of each.
+def _mixed_rows(run: Run, data: Data) -> dict[str, Written]:
+    """The training examples of the tasks that the run's mixture reads, as long as the rows of text.
+
+    Raises UserError if they do not fit.
     """
-    data = data_of(cfg)
-    plan, steps = plan_of(cfg, data)
+    assert run.mixture is not None
+    settings = TextSettings(run.input.length, run.mixture.target_length)
+    rows = {}
+    for name in run.mixture.chosen(list(run.tasks)):
+        task_type = run.task_type(name)
+        task_type.check_words(data.tokenizer, settings)
+        examples = run.tasks[name].examples(run.cache)["train"]
+        encoded = task_type.encode(examples, data.tokenizer, data.vocabulary, settings)
+        assert isinstance(encoded, Written)
+        rows[name] = encoded
+    return rows
+
+
+def planned(run: Run) -> dict[str, Any]:
+    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-training of all members of an arm will use;
+    epochs are those of each.
+    """
+    data = run.data()
+    plan, steps = plan_of(run, data)
     tokens = sequences = 0
     share = plan.examples.predicted_share
     for step in range(steps):
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
             sequences += len(rows) * plan.examples.readings
-    one = {
-        "tokens": tokens,
-        "sequences": sequences,
-        "steps": steps,
-        "flops": train_flops(cfg, data.vocabulary.size, tokens, tokens * share, cfg.input.length, sequences),
-    }
+    flops = train_flops(run, data.vocabulary.size, tokens, tokens * share, sequences)
+    one = {"tokens": tokens, "sequences": sequences, "steps": steps, "flops": flops}
     epochs = sequences / plan.examples.readings / plan.examples.size(0)
-    return {**{key: value * members(cfg) for key, value in one.items()}, "epochs": epochs}
+    return {**{key: value * run.members for key, value in one.items()}, "epochs": epochs}
 
 
-def train_flops(cfg: Any, vocabulary: int, tokens: float, predicted: float, length: float, rows: float = 0.0) -> float:
-    """Floating-point operations of training on `tokens` in `rows` rows of at most `length`, with `predicted`
+def train_flops(run: Run, vocabulary: int, tokens: float, predicted: float, rows: float = 0.0) -> float:
+    """Floating-point operations of training on `tokens` in `rows` rows of at most `input.length`, with `predicted`
     positions.
     """
-    model, objective = build(cfg.model), build(cfg.objective)
-    head = objective.head_flops(predicted, model.hidden, model.table_width, vocabulary)
-    return (1.0 + BACKWARD) * float(model.forward_flops(tokens, length, predicted, rows) + head)
+    head = run.objective.head_flops(predicted, run.model.hidden, run.model.table_width, vocabulary)
+    return (1.0 + BACKWARD) * float(run.model.forward_flops(tokens, run.input.length, predicted, rows) + head)

@@ -10,6 +10,7 @@ import torch
 
 from paribus.core.errors import UserError
 from paribus.core.processes import ranks_of
+from paribus.core.settings import Profile as Settings
 
 STRATEGIES = ("ddp", "fsdp")
 PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
@@ -44,24 +45,24 @@ class Profile:
         return {**asdict(self), "device": name}
 
 
-def resolve(cfg: Any) -> Profile:
+def resolve(asked: Settings) -> Profile:
     """Choose what is `auto` and set the threads of this process.
 
     Raises UserError for a precision, a strategy or an accelerator that is not here.
     """
-    accelerator = cfg.accelerator if cfg.accelerator != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
+    accelerator = asked.accelerator if asked.accelerator != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
     if accelerator == "gpu" and not torch.cuda.is_available():
         raise UserError("profile.accelerator=gpu but no CUDA device is visible", "use profile.accelerator=cpu")
-    precision = cfg.precision if cfg.precision != "auto" else _best_precision(accelerator)
+    precision = asked.precision if asked.precision != "auto" else _best_precision(accelerator)
     if precision not in PRECISIONS:
         raise UserError(f"profile.precision={precision} is unknown", f"use auto, {', '.join(PRECISIONS)}")
-    ranks, strategy = ranks_of(cfg), cfg.get("strategy", "ddp")  # configs of older runs have none
-    if strategy not in STRATEGIES:
-        raise UserError(f"profile.strategy={strategy} is unknown", f"use {' or '.join(STRATEGIES)}")
-    threads = int(cfg.threads or max(1, len(os.sched_getaffinity(0)) // max(1, ranks)))
+    ranks = ranks_of(asked.ranks, asked.accelerator)
+    if asked.strategy not in STRATEGIES:
+        raise UserError(f"profile.strategy={asked.strategy} is unknown", f"use {' or '.join(STRATEGIES)}")
+    threads = asked.threads or max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
     torch.set_num_threads(threads)
-    own = (int(cfg.workers), cfg.microbatch, bool(cfg.compile))
-    return Profile(accelerator, precision, threads, *own, ranks, strategy)
+    own = (asked.workers, asked.microbatch, asked.compile)
+    return Profile(accelerator, precision, threads, *own, ranks, asked.strategy)
 
 
 def _best_precision(accelerator: str) -> str:

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from paribus.core.build import build
-from paribus.core.config import root_seed
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
@@ -32,13 +30,12 @@ from paribus.tasks.baselines import baselines
 from paribus.tasks.encode import Rows, head_part, order
 from paribus.tasks.example import Examples
 from paribus.tasks.types.base import Pooler, TaskType
-from paribus.tasks.types.choice import task_type_of
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
+from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.execution import Profile
 from paribus.training.fit import trainer
 from paribus.training.learner import Finetuning
-from paribus.training.members import check_members, members, turns
 from paribus.training.steps import TaskSteps, loader, pieces, task_batch
 
 KEPT = "tuned"
@@ -58,7 +55,7 @@ ROWS = 128  # a forward pass of the evaluation
 
 
 class Work(NamedTuple):
-    """A task as a model does it: its form, the examples and the rows of its sets."""
+    """A task as a model does it: its task type, the examples and the rows of its sets."""
 
     name: str
     task_type: TaskType
@@ -67,9 +64,9 @@ class Work(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A pre-trained model: the config of its pre-training, and weights that heads of tasks start from."""
+    """A pre-trained model, its run, and weights that heads of tasks start from."""
 
-    cfg: Any
+    run: Run
     encoder: Tunable
     pooler: Pooler | None
 
@@ -82,12 +79,12 @@ class How(NamedTuple):
     tracked: Tracked | None
 
 
-def base_of(cfg: Any, encoder: Any, folder: Path) -> Base:
-    """The model with the pooler where it is asked for, or with a separate head, from the folder of its checkpoint."""
+def base_of(run: Run, encoder: Any, folder: Path) -> Base:
+    """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
     if hasattr(encoder.spec, "collator"):
-        return Base(cfg, encoder, checkpoint.load_written_head(folder))
-    asked = cfg.finetune.pooler == "pretrained"
-    return Base(cfg, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
+        return Base(run, encoder, checkpoint.load_written_head(folder))
+    asked = run.finetune.pooler == "pretrained"
+    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
 
 
 def finetune(
@@ -97,25 +94,22 @@ def finetune(
 
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
     """
-    cfg = bases[0].cfg
+    run = bases[0].run
     done = _finished(folder / DONE)
     baseline: dict[str, dict[str, float]] = {}
-    for name, node in cfg.tasks.items():
-        task = build(node)
-        task_type = task_type_of(task, build(cfg.model))
-        cache = Path(cfg.paths.cache).expanduser()
-        for metric, values in baselines(task, cache).items():
+    for name, task in run.tasks.items():
+        for metric, values in baselines(task, run.cache).items():
             baseline[f"{name}/{metric}"] = values
-        missing = [seed for seed in cfg.finetune.seeds if (name, seed) not in done]
-        work = _work(cfg, data, task, cache, task_type) if missing else Work(name, task_type, {}, {})
+        missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
+        work = _work(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
         for seed in missing:
             done[name, seed] = _run(bases, work, seed, How(profile, folder, tracked))
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
-            if not cfg.finetune.keep:
+            if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
-    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(bases) if cfg.tasks else {}}
+    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(bases) if run.tasks else {}}
 
 
 def trained_share(bases: Sequence[Base]) -> dict[str, float]:
@@ -123,10 +117,10 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 
     Of an ensemble also its number of models; the others are of one of them.
     """
-    cfg, encoder, _ = bases[0]
-    models = len(bases) * turns(cfg)
+    run, encoder, _ = bases[0]
+    models = len(bases) * run.finetune.ensemble
     own = copy.deepcopy(encoder)
-    build(cfg.finetune.method).shape(own, 0)
+    run.finetune.method.shape(own, 0)
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
     ensemble = {"models": models} if models > 1 else {}
     return {"trained_parameters": count, "trained_share": count / encoder.parameter_count(), **ensemble}
@@ -139,63 +133,76 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
     return {(line["task"], line["seed"]): line["metrics"] for line in lines}
 
 
-def _work(cfg: Any, data: Data, task: Any, cache: Path, task_type: TaskType) -> Work:
-    examples = task.examples(cache)
+def _work(run: Run, data: Data, name: str) -> Work:
+    task, task_type = run.tasks[name], run.task_type(name)
+    examples = task.examples(run.cache)
     encoded = {
-        split: task_type.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune) for split, rows in examples.items()
+        split: task_type.encode(rows, data.tokenizer, data.vocabulary, run.finetune) for split, rows in examples.items()
     }
     return Work(task.name, task_type, examples, encoded)
 
 
-def check_finetuning(cfg: Any, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
+def check_finetuning(run: Run, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
     """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
-    check_members(cfg)
-    build(cfg.finetune.method).check(layers)
-    check(cfg.finetune, layers)
-    head_part(cfg.finetune.truncation)
-    model = build(cfg.model)
-    if cfg.tasks and hasattr(model, "collator"):
-        _check_writing(cfg, model)
-    elif cfg.tasks and cfg.finetune.epochs == 0:
-        raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or take model=t5_tiny")
-    for key, what in (("epochs", "passes"), ("points", "evaluations, or 0 for no learning curve")):
-        if cfg.finetune[key] < 0:
-            raise UserError(f"finetune.{key}={cfg.finetune[key]} is negative", f"give a number of {what}")
-    for node in cfg.tasks.values():
-        task_type = task_type_of(build(node), model)
-        task_type.check_words(tokenizer, cfg.finetune)
-        _check_rows(cfg, build(node), task_type)
-        if members(cfg) * turns(cfg) > 1:
-            task_type.check_ensemble(build(node).key)
-        model.check_length(cfg.finetune.length, "finetune.length")
-    chosen = cfg.finetune.pooler
+    settings = run.finetune
+    check_ensemble(run)
+    settings.method.check(layers)
+    check(settings, layers)
+    head_part(settings.truncation)
+    if run.tasks and hasattr(run.model, "collator"):
+        _check_writing(run)
+    elif run.tasks and settings.epochs == 0:
+        raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or set model=t5_tiny")
+    for key, value, what in (
+        ("epochs", settings.epochs, "passes"),
+        ("points", settings.points, "evaluations, or 0 for no learning curve"),
+    ):
+        if value < 0:
+            raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
+    for name, task in run.tasks.items():
+        task_type = run.task_type(name)
+        task_type.check_words(tokenizer, settings)
+        if settings.windows is not None or settings.siamese is not None:
+            task_type.fits(settings, task.examples(run.cache)["train"])
+        if run.members * settings.ensemble > 1:
+            task_type.check_ensemble(f"tasks.{task.name}")
+        run.model.check_length(settings.length, "finetune.length")
+    _check_pooler(run, pair_head)
+
+
+def check_ensemble(run: Run) -> None:
+    """Raise UserError for numbers of models that make no ensemble."""
+    turns = run.finetune.ensemble
+    for key, value in (("members", run.members), ("finetune.ensemble", turns)):
+        if value < 1:
+            raise UserError(f"{key}={value} is no number of models", "give a whole number, at least 1")
+    if turns > 1 and not run.tasks:
+        raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
+    if turns > 1 and run.finetune.epochs == 0:
+        cause = f"finetune.ensemble={turns} with finetune.epochs=0 is the same model {turns} times"
+        raise UserError(cause, "give at least 1 epoch, or set members= instead")
+
+
+def _check_pooler(run: Run, pair_head: Any) -> None:
+    chosen = run.finetune.pooler
     if chosen not in POOLERS:
         raise UserError(f"finetune.pooler={chosen}", f"choose {' or '.join(POOLERS)}")
-    if chosen == "pretrained" and pair_head is None and cfg.tasks:
+    if chosen == "pretrained" and pair_head is None and run.tasks:
         raise UserError(
             "finetune.pooler=pretrained, but the objective has no head on pairs",
-            "set finetune.pooler=fresh, or take objective=mlm_nsp",
+            "set finetune.pooler=fresh, or set objective=mlm_nsp",
         )
 
 
-def _check_writing(cfg: Any, model: Any) -> None:
-    """Raise UserError for settings of a head on an encoder, which a model that writes has not."""
+def _check_writing(run: Run) -> None:
+    """Raise UserError for settings of a head on an encoder, which a model that writes does not have."""
     for key, plain in HEADLESS.items():
-        if cfg.finetune[key] != plain:
-            mend = f"leave finetune.{key}={'null' if plain is None else plain}, or take model=bert_tiny"
-            raise UserError(
-                f"finetune.{key}={cfg.finetune[key]} is of a head on an encoder, but the model writes", mend
-            )
-    if not build(cfg.finetune.method).moves and model.head == "tied":
+        if (value := getattr(run.finetune, key)) != plain:
+            mend = f"leave finetune.{key}={'null' if plain is None else plain}, or set model=bert_tiny"
+            raise UserError(f"finetune.{key}={value} is of a head on an encoder, but the model writes", mend)
+    if not run.finetune.method.moves and run.model.head == "tied":
         cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
-        raise UserError(cause, "set model.head=separate, or take finetune/method=adapters")
-
-
-def _check_rows(cfg: Any, task: Any, task_type: TaskType) -> None:
-    """Raise UserError for a task whose examples have not the rows that are asked for."""
-    settings = cfg.finetune
-    if settings.windows is not None or settings.siamese is not None:
-        task_type.fits(settings, task.examples(Path(cfg.paths.cache).expanduser())["train"])
+        raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")
 
 
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
@@ -208,17 +215,17 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
                 values = evaluated(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
     if how.tracked is not None:
-        total = _steps(bases[0].cfg, work.encoded["train"], 0).total
+        total = _steps(bases[0].run, work.encoded["train"], 0).total
         how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics
 
 
 def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.Module, Any]:
     """A fine-tuned model and its head, or an ensemble of them, of which those that are done are kept until all are."""
-    each = [(base, turn) for base in bases for turn in range(turns(base.cfg))]
+    each = [(base, turn) for base in bases for turn in range(base.run.finetune.ensemble)]
     if len(each) == 1:
         learner = _trained(bases[0], work, seed, how)
-        if bases[0].cfg.finetune.keep:
+        if bases[0].run.finetune.keep:
             _save(kept(how.folder, work.name, seed), learner, bases[0], work)
         return learner.encoder, _head(learner)
     pairs = []
@@ -232,7 +239,7 @@ def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.M
 
 
 def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
-    saved.save(path, learner.encoder, _head(learner), base.encoder, base.cfg, work.task_type)
+    saved.save(path, learner.encoder, _head(learner), base.encoder, base.run.config["finetune"], work.task_type)
 
 
 def _head(learner: Finetuning) -> Any:
@@ -241,13 +248,13 @@ def _head(learner: Finetuning) -> Any:
 
 def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
-    own = _own_seed(base.cfg, work.name, seed, turn)
-    learner, steps = finetuner(base.cfg, base.encoder, work.encoded["train"], work.task_type, own, base.pooler)
+    own = _own_seed(base.run, work.name, seed, turn)
+    learner, steps = finetuner(base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler)
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
     curve = TuningCurve(
         lambda: evaluated(learner.encoder, _head(learner), work.task_type, rows, examples),
-        0 if model else base.cfg.finetune.points,
+        0 if model else base.run.finetune.points,
         total,
     )
     if total:
@@ -263,35 +270,33 @@ def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
     return folder / KEPT / f"{task}-{seed}{model}.safetensors"
 
 
-def _own_seed(cfg: Any, task: str, seed: int, turn: int = 0) -> int:
+def _own_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
     """Of the head, the order and dropout of a fine-tuning."""
-    return int(digest([root_seed(cfg), task, seed, *([turn] if turn else [])], 15), 16)
+    return int(digest([run.root_seed, task, seed, *([turn] if turn else [])], 15), 16)
 
 
-def begun(cfg: Any, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+def begin(run: Run, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
-    own = build(cfg.tasks[task])
-    work = _work(cfg, data, own, Path(cfg.paths.cache).expanduser(), task_type_of(own, build(cfg.model)))
-    pooler = base_of(cfg, encoder, folder / "model").pooler
-    learner, _ = finetuner(cfg, encoder, work.encoded["train"], work.task_type, _own_seed(cfg, work.name, seed), pooler)
+    work = _work(run, data, task)
+    pooler = base_of(run, encoder, folder / "model").pooler
+    learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, _own_seed(run, work.name, seed), pooler)
     return learner, work
 
 
 def finetuner(
-    cfg: Any, encoder: Tunable, encoded: Rows, task_type: TaskType, seed: int, pooler: Pooler | None = None
+    run: Run, encoder: Tunable, encoded: Rows, task_type: TaskType, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
-    settings, method = cfg.finetune, build(cfg.finetune.method)
+    settings, method, optimizer = run.finetune, run.finetune.method, run.finetune.optimizer
     own = copy.deepcopy(encoder)
     method.shape(own, seed)
     head = task_type.head(settings, own, seed, pooler)
-    steps = _steps(cfg, encoded, seed)
-    optimizer = build(settings.optimizer)
+    steps = _steps(run, encoded, seed)
     learner = Finetuning(
         own,
         Objective({"task": head}),
         optimizer,
-        build(settings.lr_schedule),
+        settings.lr_schedule,
         method=method,
         total_steps=steps.total,
         total_tokens=0,
@@ -312,8 +317,8 @@ def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
     return rate
 
 
-def _steps(cfg: Any, encoded: Rows, seed: int) -> TaskSteps:
-    return TaskSteps(encoded, cfg.finetune.batch_size, cfg.finetune.epochs, seed)
+def _steps(run: Run, encoded: Rows, seed: int) -> TaskSteps:
+    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs, seed)
 
 
 def evaluated(

@@ -6,24 +6,23 @@ import copy
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from paribus.core.build import build
-from paribus.core.config import root_seed
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.corruption.examples import Stream, evaluation_examples, probe_examples
+from paribus.corruption.examples import Stream
 from paribus.corruption.measured import measured
 from paribus.data.order import StepPlan
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.models.encoder import Encoder
+from paribus.models.ensemble import Ensemble
 from paribus.models.weights import initialize
 from paribus.objectives.objective import Objective
 from paribus.runs.tracker import Tracked
@@ -42,6 +41,7 @@ from paribus.training.callbacks import (
     evaluation_steps,
     keep_lines,
 )
+from paribus.training.description import Run
 from paribus.training.distributed.ranks import Group, helpers
 from paribus.training.distributed.ranks import check as check_ranks
 from paribus.training.distributed.sharded import Gathering
@@ -50,10 +50,10 @@ from paribus.training.execution import Profile, matrix_peak
 from paribus.training.finetune import check_finetuning
 from paribus.training.fit import trainer
 from paribus.training.learner import Pretraining
-from paribus.training.members import members
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.probe import TrainedProbe
 from paribus.training.steps import PretrainingSteps, loader
+from paribus.training.streams import held_out_examples, probe_examples
 
 STAGE = "pretrain.json"
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
@@ -65,7 +65,7 @@ TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 class Stage:
     """What is known before the first step."""
 
-    cfg: Any
+    run: Run
     data: Data
     profile: Profile
     folder: Path
@@ -88,24 +88,21 @@ class Stage:
         return _pair_head(self.objective)
 
 
-def open_stage(cfg: Any, data: Data, profile: Profile, folder: Path) -> Stage:
+def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     """Compose everything and check it. Raises UserError before any compute."""
-    check_ranks(cfg, profile)
-    plan, steps = plan_of(cfg, data)
-    for component in (cfg.optimizer, cfg.lr_schedule):
-        build(component)
-    model = build(cfg.model)
-    encoder = model.build(data.vocabulary, root_seed(cfg))
-    objective = build(cfg.objective).build(encoder)
-    initialize(objective, root_seed(cfg), encoder.spec.initializer_range)
-    if hasattr(model, "fill"):
-        model.fill(encoder, objective.heads[objective.main])
-    evaluation = Evaluation(evaluation_examples(cfg, data), cfg.evaluation.examples, objective.main)
-    probes = probes_of(cfg, data, objective)
-    stage = Stage(cfg, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
-    check_finetuning(cfg, encoder.depth, stage.pair_head, data.tokenizer)
-    if probes and members(cfg) > 1:
-        cause = f"members={members(cfg)}, but what is asked about pairs is asked of one model"
+    check_ranks(run, profile)
+    plan, steps = plan_of(run, data)
+    encoder = run.model.build(data.vocabulary, run.root_seed)
+    objective = run.objective.build(encoder)
+    initialize(objective, run.root_seed, encoder.spec.initializer_range)
+    if hasattr(run.model, "fill"):
+        run.model.fill(encoder, objective.heads[objective.main])
+    evaluation = Evaluation(held_out_examples(run, data), run.evaluation.examples, objective.main)
+    probes = probes_of(run, data, objective)
+    stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
+    check_finetuning(run, encoder.depth, stage.pair_head, data.tokenizer)
+    if probes and run.members > 1:
+        cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 and take objective=mlm, or members=1")
     _warn_of_labels(plan.examples.report(0))
     return stage
@@ -119,20 +116,20 @@ def _warn_of_labels(report: dict[str, float]) -> None:
         )
 
 
-def probes_of(cfg: Any, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
+def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
     """What a model is asked about pairs: by its own head where it has one, by trained probes where the config asks.
 
     Raises UserError where the validation split does not allow the pairs that the model is trained on; of other kinds
     it is said that they are left out.
     """
-    if cfg.evaluation.probe_examples < 0:
+    if run.evaluation.probe_examples < 0:
         raise UserError(
-            f"evaluation.probe_examples={cfg.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+            f"evaluation.probe_examples={run.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
         )
     found: list[Probe | TrainedProbe] = []
     for name in PROBES:
         try:
-            found += _probes(cfg, data, _pair_head(objective), name)
+            found += _probes(run, data, _pair_head(objective), name)
         except UserError as error:
             if name in objective.heads:
                 raise
@@ -144,13 +141,13 @@ def _pair_head(objective: Objective) -> Any:
     return next((head for head in objective.heads.values() if head.per == "pairs"), None)
 
 
-def _probes(cfg: Any, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
     """Of the model's own head where it tells so many kinds of pairs, and of a trained probe where one is asked for."""
-    own, (pairs, kinds) = cfg.evaluation, PROBES[name]
+    own, (pairs, kinds) = run.evaluation, PROBES[name]
     if head is not None and head.kinds == kinds:
-        yield Probe(name, probe_examples(cfg, data, pairs), own.examples)
+        yield Probe(name, probe_examples(run, data, pairs), own.examples)
     if own.probe_examples and name in TRAINED:
-        train, test = (probe_examples(cfg, data, pairs, split, masked=False) for split in ("train", "validation"))
+        train, test = (probe_examples(run, data, pairs, split, masked=False) for split in ("train", "validation"))
         yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
 
 
@@ -162,7 +159,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
         return part
     meter = Meter()
-    curves = Curves(stage.folder / "metrics.jsonl", stage.cfg.trainer.log_every, meter)
+    curves = Curves(stage.folder / "metrics.jsonl", stage.run.trainer.log_every, meter)
     noise = _noise(stage, curves)
     if stage.steps:
         _fit(stage, meter, curves, noise, tracked)
@@ -185,16 +182,37 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     return part
 
 
+def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The part of the record of one model, or of several that predict together (T5, arXiv 1910.10683, section 3.6).
+
+    Of several the metrics are those of the mean of their logits and the budget is their sum; the rest is of the first.
+    """
+    first, part = stages[0], parts[0]
+    if len(stages) == 1:
+        return part
+    for stage in stages:  # one that was found done has no head yet
+        checkpoint.load_head(stage.encoder, stage.head, stage.folder / "model")
+    ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
+    with placed(first.profile.device, ensemble):
+        metrics = first.evaluation.measure(ensemble, ensemble)
+    return {
+        **part,
+        "metrics": metrics,
+        "budget": {key: sum(own["budget"][key] for own in parts) for key in part["budget"]},
+        "realised": {**part["realised"], "members": len(stages)},
+    }
+
+
 def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
     """What measures the gradient noise scale, where it is asked for."""
-    every = stage.cfg.trainer.noise_every
+    every = stage.run.trainer.noise_every
     if every is None:
         return None
-    return NoiseScale(stage.plan, int(every), stage.steps, stage.profile.microbatch, curves.write)
+    return NoiseScale(stage.plan, every, stage.steps, stage.profile.microbatch, curves.write)
 
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
-    cfg = stage.cfg
+    run = stage.run
     keep_lines(stage.folder / "metrics.jsonl", _done(stage))
     callbacks = [
         *([] if noise is None else [noise]),
@@ -203,13 +221,13 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
         *_gathering(stage),
         Evaluations(
             lambda _: stage.evaluation.measure(stage.encoder, stage.head),
-            cfg.evaluation.points,
+            run.evaluation.points,
             stage.steps,
             curves,
             stage.reporter,
         ),
         _last_checkpoint(stage),
-        Bar(f"{cfg.arm} seed {cfg.seed}", stage.steps),
+        Bar(f"{run.arm} seed {run.seed}", stage.steps),
     ]
     with helpers(stage.folder, stage.profile) as group:
         _train(stage, callbacks, tracked, group)
@@ -224,12 +242,12 @@ def _gathering(stage: Stage) -> list[Gathering]:
     """What puts shards together in the stage's modules, where there are shards."""
     if not stage.profile.sharded:
         return []
-    at = evaluation_steps(stage.cfg.evaluation.points, stage.steps)
+    at = evaluation_steps(stage.run.evaluation.points, stage.steps)
     return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
 
 
 def _last_checkpoint(stage: Stage) -> LastCheckpoint:
-    own = stage.cfg.profile
+    own = stage.run.profile
     return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
 
 
@@ -256,17 +274,17 @@ def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: G
 
 def learner_of(stage: Stage) -> Pretraining:
     """The LightningModule of the stage: around its modules, or around copies that are cut into shards."""
-    cfg, own = stage.cfg, (stage.encoder, stage.objective)
+    run, own = stage.run, (stage.encoder, stage.objective)
     encoder, objective = copy.deepcopy(own) if stage.profile.sharded else own
     learner = Pretraining(
         encoder,
         objective,
-        build(cfg.optimizer),
-        build(cfg.lr_schedule),
+        run.optimizer,
+        run.lr_schedule,
         total_steps=stage.steps,
-        total_tokens=int(cfg.trainer.max_tokens or 0),
-        clip=cfg.trainer.clip,
-        seed=root_seed(cfg),
+        total_tokens=run.trainer.max_tokens or 0,
+        clip=run.trainer.clip,
+        seed=run.root_seed,
     )
     if stage.profile.compile:
         learner.encoder.backbone.compile()
@@ -276,7 +294,7 @@ def learner_of(stage: Stage) -> Pretraining:
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
     counts, size, examples = meter.counts, stage.data.vocabulary.size, stage.plan.examples
     tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
-    flops = train_flops(stage.cfg, size, tokens, predicted, stage.cfg.input.length, counts["sequences"])
+    flops = train_flops(stage.run, size, tokens, predicted, counts["sequences"])
     rate = meter.tokens_per_second()
     peak = matrix_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
     train_ids = stage.data.stores["train"].ids

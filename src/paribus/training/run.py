@@ -7,17 +7,16 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import plain
 from paribus.core.console import say
 from paribus.core.files import write_json, write_text
-from paribus.runs.identity import Identity, identify
+from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.training.members import FOLDER, member, members
+from paribus.training.description import Run
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
@@ -29,22 +28,23 @@ if TYPE_CHECKING:
 SCHEMA = 1
 RECORD = "result.json"
 CURVES = "metrics.jsonl"
+MEMBERS = "members"  # in a run's folder: what the members after the first have pre-trained
 
 
-def run(cfg: Any, reporter: Reporter | None = None) -> Path:
-    """Do what is left of a run and return its folder.
+def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
+    """Do what is left of the run of a composed config, and return its folder.
 
-    The same config again finds the finished run; an interrupted one goes on from its last checkpoint. Raises
-    UserError for bad input, before any training step.
+    A finished run is skipped; an interrupted one resumes from its last checkpoint. Raises UserError for bad input,
+    before any training step.
     """
-    identity = identify(cfg)
-    label = f"{cfg.arm}/seed{cfg.seed}"
+    described = Run.of(cfg)
+    identity = described.identity
     if finished(identity):
-        say(f"✓ {label} found ({identity.signature[:6]}), skipped")
+        say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
         return identity.folder
-    with locked(identity.folder, label):
+    with locked(identity.folder, described.label):
         if not finished(identity):
-            _run(cfg, identity, reporter)
+            _run(described, reporter)
     return identity.folder
 
 
@@ -54,49 +54,46 @@ def finished(identity: Identity) -> bool:
     return path.is_file() and bool(json.loads(path.read_text(encoding="utf-8"))["signature"] == identity.signature)
 
 
-def _run(cfg: Any, identity: Identity, reporter: Reporter | None) -> None:
+def _run(run: Run, reporter: Reporter | None) -> None:
     from optuna import TrialPruned
 
-    from paribus.training.budget import data_of
     from paribus.training.callbacks import Diverged
     from paribus.training.execution import resolve
 
-    folder = identity.folder
+    identity, folder = run.identity, run.identity.folder
     write_text(folder / "signature", identity.signature + "\n")
-    profile, data = resolve(cfg.profile), data_of(cfg)
-    write_text(folder / "config.yaml", _resolved(cfg))
-    stages = Stages(cfg, identity)
-    record = _frame(cfg, identity, data, profile)
+    profile, data = resolve(run.profile), run.data()
+    write_text(folder / "config.yaml", _yaml(run))
+    stages = Stages(run.config, run.logger, identity)
+    record = _frame(run, data, profile)
     try:
-        record |= {"status": "done", **_stages(cfg, identity, data, profile, stages, reporter)}
+        record |= {"status": "done", **_stages(run, data, profile, stages, reporter)}
     except Diverged as error:
-        say(f"✗ {cfg.arm}/seed{cfg.seed} diverged: {error}")
+        say(f"✗ {run.label} diverged: {error}")
         record |= {"status": "diverged", "error": str(error)}
     except TrialPruned as error:
-        say(f"✂ {cfg.arm}/seed{cfg.seed} {error}")
+        say(f"✂ {run.label} {error}")
         raise
     from paribus.runs.store import seal
 
     write_json(folder / RECORD, seal({**record, "wandb_id": stages.wandb_id}))
 
 
-def _stages(
-    cfg: Any, identity: Identity, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None
-) -> dict[str, Any]:
+def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
     """Pre-training (or one that another arm has done) of each member, then the tasks."""
-    from paribus.training.ensemble import together
     from paribus.training.finetune import base_of
-    from paribus.training.pretrain import open_stage, pretrain
+    from paribus.training.pretrain import combine, open_stage, pretrain
 
-    stage = open_stage(cfg, data, profile, identity.folder)
+    folder = run.identity.folder
+    stage = open_stage(run, data, profile, folder)
     stage.reporter = reporter
     with stages.stage(PRETRAIN) as tracked:
-        with shared_pretraining(cfg, identity):
+        with shared_pretraining(run, run.identity):
             trained = [(stage, pretrain(stage, tracked))]
-        trained += [_member(cfg, identity, number, data, profile) for number in range(1, members(cfg))]
-        part = together(*zip(*trained, strict=True))
-        tell(tracked, part, identity.folder / CURVES)
-    bases = [base_of(own.cfg, own.encoder, own.folder / "model") for own, _ in trained]
+        trained += [_member(run, number, data, profile) for number in range(1, run.members)]
+        part = combine(*zip(*trained, strict=True))
+        tell(tracked, part, folder / CURVES)
+    bases = [base_of(own.run, own.encoder, own.folder / "model") for own, _ in trained]
     tuned = _finetuned(bases, data, profile, stages)
     return {
         **part,
@@ -107,14 +104,14 @@ def _stages(
     }
 
 
-def _member(cfg: Any, identity: Identity, number: int, data: Data, profile: Profile) -> tuple[Stage, dict[str, Any]]:
+def _member(run: Run, number: int, data: Data, profile: Profile) -> tuple[Stage, dict[str, Any]]:
     """The pre-training of a further member, in a folder of its own; its curves are not logged elsewhere."""
     from paribus.training.pretrain import open_stage, pretrain
 
-    own, folder = member(cfg, number), identity.folder / FOLDER / str(number)
-    write_text(folder / "config.yaml", _resolved(own))
+    own, folder = run.member(number), run.identity.folder / MEMBERS / str(number)
+    write_text(folder / "config.yaml", _yaml(own))
     stage = open_stage(own, data, profile, folder)
-    with shared_pretraining(own, identify(own)._replace(folder=folder)):
+    with shared_pretraining(own, own.identity._replace(folder=folder)):
         return stage, pretrain(stage)
 
 
@@ -122,7 +119,7 @@ def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) 
     """The fine-tuning stage; without tasks nothing but empty parts of the record."""
     from paribus.training.finetune import finetune
 
-    if not bases[0].cfg.tasks:
+    if not bases[0].run.tasks:
         return finetune(bases, data, profile, stages.identity.folder)
     with stages.stage(FINETUNE) as tracked:
         tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
@@ -153,22 +150,22 @@ def locked(folder: Path, label: str) -> Iterator[None]:
 
 
 @contextmanager
-def shared_pretraining(cfg: Any, identity: Identity) -> Iterator[None]:
+def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     """Let arms of one pre-training do it once: a finished one is linked into this run's folder before the block.
 
     A run with a folder of its own (`run_dir`) shares nothing.
     """
     from paribus.training.pretrain import STAGE
 
-    if cfg.run_dir is not None:
+    if run.run_dir is not None:
         yield
         return
-    shelf = Path(cfg.paths.runs) / ".pretrained" / identity.pretrain
+    shelf = Path(run.paths.runs) / ".pretrained" / identity.pretrain
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
         pointer, own = shelf / "folder", identity.folder.resolve()
         source = Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else own
         if source != own and (source / STAGE).is_file() and not (own / STAGE).is_file():
-            say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {cfg.arm}/seed{cfg.seed}")
+            say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
             _adopt(source, own)
         yield
         write_text(pointer, f"{own}\n")
@@ -191,25 +188,27 @@ def _link(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def _resolved(cfg: Any) -> str:
+def _yaml(run: Run) -> str:
     import yaml
 
-    return str(yaml.safe_dump(plain(cfg), sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True))
 
 
-def _frame(cfg: Any, identity: Identity, data: Data, profile: Profile) -> dict[str, Any]:
+def _frame(run: Run, data: Data, profile: Profile) -> dict[str, Any]:
     """The record's part that says what was run, on what and by which code."""
     from paribus.runs.provenance import git_state, versions
+
+    identity = run.identity
 
     return {
         "schema": SCHEMA,
         "signature": identity.signature,
         "pretrain_signature": identity.pretrain,
-        "study": cfg.study,
-        "arm": cfg.arm,
-        "seed": cfg.seed,
-        "scale": cfg.scale,
-        "sweep_hash": cfg.sweep_hash,
+        "study": run.study,
+        "arm": run.arm,
+        "seed": run.seed,
+        "scale": run.scale,
+        "sweep_hash": run.sweep_hash,
         "data": {"fingerprint": data.fingerprint["text"], **data.fingerprint, "tasks": identity.tasks},
         "profile": profile.record(),
         "versions": versions(),

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from paribus.core.build import build
-from paribus.tasks.types.choice import task_type_of
-from paribus.training.budget import data_of
+from paribus.data.tokens.prepare import Data
+from paribus.models.tunable import Tunable
+from paribus.training.description import Run
 from paribus.training.execution import Profile, resolve
 from paribus.training.finetune import finetuner
 from paribus.training.fit import trainer
-from paribus.training.members import members, turns
 from paribus.training.pretrain import learner_of, open_stage
 from paribus.training.steps import PretrainingSteps, loader
 
@@ -42,23 +41,23 @@ class _Clock(pl.Callback):
         return statistics.median(gaps) if gaps else 0.0
 
 
-def seconds(cfg: Any) -> dict[str, float]:
+def seconds(run: Run) -> dict[str, float]:
     """{"seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm,
     nothing kept. What its evaluations take is not in it.
     """
-    profile, data = resolve(cfg.profile), data_of(cfg)
+    profile, data = resolve(run.profile), run.data()
     with tempfile.TemporaryDirectory() as folder:
-        stage = open_stage(cfg, data, profile, Path(folder))
+        stage = open_stage(run, data, profile, Path(folder))
     per_step = 0.0
     if stage.steps:
         steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
         per_step = _measure(learner_of(stage), steps, profile)
-    tasks = sum(_task_seconds(cfg, data, stage.encoder, node, profile) for node in cfg.tasks.values())
+    tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tasks)
     found = {
         "seconds_per_step": per_step,
         "start_seconds": start_seconds(),
-        "pretrain_seconds": per_step * stage.steps * members(cfg),
-        "finetune_seconds": tasks * members(cfg) * turns(cfg),
+        "pretrain_seconds": per_step * stage.steps * run.members,
+        "finetune_seconds": tasks * run.members * run.finetune.ensemble,
     }
     return {**found, "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune"))}
 
@@ -71,17 +70,15 @@ def start_seconds() -> float:
     return time.perf_counter() - before
 
 
-def _task_seconds(cfg: Any, data: Any, encoder: Any, node: Any, profile: Profile) -> float:
-    task = build(node)
-    train = task.examples(Path(cfg.paths.cache).expanduser())["train"]
-    rows = train[: cfg.finetune.batch_size * (WARM + STEPS)]
-    task_type = task_type_of(task, build(cfg.model))
-    encoded = task_type.encode(rows, data.tokenizer, data.vocabulary, cfg.finetune)
-    learner, steps = finetuner(cfg, encoder, encoded, task_type, 0)
+def _task_seconds(run: Run, data: Data, encoder: Tunable, name: str, profile: Profile) -> float:
+    settings, task_type = run.finetune, run.task_type(name)
+    train = run.tasks[name].examples(run.cache)["train"]
+    rows = train[: settings.batch_size * (WARM + STEPS)]
+    encoded = task_type.encode(rows, data.tokenizer, data.vocabulary, settings)
+    learner, steps = finetuner(run, encoder, encoded, task_type, 0)
     count = len(train) * len(encoded.length_N) // len(rows)
-    total = -(-count // int(cfg.finetune.batch_size)) * int(cfg.finetune.epochs)
-    seeds = len(cfg.finetune.seeds)
-    return _measure(learner, steps, profile) * total * seeds
+    total = -(-count // settings.batch_size) * settings.epochs
+    return _measure(learner, steps, profile) * total * len(settings.seeds)
 
 
 def _measure(learner: pl.LightningModule, steps: Any, profile: Profile) -> float:

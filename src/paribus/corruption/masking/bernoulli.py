@@ -33,7 +33,7 @@ class Bernoulli:
     predict: float | None = None
     schedule: Schedule = field(default_factory=Dynamic)
     semantics: ClassVar[int] = 1
-    neutral: ClassVar[Mapping[str, Any]] = {"predict": None}  # all noise is predicted, as before the setting came
+    unset_values: ClassVar[Mapping[str, Any]] = {"predict": None}  # all noise is predicted
     by_words: ClassVar[bool] = False
     spans: ClassVar[bool] = False
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
-from paribus.core.build import build
-
 Span = tuple[int, int]  # characters of a sentence: first, and the one behind the last
 
 
@@ -23,12 +21,3 @@ class Annotator(Protocol):
 
     def spans(self, sentences: Iterable[str]) -> Iterator[Sequence[Span]]:
         """The spans of each sentence, in order. Raises Unavailable."""
-
-
-def annotator_of(masking: Any) -> Annotator | None:
-    """The annotator of a masking's config, or None where it needs none."""
-    node = masking.get("annotator")
-    if node is None:
-        return None
-    annotator: Annotator = build(node)
-    return annotator

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from paribus.core.build import build as component
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder
@@ -20,9 +19,13 @@ from paribus.data.corpus.fingerprint import Fingerprint, fingerprint
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import split_documents
 from paribus.data.tokens import annotation, store
+from paribus.data.tokens.pretrained import Pretrained
 from paribus.data.tokens.store import TokenStore
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
+from paribus.data.tokens.trained import Trained
 from paribus.data.tokens.vocabulary import Vocabulary
+
+Source = Trained | Pretrained  # what makes a tokenizer
 
 GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
 
@@ -49,7 +52,7 @@ class Plan:
     """The names of the artefacts of one corpus and tokenizer."""
 
     corpus: Corpus
-    source: Any  # a tokenizer's config: Trained or Pretrained
+    source: Source
     cache: Path
 
     @cached_property
@@ -117,6 +120,7 @@ class Plan:
         return split_documents(self.corpus.documents(self.cache), self.corpus.validation)
 
     def _training_text(self) -> Iterator[str]:
+        assert isinstance(self.source, Trained)
         say(f"training a {self.source.kind} tokenizer of {self.source.vocab_size} entries")
         paragraphs = (line for d in self.documents() if d.split == "train" for line in d.text.split("\n"))
         limit, total = self.source.train_characters, self.text.characters["train"]
@@ -138,9 +142,9 @@ def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
 
 
 def data_fingerprint(
-    corpus_cfg: Any, tokenizer_cfg: Any, cache: Path, annotator: Annotator | None = None
+    corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None
 ) -> dict[str, Any]:
-    """The plain data that names the tokens of a config; trains the tokenizer where it must, builds no store.
+    """The plain data that names the tokens of a corpus; trains the tokenizer where it must, builds no store.
 
     With an annotator it names its spans too.
 
@@ -149,22 +153,22 @@ def data_fingerprint(
             text cannot give.
         Unavailable: for an annotator that this machine does not have.
     """
-    return {**Plan(component(corpus_cfg), component(tokenizer_cfg), cache).plain, **_spans(annotator)}
+    return {**Plan(corpus, tokenizer, cache).plain, **_spans(annotator)}
 
 
 def _spans(annotator: Annotator | None) -> dict[str, Any]:
     return {} if annotator is None else {"spans": annotator.identity()}
 
 
-def prepare(corpus_cfg: Any, tokenizer_cfg: Any, cache: Path, annotator: Annotator | None = None) -> Data:
-    """The token stores of a config, built where they are not cached; its fingerprint has the `tokens` by split too.
+def prepare(corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None) -> Data:
+    """The token stores of a corpus, built where they are not cached; its fingerprint has the `tokens` by split too.
 
     With an annotator the training text has its spans.
 
     Raises:
         UserError: as `data_fingerprint`; for an annotator that finds nothing in the text.
     """
-    plan = Plan(component(corpus_cfg), component(tokenizer_cfg), cache)
+    plan = Plan(corpus, tokenizer, cache)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
     counts = {split: found.tokens for split, found in stores.items()}
     for split in ("train", "validation"):

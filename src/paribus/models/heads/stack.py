@@ -26,44 +26,42 @@ def check(settings: Any, layers: int) -> None:
     """Raise UserError for settings of fine-tuning that name no head, or layers that a model of so many has not."""
     loss_of(settings)
     for key, known in (("combine", COMBINATIONS), ("pooling", POOLINGS)):
-        if settings[key] not in known:
-            raise UserError(f"finetune.{key}={settings[key]} is unknown", f"use {', '.join(known)}")
-    chosen = settings["layers"]
+        if getattr(settings, key) not in known:
+            raise UserError(f"finetune.{key}={getattr(settings, key)} is unknown", f"use {', '.join(known)}")
+    chosen = settings.layers
     if chosen is not None and not (chosen and all(-layers <= layer <= layers for layer in chosen)):
         raise UserError(
             f"finetune.layers={list(chosen)} does not fit a model of {layers} layers",
             f"give numbers from 0 (embeddings) to {layers}, or -1 (the last) to -{layers}",
         )
-    if settings["head_lr"] is not None and settings["head_lr"] <= 0:
-        raise UserError(f"finetune.head_lr={settings['head_lr']} is not positive", "give a rate, or null")
-    if settings["pooler"] == "pretrained" and (chosen is not None or settings["pooling"] == "cnn"):
+    if settings.head_lr is not None and settings.head_lr <= 0:
+        raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
+    if settings.pooler == "pretrained" and (chosen is not None or settings.pooling == "cnn"):
         raise UserError("finetune.pooler=pretrained reads [CLS] of the last layer", "leave layers and pooling alone")
     _check_groups(settings)
 
 
 def _check_groups(settings: Any) -> None:
     """The settings under which an example has several rows."""
-    if settings["windows"] is not None:
-        if settings["windows"] not in POOLED:
-            raise UserError(f"finetune.windows={settings['windows']} is unknown", f"use null, {', '.join(POOLED)}")
-        if settings["siamese"] is not None:
+    if settings.windows is not None:
+        if settings.windows not in POOLED:
+            raise UserError(f"finetune.windows={settings.windows} is unknown", f"use null, {', '.join(POOLED)}")
+        if settings.siamese is not None:
             raise UserError("finetune.windows and finetune.siamese are both set", "set one of them to null")
-        room = settings["length"] - 2
-        if settings["stride"] is not None and not 1 <= settings["stride"] <= room:
-            raise UserError(
-                f"finetune.stride={settings['stride']} does not fit windows of {room}", "give 1 to a window"
-            )
-        if settings["most_windows"] < 1:
-            raise UserError(f"finetune.most_windows={settings['most_windows']} is below 1", "give a whole number")
-    if settings["siamese"] is not None:
-        parts_of(settings["siamese"])
-        if settings["pooler"] == "pretrained":
+        room = settings.length - 2
+        if settings.stride is not None and not 1 <= settings.stride <= room:
+            raise UserError(f"finetune.stride={settings.stride} does not fit windows of {room}", "give 1 to a window")
+        if settings.most_windows < 1:
+            raise UserError(f"finetune.most_windows={settings.most_windows} is below 1", "give a whole number")
+    if settings.siamese is not None:
+        parts_of(settings.siamese)
+        if settings.pooler == "pretrained":
             raise UserError("finetune.siamese has no pooler", "set finetune.pooler=fresh")
 
 
 def loss_of(settings: Any) -> Loss:
     """The loss that the settings ask for."""
-    return Loss(float(settings["label_smoothing"]), float(settings["focal"]))
+    return Loss(float(settings.label_smoothing), float(settings.focal))
 
 
 def row_head(
@@ -78,7 +76,7 @@ def row_head(
     read = OnTextCNN.width if settings.pooling == "cnn" else states
     head: Any = ClassificationHead(Wide(read), width, settings.dropout, loss)
     classifier = head
-    if settings.get("windows") is not None:
+    if settings.windows is not None:
         head = OnWindows(settings.windows, read, settings.most_windows, head)
         initialize(head, seed, STD)
     initialize(classifier, seed, STD)  # the same bits whatever stands below

@@ -12,7 +12,6 @@ from paribus.core.config import compose, split_overrides
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.audit.facts import read_config
-from paribus.runs.identity import NEUTRAL, identify
 from paribus.runs.store import CURVES, RECORD, Record
 from paribus.runs.store import read as read_record
 
@@ -66,10 +65,11 @@ def _finished(folder: Path) -> Record:
 
 def _again(folder: Path, record: Record, place: Path, cache: str | None) -> Path:
     """Run the stored config with the record's own profile; returns the new run's folder."""
+    from paribus.training.description import Run
     from paribus.training.run import run
 
     config = _config(folder, record, place, cache)
-    identity = identify(config)
+    identity = Run.of(config).identity
     if identity.signature != record["signature"]:
         changed = [key for key, value in identity.data.items() if record["data"].get(key) != value]
         changed += [f"task {key}" for key, value in identity.tasks.items() if record["data"]["tasks"].get(key) != value]
@@ -100,7 +100,7 @@ def stored_config(folder: Path) -> dict[str, Any]:
     if stored is None:
         raise UserError(f"{folder} holds no readable config.yaml", "without it nothing can be run again")
     default: Any = OmegaConf.to_container(compose(["scale=null"]), resolve=True)
-    default["evaluation"] = NEUTRAL["evaluation"]  # a text-to-text arm's has other settings than the default's
+    del default["evaluation"]  # a text-to-text arm's has other settings than the default's
     config: dict[str, Any] = completed(stored, default)
     return config
 

@@ -7,24 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.core.build import build
-from paribus.core.config import root_seed
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.encoder import Batch
 from paribus.models.tunable import Tunable
 from paribus.models.weights import named_generator
-from paribus.training.budget import data_of
+from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
 from paribus.training.execution import resolve
-from paribus.training.finetune import ROWS, begun, kept
+from paribus.training.finetune import ROWS, begin, kept
 from paribus.training.learner import Finetuning
 from paribus.training.steps import pieces, task_batch
 
@@ -120,17 +117,17 @@ def _rows(weight: Tensor, generator: torch.Generator) -> Tensor:
 class Tunings:
     """The kept fine-tunings of a task in one run's folder. Raises UserError where the run keeps no weights."""
 
-    def __init__(self, cfg: Any, folder: Path, task: str, examples: int) -> None:
-        self.cfg, self.folder, self.task, self.examples = cfg, folder, task, examples
-        profile = resolve(cfg.profile)
+    def __init__(self, run: Run, folder: Path, task: str, examples: int) -> None:
+        self.run, self.folder, self.task, self.examples = run, folder, task, examples
+        profile = resolve(run.profile)
         self.device = torch.device("cuda" if profile.accelerator == "gpu" else "cpu")
-        self.data: Data = data_of(cfg)
-        self.encoder: Tunable = build(cfg.model).build(self.data.vocabulary, root_seed(cfg))
+        self.data: Data = run.data()
+        self.encoder: Tunable = run.model.build(self.data.vocabulary, run.root_seed)
         checkpoint.load(self.encoder, folder / "model")
 
     def surface(self, seed: int) -> Surface:
         """The fine-tuning of that seed."""
-        learner, work = begun(self.cfg, self.data, self.encoder, self.task, seed, self.folder)
+        learner, work = begin(self.run, self.data, self.encoder, self.task, seed, self.folder)
         rows = work.encoded["train"]
         row_N = np.unique(np.linspace(0, len(rows.length_N) - 1, self.examples).round().astype(np.int64))
         row_N = row_N[np.argsort(rows.length_N[row_N], kind="stable")]

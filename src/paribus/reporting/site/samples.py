@@ -14,6 +14,7 @@ from paribus.core.errors import UserError
 from paribus.reporting.audit.facts import read_config
 from paribus.reporting.site.collect import Entry
 from paribus.runs.store import folder_of
+from paribus.training.description import Run
 
 # what each color of `paribus show` stands for
 _KINDS = {"1;31": "mask", "1;35": "random", "1;34": "keep", "33": "silent", "2": "special"}
@@ -51,28 +52,24 @@ class Samples:
             return Sample(reason=f"Left out: this config cannot be composed here ({type(error).__name__}: {error})")
 
     def _drawn(self, config: dict[str, Any], fingerprint: str | None) -> tuple[str, ...]:
-        from omegaconf import OmegaConf
-
-        from paribus.corruption.examples import compose_examples
         from paribus.reporting.examples import show_examples
+        from paribus.training.streams import training_examples
 
-        cfg = OmegaConf.create({**config, "paths": {"cache": self.cache, "runs": "runs"}})
-        data = self._prepared(cfg)
+        run = Run.of({**config, "paths": {"cache": self.cache, "runs": "runs"}})
+        data = self._prepared(run)
         if fingerprint is not None and data.fingerprint["text"] != fingerprint:
             raise UserError(f"the text here ({data.fingerprint['text']}) is not that of the record", "see its audit")
         screen = io.StringIO()
         with redirect_stdout(io.StringIO()), redirect_stderr(screen):
-            show_examples(compose_examples(cfg, data), data.tokenizer, self.count, color=True)
+            show_examples(training_examples(run, data), data.tokenizer, self.count, color=True)
         return tuple(html(line) for line in screen.getvalue().split("\n") if line.strip())
 
-    def _prepared(self, cfg: Any) -> Any:
+    def _prepared(self, run: Run) -> Any:
         """The data of a config, remembered, or the error that it gave."""
-        from paribus.training.budget import data_of
-
-        key = repr((cfg.corpus, cfg.tokenizer, cfg.trainer.train_tokens, cfg.masking.get("annotator")))
+        key = repr((run.corpus, run.tokenizer, run.trainer.train_tokens, run.annotator))
         if key not in self._data:
             try:
-                self._data[key] = data_of(cfg)
+                self._data[key] = run.data()
             except UserError as error:
                 self._data[key] = error
         if isinstance(self._data[key], UserError):

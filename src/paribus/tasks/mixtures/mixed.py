@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.build import build
-from paribus.core.config import root_seed
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.corruption.collators.encoder_decoder import EncoderDecoder, written_of
-from paribus.corruption.examples import Examples, Stream
+from paribus.corruption.examples import Examples
 from paribus.corruption.views.sequences import Ints
 from paribus.data.order import Passes, StepPlan
 from paribus.data.text import Arrays, Sequences, Text
-from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Written
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from paribus.data.tokens.prepare import Data
     from paribus.tasks.mixtures.mixture import Mixture
 
@@ -228,49 +222,29 @@ def _counts(arrays: Arrays, written: int) -> dict[str, int]:
     }
 
 
-def mixed(cfg: DictConfig, data: Data, text: Examples) -> Stream:
-    """The stream of a run: its text, and the tasks that its `mixture` puts beside it.
+def mix(mixture: Mixture, text: Examples, rows: Mapping[str, Written], data: Data, seed: int) -> Mixed:
+    """The text of a run and the tasks that the mixture puts beside it, by their training examples.
 
-    Raises UserError where objective, model or tasks allow no mixture.
+    Raises UserError if objective or tasks allow no mixture.
     """
-    if not cfg.get("mixture"):
-        return text
-    mixture: Mixture = build(cfg.mixture)
+    if TEXT in rows:
+        raise UserError(f"tasks.{TEXT} has the name of the corpus in a mixture", "rename the task")
+    collator = _collator(text)
     sources: dict[str, Source] = {TEXT: TextRows(text)} if mixture.denoising else {}
-    collator = _layout(text)
-    for name in mixture.chosen(list(cfg.tasks)):
-        if name == TEXT:
-            raise UserError(f"tasks.{name} has the name of the corpus in a mixture", "name the task otherwise")
-        sources[name] = TaskRows(_rows(cfg, data, name, mixture.target_length))
+    sources |= {name: TaskRows(own) for name, own in rows.items()}
     counts = mixture.counts([source.size(0) for source in sources.values()])
     plans = {
-        name: StepPlan(source, _seed(cfg, name), count)
+        name: StepPlan(source, int(digest(["mixture", seed, name], 15), 16), count)
         for (name, source), count in zip(sources.items(), counts, strict=True)
     }
     return Mixed(plans, collator, data.vocabulary.pad)
 
 
-def _seed(cfg: DictConfig, name: str) -> int:
-    return int(digest(["mixture", root_seed(cfg), name], 15), 16)
-
-
-def _layout(text: Examples) -> EncoderDecoder:
-    """Raise UserError where the objective writes nothing, or tokens at places of their own."""
+def _collator(text: Examples) -> EncoderDecoder:
+    """Raise UserError if the objective writes nothing, or tokens at places that tasks do not have."""
     targets, collator = text.corruption.targets, text.collator
     if targets is None or not isinstance(collator, EncoderDecoder):
         raise UserError("a mixture is of texts that are written", "take objective=denoising model=t5_tiny")
     if targets.letter == "fragment":
         raise UserError("objective/targets=fragment has places that tasks have not", "take other targets")
     return collator
-
-
-def _rows(cfg: DictConfig, data: Data, name: str, most: int) -> Written:
-    """The training examples of a task, as long as the rows of text. Raises UserError where they do not fit."""
-    task = build(cfg.tasks[name])
-    task_type = task_type_of(task, build(cfg.model))
-    settings = {"length": cfg.input.length, "target_length": most, "truncation": "head"}
-    task_type.check_words(data.tokenizer, settings)
-    examples = task.examples(Path(cfg.paths.cache).expanduser())["train"]
-    rows = task_type.encode(examples, data.tokenizer, data.vocabulary, settings)
-    assert isinstance(rows, Written)
-    return rows

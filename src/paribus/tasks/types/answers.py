@@ -45,7 +45,7 @@ class Answers(TextTaskType):
 
     def most(self, tokenizer: Any, settings: Any) -> int:
         """See `TextTaskType.most`."""
-        return int(settings["target_length"])
+        return int(settings.target_length)
 
     def read(self, texts: Sequence[str], tokenizer: Any) -> list[Answer]:
         """See `TextTaskType.read`: the texts themselves."""

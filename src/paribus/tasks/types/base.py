@@ -57,7 +57,7 @@ class TaskType(ABC):
     def fits(self, settings: Any, examples: Sequence[Any]) -> None:
         """Raise UserError where the settings of fine-tuning ask for more rows an example than the form has."""
         for key in ("windows", "siamese"):
-            if settings[key] is not None:
+            if getattr(settings, key) is not None:
                 raise UserError(f"finetune.{key} is for tasks on whole texts", f"set finetune.{key}=null")
 
     def check_ensemble(self, key: str) -> None:  # noqa: B027 (most forms have scores)

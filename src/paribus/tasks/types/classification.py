@@ -41,26 +41,26 @@ class RowTaskType(TaskType):
     def fits(self, settings: Any, examples: Sequence[Example]) -> None:
         """See `TaskType.fits`: windows need single texts, a siamese network needs pairs, a cosine needs values."""
         paired = examples[0].pair is not None
-        if settings["windows"] is not None and paired:
+        if settings.windows is not None and paired:
             raise UserError("finetune.windows is set, but the task has pairs", "set finetune.windows=null")
-        if settings["siamese"] is not None and not paired:
+        if settings.siamese is not None and not paired:
             raise UserError("finetune.siamese is set, but the task has single texts", "set finetune.siamese=null")
-        if settings["siamese"] == "cosine" and self.span is None:
+        if settings.siamese == "cosine" and self.span is None:
             raise UserError("finetune.siamese=cosine is for tasks with values", "use [u, v, difference]")
 
     def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Rows:
         """See `TaskType.encode` and `tasks.encode.encode`; `tasks.groups` where an example has several rows."""
-        if settings.get("windows") is not None:
-            return windows(examples, tokenizer, vocabulary, settings, settings["batch_size"])
-        if settings.get("siamese") is not None:
-            return apart(examples, tokenizer, vocabulary, settings, 2 * settings["batch_size"])
-        return encode(examples, tokenizer, vocabulary, settings["length"], settings["truncation"])
+        if settings.windows is not None:
+            return windows(examples, tokenizer, vocabulary, settings, settings.batch_size)
+        if settings.siamese is not None:
+            return apart(examples, tokenizer, vocabulary, settings, 2 * settings.batch_size)
+        return encode(examples, tokenizer, vocabulary, settings.length, settings.truncation)
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
         """See `TaskType.head`: the classifier of `heads.stack.row_head`, or of `pair_head`."""
         from paribus.models.heads.stack import pair_head, row_head
 
-        if settings.get("siamese") is not None:
+        if settings.siamese is not None:
             return pair_head(settings, model, self.width, self.loss(settings), seed, self.span)
         return row_head(settings, model, self.width, self.loss(settings), seed, pooler)
 

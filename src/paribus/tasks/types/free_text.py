@@ -48,7 +48,7 @@ class FreeText(TextTaskType):
 
     def most(self, tokenizer: Any, settings: Any) -> int:
         """See `TextTaskType.most`."""
-        return int(settings["target_length"])
+        return int(settings.target_length)
 
     def read(self, texts: Sequence[str], tokenizer: Any) -> Sequence[str]:
         """See `TextTaskType.read`: the texts themselves."""

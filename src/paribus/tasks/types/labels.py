@@ -47,7 +47,7 @@ class LabelTaskType(TextTaskType):
         """See `TaskType.check_words`: every word fits, and the tokenizer tells it apart from the others."""
         super().check_words(tokenizer, settings)
         ids = tokens(self.words, tokenizer)
-        longest, room, name = int(lengths(ids).max()) + 1, settings["target_length"], self.fields.name
+        longest, room, name = int(lengths(ids).max()) + 1, settings.target_length, self.fields.name
         if longest > room:
             word = self.words[int(lengths(ids).argmax())]
             raise UserError(

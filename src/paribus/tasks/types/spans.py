@@ -94,7 +94,7 @@ class Spans(TaskType):
 
     def encode(self, examples: Sequence[Question], tokenizer: Any, vocabulary: Any, settings: Any) -> Windows:
         """See `TaskType.encode`."""
-        length = settings["length"]
+        length = settings.length
         if length < LEAST:
             raise UserError(f"fine-tuning length {length} leaves no room for a question and its context", "raise it")
         contexts = list(dict.fromkeys(row.context for row in examples))

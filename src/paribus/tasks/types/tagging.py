@@ -92,9 +92,9 @@ class Tagging(TaskType):
 
     def encode(self, examples: Sequence[Tagged], tokenizer: Any, vocabulary: Any, settings: Any) -> TaggedRows:
         """See `TaskType.encode`: words apart by single spaces, whatever the language."""
-        room = settings["length"] - 2
+        room = settings.length - 2
         if room < 1:
-            raise UserError(f"fine-tuning length {settings['length']} leaves no room for text", "raise it")
+            raise UserError(f"fine-tuning length {settings.length} leaves no room for text", "raise it")
         batch, span_T2 = tokenizer.located([" ".join(row.words) for row in examples])
         parts = _Parts([], [], [], [])
         end = 0

@@ -51,20 +51,20 @@ class TextTaskType(TaskType):
     def check_words(self, tokenizer: Any, settings: Any) -> None:
         """See `TaskType.check_words`: there is room for what announces a text, and for what is written."""
         announced = self.fields.parts("")[0][0]
-        if settings["length"] < len(tokens([announced], tokenizer)[0]) + 2:
-            raise no_room(settings["length"])
-        if settings["target_length"] < 2:
-            raise UserError(f"finetune.target_length={settings['target_length']}", "give at least 2, the end included")
+        if settings.length < len(tokens([announced], tokenizer)[0]) + 2:
+            raise no_room(settings.length)
+        if settings.target_length < 2:
+            raise UserError(f"finetune.target_length={settings.target_length}", "give at least 2, the end included")
 
     def encode(self, examples: Sequence[Any], tokenizer: Any, vocabulary: Any, settings: Any) -> Written:
         """See `TaskType.encode`."""
         from paribus.corruption.collators.encoder_decoder import EncoderDecoder
         from paribus.corruption.collators.single_stream import SingleStream
 
-        head = head_part(settings["truncation"])
+        head = head_part(settings.truncation)
         parts = [self.source(row) for row in examples]
-        read = sources(parts, tokenizer, vocabulary, settings["length"], head)
-        write = targets([self.target(row) for row in examples], tokenizer, vocabulary, settings["target_length"])
+        read = sources(parts, tokenizer, vocabulary, settings.length, head)
+        write = targets([self.target(row) for row in examples], tokenizer, vocabulary, settings.target_length)
         collator = SingleStream() if self.single else EncoderDecoder()
         most = self.most(tokenizer, settings)
         return Written(Ragged.of(read), Ragged.of(write), collator, vocabulary.pad, most, tokenizer)

@@ -10,19 +10,19 @@ from pathlib import Path
 
 def main(arguments: list[str]) -> None:
     """Pre-train with the run of a folder; evaluates, saves and says nothing."""
-    from omegaconf import OmegaConf
+    import yaml
 
-    from paribus.training.budget import data_of
+    from paribus.training.description import Run
     from paribus.training.distributed.ranks import Group, obey_the_first
     from paribus.training.execution import resolve
     from paribus.training.pretrain import help_to_train, open_stage
 
     obey_the_first()
     folder, group = Path(arguments[0]), Group(*map(int, arguments[1:]))
-    cfg = OmegaConf.load(folder / "config.yaml")
+    run = Run.of(yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")))
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):  # the run has said it all
-        profile, data = resolve(cfg.profile), data_of(cfg)
-        stage = open_stage(cfg, data, profile, folder)
+        profile, data = resolve(run.profile), run.data()
+        stage = open_stage(run, data, profile, folder)
     help_to_train(stage, group)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
@@ -28,12 +28,14 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 from torch import Tensor
 
-from paribus.core.build import kind
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.processes import terminable
 from paribus.training.distributed.sharded import Sharded
 from paribus.training.execution import Profile
+
+if TYPE_CHECKING:
+    from paribus.training.description import Run
 
 HELPER = "paribus.training.distributed.helper"
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
@@ -90,7 +92,7 @@ def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
     return {"devices": group.size, "plugins": [Meeting(group)], "strategy": shared}
 
 
-def check(cfg: Any, profile: Profile) -> None:
+def check(run: Run, profile: Profile) -> None:
     """Raise UserError where a run cannot be trained on so many processes."""
     ranks = profile.ranks
     if ranks < 1:
@@ -99,21 +101,21 @@ def check(cfg: Any, profile: Profile) -> None:
         return
     if profile.accelerator == "gpu" and ranks > (there := torch.cuda.device_count()):
         raise UserError(f"profile.ranks={ranks}, but there are {there} GPUs", "give at most as many")
-    if cfg.trial is not None or _in_multirun():
+    if run.trial is not None or _in_multirun():
         raise UserError(
             f"profile.ranks={ranks} inside a Hydra multirun", "start each run by itself, or the sweep by paribus run"
         )
     if profile.sharded:
-        _check_shards(cfg, profile)
-    if cfg.trainer.noise_every is not None:
+        _check_shards(run, profile)
+    if run.trainer.noise_every is not None:
         raise UserError(f"trainer.noise_every with profile.ranks={ranks}", "measure it with profile.ranks=1")
 
 
-def _check_shards(cfg: Any, profile: Profile) -> None:
+def _check_shards(run: Run, profile: Profile) -> None:
     if profile.compile:
         raise UserError("profile.compile=true with profile.strategy=fsdp", "leave it false, or take trainer=ddp")
-    if not getattr(kind(cfg.optimizer._target_), "shards", True):
-        name = str(cfg.optimizer._target_).rpartition(".")[2].lower()
+    if not getattr(run.optimizer, "shards", True):
+        name = type(run.optimizer).__name__.lower()
         raise UserError(
             f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "take optimizer=adamw, or trainer=ddp"
         )

@@ -1,0 +1,120 @@
+"""The plain groups of the config as typed settings, which Hydra checks and a run hands on.
+
+Hydra composes the YAML files of these groups on top of the types here (its `schema`), so that a value of another type
+is refused when a config is composed. A default here is what a config that was stored before the setting means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Batch:
+    """An optimizer step: `size` sequences, or as many as make `size` full sequences of tokens."""
+
+    by: str = "sequences"
+    size: int = 32
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """The budget of the pre-training and what happens on the way. See `conf/trainer/default.yaml`."""
+
+    ignored_settings: ClassVar[frozenset[str]] = frozenset({"log_every", "noise_every"})
+
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_epochs: float | None = None
+    train_tokens: int | None = None
+    clip: float | None = 1.0
+    log_every: int = 50
+    noise_every: int | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How fast a run is, never what it computes. See `conf/profile/auto.yaml`."""
+
+    accelerator: str = "auto"
+    precision: str = "auto"
+    threads: int | None = None
+    ranks: int | None = 1
+    strategy: str = "ddp"
+    workers: int = 0
+    microbatch: int | None = None
+    compile: bool = False
+    checkpoint_seconds: float | None = 120
+    checkpoint_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The held-out evaluation of every arm: an input format under fixed noise.
+
+    `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
+    models.
+    """
+
+    input: Any = None
+    rate: float = 0.15
+    masking: Any = None
+    inputs: Any = None
+    targets: Any = None
+    seed: int = 2019
+    examples: int = 1024
+    points: int = 5
+    probe_examples: int = 0
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """How a task is fine-tuned. See `conf/finetune/default.yaml`."""
+
+    ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
+
+    method: Any = None
+    optimizer: Any = None
+    lr_schedule: Any = None
+    seeds: list[int] = field(default_factory=lambda: [0])
+    ensemble: int = 1
+    epochs: int = 3
+    batch_size: int = 32
+    length: int = 128
+    target_length: int = 64
+    dropout: float = 0.1
+    bilstm: bool = False
+    clip: float | None = 1.0
+    pooler: str = "fresh"
+    layers: list[int] | None = None
+    combine: str = "concat"
+    pooling: str = "cls"
+    truncation: str = "head"
+    windows: str | None = None
+    stride: int | None = None
+    most_windows: int = 16
+    siamese: Any = None
+    label_smoothing: float = 0.0
+    focal: float = 0.0
+    head_lr: float | None = None
+    points: int = 0
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Where runs are kept, and what is prepared for them."""
+
+    runs: str
+    cache: str
+
+
+GROUPS: dict[str, type] = {
+    "batch": Batch,
+    "trainer": Trainer,
+    "profile": Profile,
+    "evaluation": HeldOut,
+    "finetune": FineTuning,
+    "paths": Paths,
+}

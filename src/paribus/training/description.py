@@ -1,0 +1,130 @@
+"""What a run is: its composed config, instantiated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paribus.core.build import build
+from paribus.core.config import plain, root_seed
+from paribus.core.hashing import digest
+from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
+from paribus.data.tokens.prepare import Data, data_fingerprint, prepare
+from paribus.data.tokens.sample import sampled
+from paribus.runs.identity import Identity, identify
+from paribus.tasks.types.choice import task_type_of
+
+if TYPE_CHECKING:
+    from paribus.corruption.protocols import Masking
+    from paribus.data.annotators.annotator import Annotator
+    from paribus.data.corpus.document import Corpus
+    from paribus.data.formats.segments import InputFormat
+    from paribus.optim.schedule import Schedule
+    from paribus.tasks.mixtures.mixture import Mixture
+    from paribus.tasks.task import Task
+    from paribus.tasks.types.base import TaskType
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, as its config describes it. Everything below the command line reads this, and nothing else the config.
+
+    `config` is the resolved config as plain data, for the record; `trial` are the names of a search's trial.
+    """
+
+    config: Mapping[str, Any] = field(repr=False)
+    study: str
+    arm: str
+    seed: int
+    corpus: Corpus
+    tokenizer: Any
+    input: InputFormat
+    masking: Masking
+    objective: Any
+    model: Any
+    optimizer: Any
+    lr_schedule: Schedule
+    batch: Batch
+    trainer: Trainer
+    profile: Profile
+    evaluation: HeldOut
+    finetune: FineTuning
+    paths: Paths
+    logger: Any
+    tasks: Mapping[str, Task]
+    mixture: Mixture | None = None
+    members: int = 1
+    scale: str | None = None
+    sweep_hash: str | None = None
+    trial: Mapping[str, Any] | None = None
+    run_dir: str | None = None
+
+    @staticmethod
+    def of(cfg: Mapping[str, Any]) -> Run:
+        """The run of a composed or stored config.
+
+        Raises UserError for a missing value, an argument that a component does not know, and settings that a component
+        refuses.
+        """
+        config = plain(cfg)
+        parts = build(config)
+        parts |= {name: group(**parts[name]) for name, group in GROUPS.items()}
+        parts["mixture"] = parts.get("mixture") or None
+        known = {each.name for each in fields(Run)} - {"config"}
+        return Run(config=config, **{name: parts[name] for name in known & parts.keys()})
+
+    @property
+    def label(self) -> str:
+        """How messages name the run."""
+        return f"{self.arm}/seed{self.seed}"
+
+    @property
+    def root_seed(self) -> int:
+        """What every draw of the run follows from."""
+        return root_seed(self.config)
+
+    @property
+    def cache(self) -> Path:
+        """Where prepared text and tasks are kept."""
+        return Path(self.paths.cache).expanduser()
+
+    @property
+    def annotator(self) -> Annotator | None:
+        """What finds the spans that the masking covers, or None if it needs none."""
+        found: Annotator | None = getattr(self.masking, "annotator", None)
+        return found
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The names of the run. Reads the corpus once if its fingerprint is not cached.
+
+        Raises UserError for a corpus or task that cannot be read, and Unavailable for an annotator that is not here.
+        """
+        data = data_fingerprint(self.corpus, self.tokenizer, self.cache, self.annotator)
+        tasks = {name: task.fingerprint(self.cache) for name, task in self.tasks.items()}
+        mixed = self.mixture.chosen(list(tasks)) if self.mixture else []
+        return identify(self.config, data, tasks, mixed)
+
+    def data(self) -> Data:
+        """The prepared data; `trainer.train_tokens` keeps a part of the training documents."""
+        data = prepare(self.corpus, self.tokenizer, self.cache, self.annotator)
+        if self.trainer.train_tokens is not None:
+            data.stores["train"] = sampled(data.stores["train"], self.trainer.train_tokens)
+        return data
+
+    def task_type(self, name: str) -> TaskType:
+        """The form in which the model does a task. Raises UserError if it cannot do it."""
+        return task_type_of(self.tasks[name], self.model)
+
+    def member(self, number: int) -> Run:
+        """The pre-training of this number of an ensemble: another replicate under the same seed.
+
+        The first one is the run itself, so that runs without an ensemble share it.
+        """
+        if number == 0:
+            return self
+        replicate = int(digest(["member", int(self.config.get("replicate", 0)), number], 12), 16)
+        return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})

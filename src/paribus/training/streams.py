@@ -1,0 +1,130 @@
+"""What a run reads: the examples of its pre-training and those of its held-out evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from paribus.core.errors import UserError
+from paribus.corruption.collators.encoder import Encoder
+from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Collator, Examples, open_examples
+from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.none import NoNoise
+from paribus.corruption.protocols import Masking
+from paribus.corruption.views.replace import Replace
+from paribus.corruption.views.unchanged import Unchanged
+from paribus.data.formats.segment_pair import SegmentPair
+from paribus.data.schedule import Static
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.prepare import Data
+    from paribus.training.description import Run
+
+
+def training_examples(run: Run, data: Data, split: str = "train") -> Examples:
+    """The examples of a run: its input format under its masking, as its objective reads and predicts them.
+
+    Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
+    """
+    objective = run.objective
+    check_pairs(getattr(objective, "needs", None), getattr(run.input, "pairs", None))
+    corruption = training_corruption(run)
+    if corruption.targets is None:
+        own = (getattr(objective, name, None) for name in ("shuffling", "attention_mask"))
+        corruption = replace(corruption, shuffling=next(own), attention_mask=next(own))
+    check_frame(corruption.targets is not None, getattr(run.input, "framed", True))
+    check_noise(objective, corruption.masking, getattr(run.model, "attention", None))
+    return open_examples(data, split, run.input, corruption, run.root_seed, _collator(run, corruption, objective))
+
+
+def training_corruption(run: Run) -> Corruption:
+    """The run's masking, seen in place or as the inputs and targets of a text-to-text objective."""
+    if hasattr(run.objective, "view"):
+        return Corruption(run.masking, run.objective.view)
+    return Corruption(run.masking, run.objective.inputs, run.objective.targets)
+
+
+def _collator(run: Run, corruption: Corruption, objective: Any = None) -> Collator:
+    """What the model takes; of an encoder, what the objective reads.
+
+    If a text-to-text objective is only shown, with an encoder as the model, an encoder-decoder is assumed.
+    """
+    stated: Collator | None = getattr(run.model, "collator", None) or getattr(objective, "collator", None)
+    return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
+
+
+def check_frame(writes: bool, framed: bool) -> None:
+    """Raise UserError if a text-to-text objective gets framed rows, or an encoder gets bare ones."""
+    if writes and framed:
+        raise UserError("a text-to-text objective reads raw windows, but input frames its rows", "set input=windows")
+    if not framed and not writes:
+        mend = "set input=full_sentences or objective=denoising"
+        raise UserError("input=windows has no [CLS] and [SEP], which this objective needs", mend)
+
+
+def check_pairs(needs: str | None, given: str | None) -> None:
+    """Raise UserError if an objective that needs pairs (`next`, `order` or `three`) is not given such."""
+    if needs is None or needs == given:
+        return
+    if given is None:
+        raise UserError(
+            "the objective predicts from pairs, but input gives single texts",
+            f"set input=segment_pair or input=sentence_pair with input.pairs={needs}, or objective=mlm",
+        )
+    raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
+
+
+def check_noise(objective: Any, masking: Masking, attention: str | None) -> None:
+    """Raise UserError if nothing hides from the model what it predicts, or noise is not what the objective needs."""
+    needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
+    if needed not in (None, attention):
+        if needed == "full":
+            cause = f"the objective brings its own attention mask, but model.attention={attention}"
+            raise UserError(cause, "set model.attention=full or objective=clm")
+        raise UserError(
+            f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
+            f"set model.attention={needed} masking=none, or objective=mlm",
+        )
+    if noisy and not masking.rate:
+        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
+    if masking.rate and not noisy:
+        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
+    if getattr(objective, "spans", False) and not getattr(masking, "spans", True):
+        raise UserError(
+            "the objective predicts spans from their boundaries, but masking gives single tokens",
+            "set masking=geometric_span or objective=mlm",
+        )
+
+
+def held_out_examples(run: Run, data: Data, split: str = "validation") -> Examples:
+    """The examples of the held-out evaluation, the same for every arm, under fixed noise.
+
+    They are masked exactly at `evaluation.rate` with BERT's 80/10/10, or by the evaluation's own masking, inputs and
+    targets. Models that never see noise are asked for every token of the same text.
+    Raises UserError for a split without an example.
+    """
+    own = run.evaluation
+    if own.masking is not None:
+        corruption = Corruption(own.masking, own.inputs, own.targets)
+        return open_examples(data, split, own.input, corruption, own.seed, _collator(run, corruption))
+    if getattr(run.objective, "noisy", True):
+        return open_examples(data, split, own.input, _fixed(own.rate, Replace()), own.seed)
+    whole = Corruption(NoNoise(Static()), Unchanged())
+    return open_examples(data, split, own.input, whole, own.seed, run.objective.collator)
+
+
+def probe_examples(run: Run, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
+    """Segment pairs of the held-out text, the same for every arm of one `input.length`.
+
+    If `masked`, their noise is that of the held-out evaluation.
+    Raises UserError for a split that allows no such pairs.
+    """
+    input_format = SegmentPair(run.input.length, pairs, short_seq_prob=0.0, redraw=Static())
+    shown = Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0)
+    return open_examples(data, split, input_format, _fixed(run.evaluation.rate, shown), run.evaluation.seed)
+
+
+def _fixed(rate: float, shown: Replace) -> Corruption:
+    return Corruption(Bernoulli(rate, schedule=Static()), shown)
