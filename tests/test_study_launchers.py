@@ -14,19 +14,16 @@ from typing import Any
 import pytest
 import slurm_server
 
+from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose_launcher
 from paribus.core.errors import UserError
 from paribus.runs import store
-from paribus.sweeps import pool
-from paribus.sweeps.launchers import slurm
-from paribus.sweeps.launchers.launcher import Demand, Events
-from paribus.sweeps.launchers.local import Local
-from paribus.sweeps.pool import Work
+from paribus.sweeps.launchers import local, slurm
+from paribus.sweeps.launchers.base import Demand, Events, Submitted, Work
+from paribus.sweeps.launchers.local import Local, machine_slots
 from paribus.sweeps.request import parse
 from paribus.sweeps.runner import run_sweep
-
-NOTHING = Events(lambda work, where: None, lambda work: None, lambda end: None, lambda: None)
 
 
 def test_the_launcher_is_a_choice_of_its_group_and_no_override_of_the_arms() -> None:
@@ -51,11 +48,52 @@ def test_an_unknown_launcher_or_setting_is_one_line(override: str, said: str) ->
         compose_launcher([override])
 
 
+TOY = """
+from pathlib import Path
+from paribus.sweeps.launchers.base import Ended, Launcher, Pool, RemoteRun
+
+class Toy(Launcher):
+    remote = True
+    def __init__(self, notes):
+        self.notes = Path(notes)
+    def open(self, demand):
+        return Queue(self.notes, demand.size())
+
+class Queue(Pool):
+    threads = 1
+    def __init__(self, notes, size):
+        self.notes, self.size = notes, size
+    def run(self, queue, events):
+        for work in queue:
+            events.started(work, "a toy")
+            status = RemoteRun(work.label, work.config)()
+            self.notes.open("a").write(f"{work.label} {status}\\n")
+            events.ended(Ended(work, status, 1.0))
+"""
+
+
+def test_a_launcher_of_your_own_is_one_class_and_one_yaml_file(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "toy_launcher.py").write_text(TOY)
+    (tmp_path / "conf" / "launcher").mkdir(parents=True)
+    (tmp_path / "conf" / "launcher" / "toy.yaml").write_text("_target_: toy_launcher.Toy\nnotes: none.txt\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = ["launcher=toy", "launcher.notes=notes.txt", "seeds=0", "arms=dynamic", "task=none", "logger=none"]
+    given = [text for text in arguments if not text.startswith("paths.runs=")]
+    assert main(["run", "roberta_table1", *given, *own, "runs=runs"]) == 0
+    assert (tmp_path / "notes.txt").read_text() == "dynamic/seed0 0\n"
+    said = capfd.readouterr().err
+    assert "▶ dynamic/seed0 started in a toy" in said
+    assert "1/1 done (0 found, 1 new)" in said
+
+
 def test_gpus_go_to_a_slot_as_many_as_a_run_has_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "gpus", lambda: ["0", "1", "2", "3", "4"])
-    assert [slot.device for slot in pool.machine_slots(9, ranks=2)] == ["0,1", "2,3"]
+    monkeypatch.setattr(local, "gpus", lambda: ["0", "1", "2", "3", "4"])
+    assert [slot.device for slot in machine_slots(9, ranks=2)] == ["0,1", "2,3"]
     with pytest.raises(UserError, match=r"profile.ranks=8, but there are 5 GPUs"):
-        pool.machine_slots(9, ranks=8)
+        machine_slots(9, ranks=8)
 
 
 @pytest.mark.slow
@@ -104,21 +142,20 @@ def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
     pytest.importorskip("submitit")
     said: list[str] = []
     job = FakeJob(tmp_path, "7_0")
-    each = slurm._Job(Work("dynamic/seed0", (), tmp_path / "log.txt"), job, 0.0)
-    under_way = {"dynamic/seed0": each}
+    running: list[Submitted] = [slurm._Job(Work("dynamic/seed0", (), tmp_path / "log.txt"), job, 0.0)]
     events = Events(
         lambda work, where: said.append(f"started in {where}"),
-        lambda work: said.append("waiting"),
+        lambda work: said.append("requeued"),
         lambda end: said.append(f"ended {end.status}"),
         lambda: None,
     )
-    jobs = slurm.Jobs(None, 1, None, 0.0)
+    jobs = slurm.SlurmPool(None, 1, None, 0.0)  # type: ignore[arg-type]
 
     def look(state: dict[str, str] | None, result: int | None = None) -> list[str]:
         if result is not None:
             job.over(result)
         monkeypatch.setattr(slurm, "queue_states", lambda: state)
-        jobs._look(under_way, events)
+        running[:] = jobs.poll(running, events)
         return said
 
     return look
@@ -128,7 +165,7 @@ def test_a_job_that_is_preempted_waits_and_starts_again(looks: Callable[..., lis
     assert looks({"7_0": "PENDING"}) == []
     assert looks({"7_0": "RUNNING"}) == ["started in Slurm job 7_0"]
     assert looks({"7_0": "COMPLETING"}, result=2)[1:] == [], "it may have failed because it was preempted"
-    assert looks({"7_0": "PENDING"})[1:] == ["waiting"]
+    assert looks({"7_0": "PENDING"})[1:] == ["requeued"]
     assert looks({"7_0": "RUNNING"})[2:] == ["started in Slurm job 7_0"]
     assert looks({"7_0": "RUNNING"}, result=0)[3:] == ["ended 0"]
 
@@ -151,7 +188,7 @@ def test_a_failure_counts_once_the_queue_has_let_the_job_go(looks: Callable[...,
 def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match="there is no srun"):
+    with pytest.raises(UserError, match="the command srun is missing"):
         slurm.Slurm().open(Demand(2, None, 1, tmp_path))
     assert slurm.queue_states() is None
 
@@ -271,7 +308,7 @@ def test_a_sweep_is_preempted_queued_again_and_ends_with_the_right_numbers(
     preemption.join(timeout=5)
     assert preemption.resumed
     said = capfd.readouterr().err
-    assert "waits in the queue again" in said
+    assert "is back in the queue" in said
     assert said.count("in Slurm job") == 3, "two jobs, one of which started twice"
     assert numbers(far) == expected
     assert run_sweep(far) == 0

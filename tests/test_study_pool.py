@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from paribus.core.errors import UserError
-from paribus.sweeps import pool
-from paribus.sweeps.pool import Ended, Slot, Work, machine_slots, reason, run_all
+from paribus.sweeps.launchers import local
+from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
+from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
 
 CORE = sorted(os.sched_getaffinity(0))[0]
 SLOT = Slot((CORE,))
@@ -21,6 +22,12 @@ SLOT = Slot((CORE,))
 
 def work(folder: Path, name: str, code: str) -> Work:
     return Work(name, (sys.executable, "-S", "-c", code), folder / name / "log.txt")
+
+
+def run_all(queue: list[Work], slots: list[Slot]) -> list[Ended]:
+    over: list[Ended] = []
+    Slots(slots).run(queue, Events(ended=over.append))
+    return over
 
 
 def test_a_free_slot_takes_the_next_without_a_barrier(tmp_path: Path) -> None:
@@ -41,10 +48,10 @@ def test_one_failure_stops_nobody_and_its_reason_is_its_last_line(tmp_path: Path
     ]
     ends = {end.work.label: end for end in run_all(jobs, [SLOT])}
     assert [ends[job.label].status for job in jobs] == [1, 2, -9, 3, 0]
-    assert reason(ends["plain"]) == "ValueError: the cause"
-    assert reason(ends["own"]) == "no text: give one"
-    assert reason(ends["killed"]).startswith("killed by SIGKILL")
-    assert reason(ends["silent"]) == "exit status 3"
+    assert failure_reason(ends["plain"]) == "ValueError: the cause"
+    assert failure_reason(ends["own"]) == "no text: give one"
+    assert failure_reason(ends["killed"]).startswith("killed by SIGKILL")
+    assert failure_reason(ends["silent"]) == "exit status 3"
 
 
 def test_the_log_is_appended_and_the_reason_is_of_the_last_try(tmp_path: Path) -> None:
@@ -54,7 +61,7 @@ def test_the_log_is_appended_and_the_reason_is_of_the_last_try(tmp_path: Path) -
     text = end.work.log.read_text()
     assert text.count("$ ") == 2
     assert "ValueError: old" in text
-    assert reason(end) == "exit status 4"
+    assert failure_reason(end) == "exit status 4"
 
 
 def test_a_slot_gives_cores_threads_and_device(tmp_path: Path) -> None:
@@ -67,14 +74,14 @@ def test_a_slot_gives_cores_threads_and_device(tmp_path: Path) -> None:
 
 
 def test_cores_and_devices_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.os, "sched_getaffinity", lambda pid: set(range(8)))
-    monkeypatch.setattr(pool, "gpus", list)
+    monkeypatch.setattr(local.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(local, "gpus", list)
     assert [slot.cores for slot in machine_slots(20)] == [(core,) for core in range(8)]
     assert [slot.cores for slot in machine_slots(3)] == [(0, 1), (2, 3), (4, 5)], "never more slots than runs"
     assert [slot.cores for slot in machine_slots(20, 2)] == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert len(machine_slots(20, 10)) == 10
     assert {slot.device for slot in machine_slots(4)} == {None}
-    monkeypatch.setattr(pool, "gpus", lambda: ["0", "1"])
+    monkeypatch.setattr(local, "gpus", lambda: ["0", "1"])
     assert [slot.device for slot in machine_slots(20)] == ["0", "1"]
     assert [slot.device for slot in machine_slots(20, 4)] == ["0", "1", "0", "1"], "several runs on one GPU"
     with pytest.raises(UserError, match="slots=0 is below 1"):
@@ -83,16 +90,17 @@ def test_cores_and_devices_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_visible_devices_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
-    assert pool.gpus() == ["2", "5"]
+    assert local.gpus() == ["2", "5"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert pool.gpus() == []
+    assert local.gpus() == []
 
 
 STOPPED = """
 import signal
 import sys
 from pathlib import Path
-from paribus.sweeps.pool import Slot, Work, run_all
+from paribus.sweeps.launchers.base import Events, Work
+from paribus.sweeps.launchers.local import Slot, Slots
 code = (
     "import pathlib, signal, subprocess, sys, time\\n"
     "def stop(*unused):\\n    pathlib.Path(sys.argv[1] + '.stopped').touch(); sys.exit(0)\\n"
@@ -105,7 +113,7 @@ folder = Path(sys.argv[1])
 paths = [folder / f"r{n}" for n in (0, 1, 2)]
 works = [Work(path.name, (sys.executable, "-S", "-c", code, str(path)), Path(f"{path}.log")) for path in paths]
 try:
-    run_all(works, [Slot((%d,))] * 2)
+    Slots([Slot((%d,))] * 2).run(works, Events())
 except KeyboardInterrupt:
     print("interrupted")
 """
@@ -130,12 +138,13 @@ def test_ended_is_called_at_once_and_idle_between(tmp_path: Path) -> None:
     def ended(end: Ended) -> None:
         seen.append(end.work.label)
 
-    run_all(
+    Slots([SLOT, SLOT]).run(
         [work(tmp_path, "a", "pass"), work(tmp_path, "b", "import time; time.sleep(0.4)")],
-        [SLOT, SLOT],
-        started=lambda begun, slot: seen.append(f"{begun.label} in {slot}"),
-        ended=ended,
-        idle=lambda: seen.append("idle"),
+        Events(
+            started=lambda begun, place: seen.append(f"{begun.label} in {place}"),
+            ended=ended,
+            idle=lambda: seen.append("idle"),
+        ),
     )
-    assert seen[:2] == ["a in 0", "b in 1"]
+    assert seen[:2] == ["a in slot 1 of 2", "b in slot 2 of 2"]
     assert "idle" in seen[seen.index("a") : seen.index("b")]

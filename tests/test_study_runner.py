@@ -130,7 +130,7 @@ def test_a_run_without_a_record_of_its_signature_has_failed(
 ) -> None:
     request = ask("seeds=0", "arms=static")
     assert run_sweep(request, plan=plan, command=lambda job: [sys.executable, "-S", "-c", "pass"]) == 1
-    assert "ended without a record" in capfd.readouterr().err
+    assert "no record with this signature" in capfd.readouterr().err
 
 
 def test_scale_test_trains_in_process_and_survives_errors(
@@ -192,7 +192,7 @@ def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> Non
         assert Run.of(compose(overrides)).identity.signature == expanded.identity(job).signature
 
 
-def test_the_roll_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_path: Path) -> None:
+def test_the_manifest_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_path: Path) -> None:
     request = ask("seeds=0", "arms=static")
     run_sweep(request, plan=plan, command=Commands(request, tmp_path / "made"))
     manifest = json.loads((request.runs / "roberta_table1" / "smoke.json").read_text())

@@ -22,8 +22,8 @@ from paribus.sweeps.request import Request, parse
 from paribus.sweeps.runner import run_sweep
 from paribus.sweeps.space import dimension, grid
 from paribus.sweeps.sweep import load
-from paribus.sweeps.tune import Tune
-from paribus.sweeps.tuning import with_recorded
+from paribus.sweeps.tune_arms import apply_recorded_tuning
+from paribus.sweeps.tuning import Tune
 from paribus.training.description import Run
 
 SWEEP: dict[str, Any] = {
@@ -151,7 +151,7 @@ def test_a_failed_trial_is_the_worst_and_is_tried_again(ask: Callable[..., Reque
     run_sweep(request, plan=plan, train=again)
     assert again.called[0] == ("small.trial1", 100, 1e-3)
     assert tuning(request)["arms"]["small"]["chosen"] == {"optimizer.lr": "0.001"}
-    with pytest.raises(UserError, match=r"no trial of large ended with a mlm_loss"):
+    with pytest.raises(UserError, match=r"no trial of large ended with mlm_loss"):
         run_sweep(ask("study=other"), plan=plan, train=Trained(fails=tuple(f"large.trial{at}" for at in range(3))))
 
 
@@ -166,7 +166,7 @@ def test_tuning_is_switched_off_by_hand_and_arms_are_searched_one_at_a_time(ask:
     assert list(tuning(plain)["arms"]) == ["small"]
     run_sweep(ask("arms=large"), plan=plan, train=Trained())
     assert sorted(tuning(plain)["arms"]) == ["large", "small"]
-    assert dict(with_recorded(ask()).sweep.chosen) == {
+    assert dict(apply_recorded_tuning(ask()).sweep.chosen) == {
         "large": ("optimizer.lr=0.01",), "small": ("optimizer.lr=0.001",),
     }  # fmt: skip
 
@@ -182,8 +182,8 @@ def test_the_plan_counts_the_trials_without_tasks(ask: Callable[..., Request]) -
 
 
 def test_another_launcher_wants_the_search_first(ask: Callable[..., Request]) -> None:
-    with pytest.raises(UserError, match="rates tunes its arms and small was not searched"):
-        with_recorded(ask())
+    with pytest.raises(UserError, match="rates tunes its arms and small is not tuned yet"):
+        apply_recorded_tuning(ask())
 
 
 def test_on_is_a_key_and_no_truth_value(ask: Callable[..., Request]) -> None:
@@ -211,7 +211,7 @@ def test_a_scale_refines_the_search_or_leaves_it_out(ask: Callable[..., Request]
         ({"space": {"optimizer.lr": "0.1"}}, "'optimizer.lr' is the single value 0.1"),
         ({"space": {"optimizer.lr": "interval(1,"}}, "'optimizer.lr' cannot be read"),
         ({"space": {"trainer.max_tokens": "interval(1, 9)"}}, "names the budget 'trainer.max_tokens'"),
-        ({"space": {"optimizer.lr": "choice(1, 2)"}}, "3 trials are no whole grid"),
+        ({"space": {"optimizer.lr": "choice(1, 2)"}}, "3 trials do not fill a grid"),
         ({"sampler": "best"}, "tune.sampler=best is unknown"),
         ({"on": "sst2/accuracy"}, "needs the task sst2"),
         ({"tries": 3}, "unknown key 'tune.tries'"),
@@ -229,7 +229,7 @@ def test_bad_searches_are_refused_before_any_run(
 
 
 def test_what_is_searched_cannot_be_given_by_hand_and_seeds_stay_apart(ask: Callable[..., Request]) -> None:
-    for more, said in (("optimizer.lr=1e-3", "optimizer.lr= is searched"), ("seeds=0,100", "seed 100 is a seed")):
+    for more, said in (("optimizer.lr=1e-3", "optimizer.lr= is tuned"), ("seeds=0,100", "seed 100 is a seed")):
         with pytest.raises(UserError, match=said):
             run_sweep(ask(more), plan=plan, train=Trained())
 
@@ -267,7 +267,7 @@ def test_a_grid_is_even_and_whole() -> None:
     assert grid({"n": dimension("n", "int(interval(1, 9))")}, 3) == [{"n": "1"}, {"n": "5"}, {"n": "9"}]
     with pytest.raises(UserError, match="2 x n"):
         grid(space, 5)
-    with pytest.raises(UserError, match="more than the grid"):
+    with pytest.raises(UserError, match="exceed the distinct points"):
         grid({"n": dimension("n", "int(interval(1, 2))")}, 5)
 
 

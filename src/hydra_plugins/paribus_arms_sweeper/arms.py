@@ -64,14 +64,14 @@ class ArmsSweeper(Sweeper):
         from paribus.core.errors import UserError
         from paribus.sweeps.expand import expand
         from paribus.sweeps.request import parse
-        from paribus.sweeps.tuning import with_recorded
+        from paribus.sweeps.tune_arms import apply_recorded_tuning
 
         given = split_overrides(arguments)
         if given.get("sweep") in (None, "null"):
             raise UserError("hydra/sweeper=arms has no sweep", "add sweep=NAME, such as sweep=roberta_table1")
         name = given.pop("sweep")
         request = parse("train", [name, *(f"{key}={value}" for key, value in given.items())])
-        return expand(with_recorded(request), self._compose)
+        return expand(apply_recorded_tuning(request), self._compose)
 
     def _compose(self, overrides: list[str]) -> Any:
         """The config of an arm as the launcher is going to compose it."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paribus.core.console import progress, say
-from paribus.sweeps.board import Board, aligned, duration
+from paribus.sweeps.board import absent_lines, align, duration
 from paribus.sweeps.expand import Expanded, Plan, expand, planned_budgets
-from paribus.sweeps.pool import machine_slots
+from paribus.sweeps.launchers.local import machine_slots
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.sweep import SCRATCH
-from paribus.sweeps.tuning import check
+from paribus.sweeps.tune_arms import check_tuning
 from paribus.verdict.metrics import is_task
 
 Measure = Callable[[Any], Mapping[str, float]]
@@ -36,7 +36,7 @@ def plan(argv: list[str]) -> int:
     expanded = expand(request)
     slots = machine_slots(len(expanded.jobs), request.slots)
     found = costs(expanded, threads=len(slots[0].cores))
-    print("\n".join([text(request, found, len(slots)), *Board("", [], "", absent=expanded.absent).left_out()]))
+    print("\n".join([text(request, found, len(slots)), *absent_lines(expanded.absent)]))
     return 0
 
 
@@ -48,7 +48,7 @@ def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure
         planned, measure: the budget of a config, and its seconds on this machine; by default the real ones.
     """
     if expanded.request.tuned is not None:
-        check(expanded, expanded.request.tuned)
+        check_tuning(expanded, expanded.request.tuned)
     budgets = planned_budgets(expanded, planned)
     arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
     say(f"measuring {len(arms)} arms by a few steps each, {threads} threads a run")
@@ -98,7 +98,7 @@ def text(request: Request, found: Sequence[Cost], slots: int) -> str:
     tokens, flops = sum(cost.runs * cost.tokens for cost in found), sum(cost.runs * cost.flops for cost in found)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
     end = f"about {duration(seconds / slots)} with {slots} runs side by side on this machine"
-    return "\n".join([f"{request.named} at scale={request.scale}", *aligned([header, *rows]), end])
+    return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
 
 
 def _row(cost: Cost) -> list[str]:

@@ -12,7 +12,7 @@ from paribus.sweeps.board import Board, Cell, metric_of, show
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.search import request as searches
 from paribus.sweeps.sweep import SCRATCH, Job, jobs
-from paribus.sweeps.tuning import Tuning
+from paribus.sweeps.tuning import Tuning, trial_name
 
 
 def status(argv: list[str]) -> int:
@@ -28,7 +28,7 @@ def survey(request: Request) -> Board:
     """The state of every run of a sweep: by the last command's manifest where there is one, else by the newest folder."""
     manifest = store.first_manifest(request.roots, request.named, request.scale)
     trials = store.first_manifest(request.roots, trial_study(request.named), request.scale) if request.tuned else None
-    searched = _trials(request, trials, manifest.tuning if manifest else {}) if request.tuned else {}
+    searched = _trials(request, trials, Tuning.from_json(manifest.tuning if manifest else {})) if request.tuned else {}
     absent = manifest.absent if manifest else {}
     listed = [*searched, *(job for job in _jobs(request, manifest) if job.arm not in absent)]
     board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
@@ -52,10 +52,10 @@ def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -
     """The trials of the search: those under way by their manifest, else those that the study's manifest has kept."""
     study = trial_study(request.named)
     kept = {
-        Job(study, f"{arm}.trial{entry['number']}", run["seed"], ()): Cell(run["status"], 1.0, run["value"])
-        for arm, found in tuning.get("arms", {}).items()
-        for entry in found["trials"]
-        for run in entry["runs"]
+        Job(study, trial_name(arm, trial.number), run.seed, ()): Cell(run.status, 1.0, run.value)
+        for arm, found in tuning.arms.items()
+        for trial in found.trials
+        for run in trial.runs
     }
     parts = [label.rpartition("/seed") for label in (manifest.runs if manifest else {})]
     return kept | {job: Cell() for arm, _, seed in parts if (job := Job(study, arm, int(seed), ())) not in kept}

@@ -1,4 +1,4 @@
-"""The state of a study as a table: live where someone watches, plain lines elsewhere. Of a sweep it is arm x seed."""
+"""The state of a study as a table: live in a terminal, plain lines elsewhere. A sweep's table is arm by seed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from paribus.core.console import say, watched
 from paribus.sweeps.sweep import Job
 
 if TYPE_CHECKING:
+    from rich.live import Live
     from rich.table import Table
 
 MARKS = {
@@ -26,7 +27,7 @@ OVER = ("done", "found", "diverged", "failed")
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: its state, the share that is done (0 to 1) and its metric where there is one."""
+    """One run: its state, the share that is done (0 to 1), and its metric if there is one."""
 
     state: str = "missing"
     share: float = 0.0
@@ -49,15 +50,29 @@ class Sheet(ABC):
         """(header, rows)."""
 
     @abstractmethod
+    def summary(self) -> str:
+        """One line such as `6/12 done, 2 running, about 4 min left`."""
+
+    @abstractmethod
     def below(self) -> list[str]:
-        """The lines below."""
+        """The lines below the grid."""
 
     @abstractmethod
     def count(self, *states: str) -> int:
-        """How many runs are in one of these states."""
+        """The number of runs or trials in any of these states."""
+
+    @abstractmethod
+    def left(self) -> float | None:
+        """Estimated seconds until everything has ended, by the mean duration so far; None before the first end."""
+
+    def summarize(self, done: int, total: int, *states: str) -> str:
+        """The summary, with the counts of `states` that occur."""
+        counts = [f"{found} {state}" for state in states if (found := self.count(state))]
+        left = self.left()
+        return ", ".join([f"{done}/{total} done", *counts, *([f"about {duration(left)} left"] if left else [])])
 
     def table(self) -> Table:
-        """As a rich table."""
+        """The sheet as a rich table."""
         from rich.table import Table
 
         header, rows = self.grid()
@@ -69,16 +84,22 @@ class Sheet(ABC):
         return table
 
     def text(self) -> str:
-        """As plain lines."""
+        """The sheet as plain lines."""
         header, rows = self.grid()
-        return "\n".join([self.title, *aligned([header, *rows]), *self.below()])
+        return "\n".join([self.title, *align([header, *rows]), *self.below()])
 
 
 @dataclass
 class Board(Sheet):
-    """`cells` {label: Cell} of the runs; `durations`: wall-clock seconds of those that ended here.
+    """The runs of a sweep, arm by seed.
 
-    `absent`: {arm: why it is not run}; such arms have no runs.
+    Args:
+        metric: the column that the cells show.
+        slots: runs side by side.
+        cells: {label: Cell} of the runs.
+        durations: wall-clock seconds of the runs that ended here.
+        absent: {arm: why it cannot run}; such arms have no runs.
+        live: the live display, while there is one.
     """
 
     title: str
@@ -87,20 +108,31 @@ class Board(Sheet):
     slots: int = 1
     cells: dict[str, Cell] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)
-    show: Any = None
+    live: Live | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
-    def set(self, label: str, **changes: Any) -> None:
-        """Change one cell and what is shown."""
-        self.cells[label] = replace(self.cells.get(label, Cell()), **changes)
-        if self.show is not None:
-            self.show.update(self.table())
+    def set(
+        self, label: str, state: str | None = None, *, share: float | None = None, metric: float | None = None
+    ) -> None:
+        """Change what is given of one cell, and the live display."""
+        old = self.cells.get(label, Cell())
+        self.cells[label] = Cell(
+            state or old.state, old.share if share is None else share, old.metric if metric is None else metric
+        )
+        if self.live is not None:
+            self.live.update(self.table())
+
+    def note(self, text: str) -> None:
+        """Print one line above the live display, or to stderr."""
+        if self.live is not None:
+            self.live.console.print(text, highlight=False, markup=False)
+        else:
+            say(text)
 
     def count(self, *states: str) -> int:
         return sum(self.cells.get(job.label, Cell()).state in states for job in self.jobs)
 
     def left(self) -> float | None:
-        """Seconds until all is done, from the mean duration of the runs that ended here; None before the first."""
         if not self.durations:
             return None
         open_ = [cell for job in self.jobs if (cell := self.cells.get(job.label, Cell())).state not in OVER]
@@ -108,44 +140,41 @@ class Board(Sheet):
         return mean * sum(1.0 - cell.share for cell in open_) / max(1, min(self.slots, len(open_)))
 
     def summary(self) -> str:
-        """Such as `6/12 done, 2 running, 1 failed, about 4 min left`."""
-        parts = [f"{self.count('done', 'found', 'diverged')}/{len(self.jobs)} done"]
-        others = ("running", "stopped", "failed", "diverged")
-        parts += [f"{found} {state}" for state in others if (found := self.count(state))]
-        left = self.left()
-        return ", ".join([*parts, *([f"about {duration(left)} left"] if left else [])])
+        done = self.count("done", "found", "diverged")
+        return self.summarize(done, len(self.jobs), "running", "stopped", "failed", "diverged")
 
     def grid(self) -> tuple[list[str], list[list[str]]]:
-        """An arm a row, a seed a column; empty where a run was not asked for."""
+        """One row per arm, one column per seed; a cell is empty if its run was not requested."""
         seeds = list(dict.fromkeys(job.seed for job in self.jobs))
-        asked = {(job.arm, job.seed): job.label for job in self.jobs}
+        labels = {(job.arm, job.seed): job.label for job in self.jobs}
         rows = [
-            [arm, *(str(self.cells.get(asked[arm, seed], Cell())) if (arm, seed) in asked else "" for seed in seeds)]
+            [arm, *(str(self.cells.get(labels[arm, seed], Cell())) if (arm, seed) in labels else "" for seed in seeds)]
             for arm in dict.fromkeys(job.arm for job in self.jobs)
         ]
         return [f"arm ({self.metric})", *(f"seed {seed}" for seed in seeds)], rows
 
     def below(self) -> list[str]:
-        return [self.summary(), *self.left_out()]
+        return [self.summary(), *absent_lines(self.absent)]
 
-    def left_out(self) -> list[str]:
-        """A line for each arm that is not run."""
-        return [f"– {arm} not run: {why}" for arm, why in self.absent.items()]
+
+def absent_lines(absent: Mapping[str, str]) -> list[str]:
+    """One line for each arm that cannot run, {arm: why}."""
+    return [f"– {arm} not run: {why}" for arm, why in absent.items()]
 
 
 def show(look: Callable[[], Sheet]) -> None:
-    """Print what is there; where stdout is a terminal, live for as long as something is running."""
+    """Print a sheet once; if stdout is a terminal, update it until nothing is running."""
     if not sys.stdout.isatty():
         print(look().text())
         return
-    with watching(look, sys.stdout) as again, suppress(KeyboardInterrupt):
+    with watch_sheet(look, sys.stdout) as again, suppress(KeyboardInterrupt):
         while again().count("running"):
             time.sleep(0.2)
 
 
 @contextmanager
-def watching(look: Callable[[], Sheet], stream: TextIO, every: float = 2.0) -> Iterator[Callable[[], Sheet]]:
-    """Yields what looks again, at most once in so many seconds, and shows it where the stream is a terminal."""
+def watch_sheet(look: Callable[[], Sheet], stream: TextIO, every: float = 2.0) -> Iterator[Callable[[], Sheet]]:
+    """Show a sheet live. Yields a function that refreshes it, at most once in `every` seconds, and returns it."""
     from rich.console import Console
     from rich.live import Live
 
@@ -163,34 +192,26 @@ def watching(look: Callable[[], Sheet], stream: TextIO, every: float = 2.0) -> I
 
 
 @contextmanager
-def live(board: Board) -> Iterator[None]:
-    """Show the board while the block runs, where stderr is a terminal."""
+def show_live(board: Board) -> Iterator[None]:
+    """Show the board during the block if stderr is a terminal."""
     if not watched():
         yield
         return
     from rich.console import Console
     from rich.live import Live
 
-    with Live(board.table(), console=Console(file=sys.stderr), refresh_per_second=2) as board.show:
+    with Live(board.table(), console=Console(file=sys.stderr), refresh_per_second=2) as board.live:
         try:
             yield
         finally:
-            board.show.update(board.table())
-    board.show = None
+            board.live.update(board.table())
+    board.live = None
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells as lines: the first column flush left, the others flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
-
-
-def note(board: Board, text: str) -> None:
-    """One line for the reader, above the live table or in the log."""
-    if board.show is not None:
-        board.show.console.print(text, highlight=False, markup=False)
-    else:
-        say(text)
 
 
 def duration(seconds: float) -> str:
@@ -203,5 +224,5 @@ def duration(seconds: float) -> str:
 
 
 def metric_of(metrics: Mapping[str, Any], columns: Sequence[str]) -> float | None:
-    """The first of the table's columns that a record has."""
+    """The first of the table's columns that the metrics have."""
     return next((float(metrics[name]) for name in columns if isinstance(metrics.get(name), int | float)), None)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paribus.core.config import SCALE, split_overrides
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import Sweep, load, names
-from paribus.sweeps.tune import Tune
+from paribus.sweeps.tuning import Tune
 from paribus.verdict.sequential import FIRST, MOST
 
 UNTIL_DECIDED = "--until-decided"

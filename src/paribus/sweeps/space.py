@@ -1,6 +1,6 @@
 """A search space in the grammar of Hydra's sweeps: interval(a, b), int(...), tag(log, ...), range(a, b), choice(x, y).
 
-Values are texts that an override reads back, so that what was tried is what was trained.
+Values are the texts of overrides, so that a run is trained with exactly the value that was tried.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
+    from hydra.core.override_parser.types import IntervalSweep, Override
     from optuna.distributions import BaseDistribution
 
 _MEND = "write interval(a, b), int(interval(a, b)), tag(log, interval(a, b)), range(a, b) or choice(x, y)"
@@ -21,7 +22,7 @@ _MEND = "write interval(a, b), int(interval(a, b)), tag(log, interval(a, b)), ra
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers from `low` to `high`, both included; whole ones only, or spread by their logarithm."""
+    """Numbers from `low` to `high`, both included. `whole`: integers only; `log`: evenly spaced in the logarithm."""
 
     low: float
     high: float
@@ -29,21 +30,21 @@ class Interval:
     whole: bool = False
 
     def distribution(self) -> BaseDistribution:
-        """As Optuna's."""
+        """The same space for Optuna."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         if self.whole:
             return IntDistribution(int(self.low), int(self.high), log=self.log)
         return FloatDistribution(self.low, self.high, log=self.log)
 
-    def text(self, value: Any) -> str:
-        """A value to four digits, inside the interval."""
+    def text(self, value: float) -> str:
+        """A value rounded to four digits, inside the interval."""
         if self.whole:
             return str(round(value))
         return repr(min(max(float(f"{value:.4g}"), self.low), self.high))
 
     def points(self, count: int) -> list[str]:
-        """So many values, evenly spaced, both ends among them; a single one is the middle."""
+        """`count` evenly spaced values with both ends; a single one is the middle."""
         low, high = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
         shares = [at / (count - 1) for at in range(count)] if count > 1 else [0.5]
         between = [low + share * (high - low) for share in shares]
@@ -57,24 +58,25 @@ class Choice:
     values: tuple[str, ...]
 
     def distribution(self) -> BaseDistribution:
-        """As Optuna's."""
+        """The same space for Optuna."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(self.values)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         return str(value)
 
 
 Dimension = Interval | Choice
 
 
-def dimension(key: str, value: Any) -> Dimension:
+def dimension(key: str, value: object) -> Dimension:
     """Read the space of one key: a text of Hydra's grammar, or a list of values.
 
-    Raises UserError naming the key where it is no space, has no extent, or is shuffled.
+    Raises UserError naming the key if the text is not a space, holds a single value, or is shuffled.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import IntervalSweep
     from hydra.errors import HydraException
 
     text = f"choice({', '.join(map(str, value))})" if isinstance(value, list) else str(value)
@@ -84,19 +86,27 @@ def dimension(key: str, value: Any) -> Dimension:
         raise UserError(f"the space of '{key}' cannot be read: {text}", _MEND) from error
     if not override.is_sweep_override():
         raise UserError(f"the space of '{key}' is the single value {text}", _MEND)
-    return _interval(key, override.value()) if override.is_interval_sweep() else _choice(key, override)
+    value = override.value()
+    return _interval(key, value) if isinstance(value, IntervalSweep) else _choice(key, override)
 
 
-def _interval(key: str, value: Any) -> Interval:
+def _interval(key: str, value: IntervalSweep) -> Interval:
+    assert value.start is not None
+    assert value.end is not None
     found = Interval(value.start, value.end, "log" in value.tags, isinstance(value.start, int))
     if not found.low < found.high or (found.log and found.low <= 0):
-        raise UserError(f"the space of '{key}' runs from {found.low} to {found.high}", "give a low end below the high")
+        raise UserError(
+            f"the space of '{key}' runs from {found.low} to {found.high}", "the low end must be below the high end"
+        )
     return found
 
 
-def _choice(key: str, override: Any) -> Choice:
-    if getattr(override.value(), "shuffle", False):
-        raise UserError(f"the space of '{key}' is shuffled", "leave shuffle out; the sampler orders the trials")
+def _choice(key: str, override: Override) -> Choice:
+    from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
+
+    value = override.value()
+    if isinstance(value, ChoiceSweep | RangeSweep) and value.shuffle:
+        raise UserError(f"the space of '{key}' is shuffled", "remove shuffle; the sampler orders the trials")
     values = tuple(dict.fromkeys(override.sweep_string_iterator()))
     if len(values) < 2:
         raise UserError(f"the space of '{key}' is the single value {', '.join(values) or 'none'}", _MEND)
@@ -104,17 +114,17 @@ def _choice(key: str, override: Any) -> Choice:
 
 
 def grid(space: Mapping[str, Dimension], trials: int) -> list[dict[str, str]]:
-    """Every combination of evenly spaced points: choices in full, intervals with equally many points each.
+    """Every combination of evenly spaced points: every value of a choice, and equally many points of each interval.
 
-    Raises UserError where so many trials are no whole grid.
+    Raises UserError if no grid has exactly `trials` points.
     """
     fixed = math.prod(len(part.values) for part in space.values() if isinstance(part, Choice))
     intervals = sum(isinstance(part, Interval) for part in space.values())
     each = round((trials / fixed) ** (1 / intervals)) if intervals else 1
     if each < 1 or fixed * each**intervals != trials:
         size = f"{fixed} x n^{intervals}" if intervals else str(fixed)
-        raise UserError(f"{trials} trials are no whole grid, which has {size}", "change trials, or use sampler: tpe")
+        raise UserError(f"{trials} trials do not fill a grid of {size}", "change trials, or use sampler: tpe")
     axes = [list(part.values) if isinstance(part, Choice) else part.points(each) for part in space.values()]
     if any(len(set(axis)) < len(axis) for axis in axes):
-        raise UserError(f"{trials} trials are more than the grid has different values", "give fewer trials")
+        raise UserError(f"{trials} trials exceed the distinct points of the grid", "lower trials")
     return [dict(zip(space, values, strict=True)) for values in itertools.product(*axes)]

@@ -12,9 +12,9 @@ from paribus.core.config import scale_settings, sweeps_dir
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.sweeps.space import dimension
-from paribus.sweeps.tune import KEYS as TUNE_KEYS
-from paribus.sweeps.tune import SEEDS as TUNE_SEEDS
-from paribus.sweeps.tune import Tune
+from paribus.sweeps.tuning import KEYS as TUNE_KEYS
+from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
+from paribus.sweeps.tuning import Tune
 from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import incomparable
 

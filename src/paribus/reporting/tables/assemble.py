@@ -15,7 +15,8 @@ from paribus.reporting.tables.design import Design
 from paribus.runs.store import Manifest, first_manifest, records
 from paribus.sweeps.control import audit
 from paribus.sweeps.sweep import Sweep, jobs
-from paribus.sweeps.tuning import adopted
+from paribus.sweeps.tune_arms import apply_tuning
+from paribus.sweeps.tuning import Tuning
 from paribus.verdict.sequential import Looks
 
 RESULTS = Path("analysis/results")
@@ -75,7 +76,7 @@ def design_of(
     """
     seeds = sweep.seeds_at(scale)
     if audited is None:
-        searched = adopted(sweep, tuning)
+        searched = apply_tuning(sweep, Tuning.from_json(tuning))
         configs = {job.arm: compose(job.overrides) for job in jobs(searched, scale, seeds=seeds[:1])}
         audited = audit(searched, configs)
     return Design(

@@ -1,1 +1,1 @@
-"""Where the runs of a sweep are started: slots of this machine, or the queue of a cluster."""
+"""Where `paribus run` starts the runs of a sweep: slots of this machine, Slurm, Ray, or a launcher of your own."""

@@ -1,37 +1,162 @@
-"""`launcher=local`: slots of this machine."""
+"""`launcher=local`: every run is a process in a slot of this machine, with its own cores or GPUs."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import IO, NamedTuple
 
-from paribus.sweeps.launchers.launcher import Demand, Events
-from paribus.sweeps.pool import Slot, Work, machine_slots, run_all
+from paribus.core.errors import UserError
+from paribus.core.processes import gpus, terminable
+from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
+
+POLL = 0.05  # seconds between two polls of the processes
+GRACE = 30.0  # seconds that a stopped process has to end by itself
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 @dataclass(frozen=True)
-class Local:
-    """Divides cores and GPUs among slots."""
-
-    elsewhere: ClassVar[bool] = False
+class Local(Launcher):
+    """Divides the machine's cores and GPUs among slots."""
 
     def open(self, demand: Demand) -> Slots:
-        """Raises UserError for less than one slot, and for more processes a run than there are GPUs."""
+        """Raises UserError as `machine_slots` does."""
         return Slots(machine_slots(demand.runs, demand.slots, demand.ranks))
 
 
-class Slots:
-    """A pool of processes."""
+class Slot(NamedTuple):
+    """A share of the machine: CPU `cores`, and the value of CUDA_VISIBLE_DEVICES (None leaves it unchanged)."""
+
+    cores: tuple[int, ...]
+    device: str | None = None
+
+    def environment(self) -> dict[str, str]:
+        """The environment variables that a process in this slot gets."""
+        own = dict.fromkeys(_THREADS, str(len(self.cores)))
+        return own if self.device is None else {**own, "CUDA_VISIBLE_DEVICES": self.device}
+
+
+def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[Slot]:
+    """Divide cores and GPUs among slots.
+
+    Args:
+        runs: number of runs; there are never more slots than that.
+        wanted: number of slots. By default, one for each group of `ranks` GPUs, or of `ranks` cores without GPUs.
+        ranks: processes that train one run.
+
+    Raises:
+        UserError: if `wanted` is below 1 or `ranks` exceeds the number of GPUs.
+    """
+    if wanted is not None and wanted < 1:
+        raise UserError(f"slots={wanted} is below 1", "use slots=auto or a positive number of parallel runs")
+    cores, devices = sorted(os.sched_getaffinity(0)), _device_groups(gpus(), ranks)
+    count = max(1, min(wanted or len(devices) or max(1, len(cores) // ranks), runs))
+    return [
+        Slot(_core_share(cores, at, count), devices[at % len(devices)] if devices else None)
+        for at in range(count)
+    ]  # fmt: skip
+
+
+def _device_groups(devices: Sequence[str], ranks: int) -> list[str]:
+    """The GPUs of each slot, as values of CUDA_VISIBLE_DEVICES."""
+    if devices and len(devices) < ranks:
+        raise UserError(f"profile.ranks={ranks}, but there are {len(devices)} GPUs", "lower profile.ranks")
+    return [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
+
+
+def _core_share(cores: Sequence[int], at: int, count: int) -> tuple[int, ...]:
+    """The cores of one slot. All slots get equally many; slots share cores if there are more slots than cores."""
+    size = max(1, len(cores) // count)
+    return tuple(cores[(at * size + offset) % len(cores)] for offset in range(size))
+
+
+@dataclass
+class _Running:
+    work: Work
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+    start: float
+
+
+class Slots(Pool):
+    """A pool of processes: a free slot takes the next run at once. The processes end with this one."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
-        self.slots, self.size = slots, len(slots)
-        self.threads: int | None = len(slots[0].cores)
+        self.slots, self.size, self.threads = slots, len(slots), len(slots[0].cores)
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
-        """A free slot takes the next at once; processes that run end with this one."""
+        """Raises KeyboardInterrupt on SIGINT or SIGTERM, after it has stopped the running processes.
 
-        def started(work: Work, slot: int) -> None:
-            events.started(work, f"slot {slot + 1} of {self.size}")
+        Stopped runs resume from their last checkpoint when they are started again.
+        """
+        waiting, free = deque(queue), deque(range(self.size))
+        running: dict[int, _Running] = {}
+        with terminable():
+            try:
+                while waiting or running:
+                    while waiting and free:
+                        slot, work = free.popleft(), waiting.popleft()
+                        running[slot] = _start(work, self.slots[slot])
+                        events.started(work, f"slot {slot + 1} of {self.size}")
+                    for slot, end in _collect_ended(running):
+                        free.append(slot)
+                        events.ended(end)
+                    events.idle()
+                    time.sleep(POLL)
+            finally:
+                _stop(list(running.values()))
 
-        run_all(queue, self.slots, started=started, ended=events.ended, idle=events.idle)
+
+def _start(work: Work, slot: Slot) -> _Running:
+    work.log.parent.mkdir(parents=True, exist_ok=True)
+    log = work.log.open("ab", buffering=0)
+    log.write(f"$ {shlex.join(work.command)}\n".encode())
+    process = subprocess.Popen(
+        work.command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **slot.environment()},
+        process_group=0,
+    )
+    with suppress(OSError, AttributeError):  # the process has ended, or the system has no CPU affinity
+        os.sched_setaffinity(process.pid, slot.cores)
+    return _Running(work, process, log, time.monotonic())
+
+
+def _collect_ended(running: dict[int, _Running]) -> list[tuple[int, Ended]]:
+    """Remove the ended processes from `running`, {slot: process}."""
+    over = []
+    for slot, run in list(running.items()):
+        if (status := run.process.poll()) is not None:
+            run.log.close()
+            del running[slot]
+            over.append((slot, Ended(run.work, status, time.monotonic() - run.start)))
+    return over
+
+
+def _stop(running: Sequence[_Running]) -> None:
+    """Ask the process groups to end, wait for GRACE seconds, and kill what is left."""
+    for run in running:
+        _signal(run.process, signal.SIGTERM)
+    end = time.monotonic() + GRACE
+    try:
+        while any(run.process.poll() is None for run in running) and time.monotonic() < end:
+            time.sleep(POLL)
+    finally:
+        for run in running:
+            _signal(run.process, signal.SIGKILL)
+            run.process.wait()
+            run.log.close()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,25 +1,23 @@
-"""`launcher=ray`: a task a run, on a Ray cluster or a Ray of this machine (https://docs.ray.io)."""
+"""`launcher=ray`: one task per run, on a Ray cluster or a Ray instance of this machine (https://docs.ray.io)."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.processes import terminable
-from paribus.sweeps.launchers.job import LOST, Remote
-from paribus.sweeps.launchers.launcher import Demand, Events
-from paribus.sweeps.pool import Ended, Work
+from paribus.sweeps.launchers.base import LOST, ClusterPool, Demand, Events, Launcher, RemoteRun, Submitted, Work
 
 
 @dataclass(frozen=True)
-class Ray:
-    """What a run is given. `options`: more of `ray.remote`, such as a node's own resources."""
+class Ray(Launcher):
+    """Resources of one run. `options`: further arguments of `ray.remote`, such as custom resources."""
 
     address: str | None = None
     cpus: int = 1
@@ -28,40 +26,38 @@ class Ray:
     retries: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)
     poll_seconds: float = 1.0
-    elsewhere: ClassVar[bool] = True
+    remote: ClassVar[bool] = True
 
-    def open(self, demand: Demand) -> Tasks:
-        """Raises UserError without ray, where no cluster answers, and for a number of slots below 1."""
+    def open(self, demand: Demand) -> RayPool:
+        """Raises UserError if Ray is not installed, no cluster answers, or `slots` is below 1."""
         size = demand.size()
         try:
             import ray
         except ImportError as error:
             raise UserError("launcher=ray needs ray", "pip install 'paribus[ray]'") from error
-        own = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+        quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
         try:
-            ray.init(self.address, ignore_reinit_error=True, **own)
+            ray.init(self.address, ignore_reinit_error=True, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(f"no Ray answers at {self.address} ({error})", "start one by `ray start --head`") from error
-        self._tell_of_what_lacks(ray.cluster_resources())
-        task = ray.remote(**self._settings())(_work)
-        return Tasks(ray, task, size, self.cpus, self.poll_seconds)
+            cause = f"no Ray cluster answers at {self.address} ({error})"
+            raise UserError(cause, "start one with `ray start --head`") from error
+        self._warn_of_missing(ray.cluster_resources())
+        return RayPool(ray, ray.remote(**self._options())(_train), size, self.cpus, self.poll_seconds)
 
-    def _settings(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         memory = {} if self.memory_gb is None else {"memory": round(self.memory_gb * 2**30)}
-        fresh = {"max_calls": 1}  # every run in a process of its own
-        return {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries, **memory, **fresh} | dict(
-            self.options
-        )
+        fresh = {"max_calls": 1}  # a new process for each run
+        own = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries, **memory, **fresh}
+        return {**own, **self.options}
 
-    def _tell_of_what_lacks(self, there: Mapping[str, float]) -> None:
-        """Say what no task can get as the cluster is now; it may still grow."""
+    def _warn_of_missing(self, available: Mapping[str, float]) -> None:
         for name, key, wanted in (("CPUs", "CPU", self.cpus), ("GPUs", "GPU", self.gpus)):
-            if wanted > (found := there.get(key, 0)):
-                say(f"a run asks for {wanted:g} {name} and Ray has {found:g}: it waits until there are more")
+            if wanted > (found := available.get(key, 0)):
+                say(f"a run needs {wanted:g} {name}, but Ray has {found:g}: it waits until the cluster has more")
 
 
-def _work(run: Remote, folder: str, log: str) -> int:
-    """What a task does: the run, from the folder where it was asked for, with its output in its log."""
+def _train(run: RemoteRun, folder: str, log: str) -> int:
+    """The task: train in the caller's working directory, with all output in the run's log."""
     os.chdir(folder)
     with open(log, "ab", buffering=0) as file:
         for stream in (1, 2):
@@ -70,58 +66,48 @@ def _work(run: Remote, folder: str, log: str) -> int:
 
 
 @dataclass
-class _Task:
-    """A task under way. `size`: of the log before it; `seen`: when it was first seen to run."""
+class _Task(Submitted):
+    """`size`: bytes of the log before the task; a longer log shows that the task has started."""
 
-    work: Work
-    start: float
-    size: int
-    seen: float | None = None
-
-    def ended(self, status: int) -> Ended:
-        return Ended(self.work, status, time.monotonic() - (self.seen or self.start))
+    size: int = 0
 
 
-class Tasks:
-    """The tasks of a sweep; they end with this process."""
+class RayPool(ClusterPool):
+    """The tasks of a sweep, at most `size` at once. They end with this process."""
 
-    def __init__(self, ray: Any, task: Any, size: int, threads: int, poll: float) -> None:
-        self.ray, self.task, self.size, self.threads, self.poll = ray, task, size, threads, poll
+    def __init__(self, ray: Any, task: Any, size: int, threads: int, poll_seconds: float) -> None:
+        super().__init__(size, threads, poll_seconds)
+        self.ray, self.task = ray, task
 
-    def run(self, queue: Sequence[Work], events: Events) -> None:
-        """As many tasks at once as there are slots; where and when each runs is Ray's to say."""
-        waiting, under_way = list(reversed(queue)), dict[Any, _Task]()
-        try:
-            with terminable():
-                while waiting or under_way:
-                    while waiting and len(under_way) < self.size:
-                        work = waiting.pop()
-                        under_way[self._submitted(work)] = _Task(work, time.monotonic(), _size(work.log))
-                    self._look(under_way, events)
-                    events.idle()
-        finally:
-            self.ray.shutdown()
+    def submit(self, waiting: deque[Work], running: int) -> list[Submitted]:
+        works = [waiting.popleft() for _ in range(min(len(waiting), self.size - running))]
+        return [_Task(work, self._submit(work), size=_size(work.log)) for work in works]
 
-    def _submitted(self, work: Work) -> Any:
+    def _submit(self, work: Work) -> Any:
+        assert work.config is not None
         work.log.parent.mkdir(parents=True, exist_ok=True)
-        return self.task.remote(Remote(work.label, work.config), os.getcwd(), str(work.log.absolute()))
+        return self.task.remote(RemoteRun(work.label, work.config), os.getcwd(), str(work.log.absolute()))
 
-    def _look(self, under_way: dict[Any, _Task], events: Events) -> None:
-        over, _ = self.ray.wait(list(under_way), num_returns=len(under_way), timeout=self.poll)
-        for task in under_way.values():
-            if task.seen is None and _size(task.work.log) > task.size:
-                task.seen = time.monotonic()
+    def poll(self, running: list[Submitted], events: Events) -> list[Submitted]:
+        over, _ = self.ray.wait([task.handle for task in running], num_returns=len(running), timeout=0)
+        for task in running:
+            if task.started is None and isinstance(task, _Task) and _size(task.work.log) > task.size:
+                task.started = time.monotonic()
                 events.started(task.work, "a Ray task")
-        for reference in over:
-            events.ended(under_way.pop(reference).ended(self._status(reference)))
+            if task.handle in over:
+                events.ended(task.end(self._status(task.handle)))
+        return [task for task in running if task.handle not in over]
 
-    def _status(self, reference: Any) -> int:
-        """What a task returned; LOST where its process or its node did not come back."""
+    def _status(self, handle: Any) -> int:
+        """What a task returned; LOST if its process or its node died."""
         try:
-            return int(self.ray.get(reference))
+            return int(self.ray.get(handle))
         except self.ray.exceptions.RayError as error:
             say(f"Ray: {' '.join(str(error).split())[:300]}")
             return LOST
+
+    def close(self, running: list[Submitted]) -> None:
+        self.ray.shutdown()
 
 
 def _size(log: Path) -> int:

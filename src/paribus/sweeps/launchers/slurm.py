@@ -1,28 +1,32 @@
-"""`launcher=slurm`: a job a run, in one array, by submitit (https://github.com/facebookincubator/submitit)."""
+"""`launcher=slurm`: one job per run in one array, through submitit (https://github.com/facebookincubator/submitit)."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.sweeps.launchers.job import LOST, Remote
-from paribus.sweeps.launchers.launcher import Demand, Events
-from paribus.sweeps.pool import Ended, Work
+from paribus.sweeps.launchers.base import LOST, ClusterPool, Demand, Events, Launcher, RemoteRun, Submitted, Work
 
-TICKET = "slurm.job"  # in a run's folder: the job that was last given to it
-GONE = 2  # looks at the queue without a job before it counts as over: files may come late from another node
+if TYPE_CHECKING:
+    from submitit import SlurmExecutor
+    from submitit.helpers import DelayedSubmission
+
+TICKET = "slurm.job"  # in a run's folder: the number of the last job that was submitted for it
+GONE = 2  # polls without the job before it counts as ended: files from another node may arrive late
 
 
 @dataclass(frozen=True)
-class Slurm:
-    """Settings of the jobs; what is None is left to the cluster."""
+class Slurm(Launcher):
+    """Settings of the jobs; None leaves a setting to the cluster."""
 
     partition: str | None = None
     account: str | None = None
@@ -36,10 +40,10 @@ class Slurm:
     setup: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     poll_seconds: float = 5.0
-    elsewhere: ClassVar[bool] = True
+    remote: ClassVar[bool] = True
 
-    def open(self, demand: Demand) -> Jobs:
-        """Raises UserError without submitit, without Slurm's commands, and for a number of slots below 1."""
+    def open(self, demand: Demand) -> SlurmPool:
+        """Raises UserError if submitit or Slurm's commands are missing, or `slots` is below 1."""
         size = demand.size()
         try:
             from submitit import SlurmExecutor
@@ -48,9 +52,10 @@ class Slurm:
         try:
             executor = SlurmExecutor(demand.folder.resolve() / "jobs", max_num_timeout=self.timeouts)
         except RuntimeError as error:
-            raise UserError("launcher=slurm, but there is no srun", "run it where jobs are submitted") from error
+            cause = "launcher=slurm, but the command srun is missing"
+            raise UserError(cause, "run this on a node that submits Slurm jobs") from error
         executor.update_parameters(**self._parameters(size))
-        return Jobs(executor, size, self.cpus, self.poll_seconds)
+        return SlurmPool(executor, size, self.cpus, self.poll_seconds)
 
     def _parameters(self, size: int) -> dict[str, Any]:
         given = {
@@ -73,133 +78,127 @@ class Slurm:
 
 
 @dataclass(frozen=True)
-class Run(Remote):
-    """What a job does."""
-
-    def checkpoint(self) -> Any:
-        """What submitit queues after a preemption or at the end of a job's time: the same run, which resumes."""
+class _SlurmRun(RemoteRun):
+    def checkpoint(self) -> DelayedSubmission:
+        """What submitit queues after a preemption or a timeout: the same run, which resumes."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
 
 
 @dataclass
-class _Job:
-    """A job under way. `seen`: when it was first seen to run; `gone`: looks in which the queue had none of it."""
+class _Job(Submitted):
+    """`gone`: polls since the queue last listed the job."""
 
-    work: Work
-    job: Any
-    start: float
-    seen: float | None = None
     gone: int = 0
 
-    def status(self) -> int | None:
-        """What the job returned; None before it has."""
-        if not self.job.paths.result_pickle.is_file():
+    def result(self) -> int | None:
+        """What the job returned, or None if it has not."""
+        if not self.handle.paths.result_pickle.is_file():
             return None
         try:
-            return int(self.job.result())
-        except Exception:  # submitit's account of a job that did not even start; the log has it
+            return int(self.handle.result())
+        except Exception:  # submitit's report of a job that did not even start; the log has it
             return 1
 
-    def ended(self, status: int) -> Ended:
-        return Ended(
-            self.work._replace(log=self.job.paths.stderr), status, time.monotonic() - (self.seen or self.start)
-        )
+    def final_status(self, states: Mapping[str, str] | None) -> int | None:
+        """The status of the job if it has ended, else None.
+
+        A preempted job may fail before it is requeued, so a failure counts only after the job left the queue.
+        """
+        result = self.result()
+        if result == 0:
+            return 0
+        if states is None or self.handle.job_id in states:
+            self.gone = 0
+            return None
+        self.gone += 1
+        if self.gone < GONE:
+            return None
+        return LOST if result is None else result
+
+    def follow(self, state: str | None, events: Events) -> None:
+        """Report that the job has started or is back in the queue."""
+        if state == "RUNNING" and self.started is None:
+            self.started = time.monotonic()
+            events.started(self.work, f"Slurm job {self.handle.job_id}")
+        elif state not in (None, "RUNNING", "COMPLETING") and self.started is not None:
+            self.started = None
+            events.requeued(self.work)
 
 
-class Jobs:
-    """The jobs of a sweep. They outlive this process: the next one finds them in the queue by their tickets."""
+class SlurmPool(ClusterPool):
+    """The jobs of a sweep. They outlive this process: the next command finds them by the tickets in their folders."""
 
-    def __init__(self, executor: Any, size: int, threads: int | None, poll: float) -> None:
-        self.executor, self.size, self.threads, self.poll = executor, size, threads, poll
+    def __init__(self, executor: SlurmExecutor, size: int, threads: int | None, poll_seconds: float) -> None:
+        super().__init__(size, threads, poll_seconds)
+        self.executor = executor
 
-    def run(self, queue: Sequence[Work], events: Events) -> None:
-        """Submit what the queue of the cluster does not hold yet, and wait for all of it."""
-        under_way = self._adopted(queue)
-        under_way |= self._submitted([work for work in queue if work.label not in under_way])
-        try:
-            while under_way:
-                self._look(under_way, events)
-                events.idle()
-                if under_way:
-                    time.sleep(self.poll)
-        except KeyboardInterrupt:
-            say(f"{len(under_way)} jobs stay in the queue (scancel ends them); the same command watches them again")
-            raise
+    def submit(self, waiting: deque[Work], running: int) -> list[Submitted]:
+        """All runs at once, since the array limits how many are active; jobs that are still queued are kept."""
+        if not waiting:
+            return []
+        queue = list(waiting)
+        waiting.clear()
+        known = self._find_queued(queue)
+        return [*known.values(), *self._submit([work for work in queue if work.label not in known])]
 
-    def _adopted(self, queue: Sequence[Work]) -> dict[str, _Job]:
-        """The jobs that an earlier command has submitted and the cluster still has."""
+    def _find_queued(self, queue: Sequence[Work]) -> dict[str, Submitted]:
+        """{label: job} of the jobs that an earlier command submitted and that have not ended."""
         from submitit import SlurmJob
 
         states = queue_states() or {}
-        tickets = {work.label: _ticket(work) for work in queue}
-        found = {}
-        for work in queue:
-            if (number := tickets[work.label]) in states:
-                found[work.label] = _Job(work, SlurmJob(self.executor.folder, number), time.monotonic())
+        tickets = {work.label: _read_ticket(work) for work in queue}
+        found: dict[str, Submitted] = {
+            work.label: _Job(work, SlurmJob(self.executor.folder, number))
+            for work in queue
+            if (number := tickets[work.label]) in states and number is not None
+        }
         if found:
-            say(f"{len(found)} jobs are in the queue already")
+            say(f"{len(found)} jobs are already in the queue")
         return found
 
-    def _submitted(self, queue: Sequence[Work]) -> dict[str, _Job]:
+    def _submit(self, queue: Sequence[Work]) -> list[Submitted]:
         if not queue:
-            return {}
+            return []
         try:
             with self.executor.batch():
-                jobs = [self.executor.submit(Run(work.label, work.config)) for work in queue]
+                jobs = [self.executor.submit(_SlurmRun(work.label, work.config or {})) for work in queue]
         except Exception as error:  # submitit passes on what sbatch says
             raise UserError("sbatch refused the jobs", " ".join(str(error).split())[-300:]) from error
         for work, job in zip(queue, jobs, strict=True):
             work.log.parent.mkdir(parents=True, exist_ok=True)
             write_text(work.log.parent / TICKET, f"{job.job_id}\n")
         say(f"{len(jobs)} jobs submitted: {jobs[0].job_id.partition('_')[0]}, logs in {self.executor.folder}")
-        return {work.label: _Job(work, job, time.monotonic()) for work, job in zip(queue, jobs, strict=True)}
+        return [_Job(work, job) for work, job in zip(queue, jobs, strict=True)]
 
-    def _look(self, under_way: dict[str, _Job], events: Events) -> None:
+    def poll(self, running: list[Submitted], events: Events) -> list[Submitted]:
         states = queue_states()
-        for label, each in list(under_way.items()):
-            if (status := _over(each, states)) is not None:
-                del under_way[label]
-                events.ended(each.ended(status))
-            elif states is not None:
-                _follow(each, states.get(each.job.job_id), events)
+        left = list[Submitted]()
+        for job in running:
+            assert isinstance(job, _Job)
+            if (status := job.final_status(states)) is not None:
+                events.ended(job.end(status, job.handle.paths.stderr))
+                continue
+            left.append(job)
+            if states is not None:
+                job.follow(states.get(job.handle.job_id), events)
+        return left
+
+    def close(self, running: list[Submitted]) -> None:
+        if running:
+            jobs = f"{len(running)} jobs stay in the queue (end them with scancel)"
+            say(f"{jobs}; run the same command again to follow them")
 
 
-def _ticket(work: Work) -> str | None:
-    path = work.log.parent / TICKET
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
-
-
-def _over(each: _Job, states: Mapping[str, str] | None) -> int | None:
-    """The status of a job that is over, or None.
-
-    A job that is being preempted may fail before it is queued again: a failure counts once the queue has let it go.
-    """
-    status = each.status()
-    if status == 0:
-        return 0
-    if states is None or each.job.job_id in states:
-        each.gone = 0
-        return None
-    each.gone += 1
-    if each.gone < GONE:
-        return None
-    return LOST if status is None else status
-
-
-def _follow(each: _Job, state: str | None, events: Events) -> None:
-    """Tell when a job starts, and when it is back in the queue."""
-    if state == "RUNNING" and each.seen is None:
-        each.seen = time.monotonic()
-        events.started(each.work, f"Slurm job {each.job.job_id}")
-    elif state not in (None, "RUNNING", "COMPLETING") and each.seen is not None:
-        each.seen = None
-        events.waiting(each.work)
+def _read_ticket(work: Work) -> str | None:
+    with suppress(OSError):
+        return (work.log.parent / TICKET).read_text(encoding="utf-8").strip()
+    return None
 
 
 def queue_states() -> dict[str, str] | None:
-    """{job: its state} of this user's jobs that are not over; None where Slurm does not answer."""
+    """{job: its state} of this user's jobs that have not ended; None if Slurm does not answer."""
     command = ["squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%i|%T"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
-    from paribus.sweeps.pool import Work
+    from paribus.sweeps.launchers.base import Work
     from paribus.sweeps.search.board import TrialBoard
 
 NONE = "none"  # the choice of conf/search that is no search
@@ -82,26 +82,29 @@ def run(asked: Asked) -> int:
 
     Raises UserError for a number of slots below 1, KeyboardInterrupt on a stop; the same command goes on from there.
     """
-    from paribus.sweeps.board import watching
-    from paribus.sweeps.pool import machine_slots, reason, run_all
+    from paribus.sweeps.board import watch_sheet
+    from paribus.sweeps.launchers.base import Ended, Events, failure_reason
+    from paribus.sweeps.launchers.local import Slots, machine_slots
 
     trials, slots = look(asked), machine_slots(sys.maxsize, asked.slots)
     work = [_worker(asked, at, len(slot.cores)) for at, slot in enumerate(slots)]
+    over: list[Ended] = []
     if sys.stderr.isatty():
-        with watching(trials, sys.stderr) as again:
-            over = run_all(work, slots, idle=again)
+        with watch_sheet(trials, sys.stderr) as again:
+            Slots(slots).run(work, Events(ended=over.append, idle=again))
     else:
-        over = run_all(work, slots, started=lambda begun, slot: say(f"▶ {begun.label}, log: {begun.log}"))
+        events = Events(lambda begun, place: say(f"▶ {begun.label}, log: {begun.log}"), ended=over.append)
+        Slots(slots).run(work, events)
     for end in over:
         if end.status:
-            say(f"✗ {end.work.label} failed: {reason(end)} (log: {end.work.log})")
+            say(f"✗ {end.work.label} failed: {failure_reason(end)} (log: {end.work.log})")
     print(trials().text())
     return 1 if any(end.status for end in over) else 0
 
 
 def _worker(asked: Asked, at: int, threads: int) -> Work:
     """One worker: a process that searches beside the others until the study is over."""
-    from paribus.sweeps.pool import Work
+    from paribus.sweeps.launchers.base import Work
 
     own = [] if any(text.startswith("profile.threads=") for text in asked.overrides) else [f"profile.threads={threads}"]
     command = (sys.executable, "-m", "paribus", "train", "-m", f"search={asked.name}", *asked.overrides, *own)
