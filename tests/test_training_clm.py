@@ -23,10 +23,10 @@ from paribus.data.formats.segment_pair import SegmentPair
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.heads.bilstm import OnBiLSTM
-from paribus.models.heads.classification import ClassificationHead
-from paribus.models.weights import initialize
-from paribus.objectives.clm import CausalLM
+from paribus.models.heads.rows import ClassificationHead
+from paribus.models.heads.wrappers import OnBiLSTM
+from paribus.models.network import initialize
+from paribus.objectives.mlm import CausalLM
 from paribus.objectives.objective import Objective
 from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.encode import Encoded
@@ -43,7 +43,7 @@ LENGTH = 48
 def parts(norm: str, attention: str = "left") -> tuple[Encoder, Objective]:
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, norm=norm, attention=attention, initializer_range=0.2)
     encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
-    objective = CausalLM(Unchanged()).build(encoder)
+    objective = CausalLM(Unchanged()).compose(encoder, encoder.vocabulary)
     initialize(objective, 3, 0.2)
     return encoder.eval(), objective.eval()
 
@@ -95,7 +95,7 @@ def test_loss_equals_transformers(norm: str, padded: bool, tmp_path: Path) -> No
 def test_a_left_only_model_with_narrow_embeddings_is_saved_too(tmp_path: Path) -> None:
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, attention="left", embedding=16, sharing="all", initializer_range=0.2)
     encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
-    objective = CausalLM(Unchanged()).build(encoder)
+    objective = CausalLM(Unchanged()).compose(encoder, encoder.vocabulary)
     initialize(objective, 3, 0.2)
     batch = as_batch(arrays(3, full=True))
     checkpoint.save(encoder.eval(), objective.heads["clm"], tmp_path)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from paribus.data.annotators.annotator import Annotator
     from paribus.data.corpus.document import Corpus
     from paribus.data.formats.segments import InputFormat
+    from paribus.models.spec import ModelSpec
+    from paribus.objectives.spec import ObjectiveSpec
     from paribus.optim.schedule import Schedule
+    from paribus.optim.spec import OptimizerSpec
     from paribus.tasks.mixtures.mixture import Mixture
     from paribus.tasks.task import Task
     from paribus.tasks.types.base import TaskType
@@ -43,9 +46,9 @@ class Run:
     tokenizer: Any
     input: InputFormat
     masking: Masking
-    objective: Any
-    model: Any
-    optimizer: Any
+    objective: ObjectiveSpec
+    model: ModelSpec
+    optimizer: OptimizerSpec
     lr_schedule: Schedule
     batch: Batch
     trainer: Trainer
