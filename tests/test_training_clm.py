@@ -50,10 +50,10 @@ def parts(norm: str, attention: str = "left") -> tuple[Encoder, Objective]:
 
 def arrays(rows: int, full: bool = False) -> dict[str, Any]:
     """Segment pairs of unequal lengths, or single sentences that fill the row."""
-    store, task_type = random_store(300, mean=7), SegmentPair(LENGTH, short_seq_prob=0.5)
+    store, input_format = random_store(300, mean=7), SegmentPair(LENGTH, short_seq_prob=0.5)
     if full:
-        store, task_type = store_of([[LENGTH - 2] * 20]), FullSentences(LENGTH)
-    examples = examples_of(store, LENGTH, masking=NoNoise(), task_type=task_type)
+        store, input_format = store_of([[LENGTH - 2] * 20]), FullSentences(LENGTH)
+    examples = examples_of(store, LENGTH, masking=NoNoise(), input_format=input_format)
     return Causal().pack(examples.views(0, np.arange(rows)), FakeVocabulary())
 
 

@@ -27,7 +27,7 @@ def save(network: Network, head: nn.Module | None, folder: Path, pair: nn.Module
     for part, names in ((head, _head_names(network, head)), (pair, _part_names(network.pair_parts, "pair.", pair))):
         tensors |= {names[ours]: tensor for ours, tensor in part.state_dict().items()} if part is not None else {}
     folder.mkdir(parents=True, exist_ok=True)
-    network.config(head, pair).save_pretrained(folder)
+    network.checkpoint_config(head, pair).save_pretrained(folder)
     kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
     save_file(kept, folder / WEIGHTS, {"format": "pt"})
 

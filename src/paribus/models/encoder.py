@@ -132,7 +132,7 @@ class Encoder(Network):
     def share(self) -> None:
         _share(self.backbone.encoder.layer, self.spec)
 
-    def config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
         """The config of the class in `transformers` that loads the network with these heads."""
         layout, shape = layout_of(self.spec), {**self.shape, "embedding_size": self.spec.table_width}
         config: PretrainedConfig = self.backbone.config

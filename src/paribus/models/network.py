@@ -135,7 +135,7 @@ class Network(nn.Module, ABC):
         """Weights without those of heads; shared ones count once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
         """What `config.json` of a checkpoint with these heads says."""
         settings: dict[str, Any] = {"vocab_size": self.vocabulary.size, "pad_token_id": self.vocabulary.pad}
         return PretrainedConfig(**settings)

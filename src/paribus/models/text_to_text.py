@@ -126,7 +126,7 @@ class TextToText(Network):
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         return _StreamWriter(self, batch, most) if self.spec.single else _DecoderWriter(self, batch)
 
-    def config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
         """That of `T5ForConditionalGeneration`; for one stack `transformers` has no class."""
         config = T5Config(**self.spec.config(self.vocabulary))
         config.architectures = None if self.spec.single else ["T5ForConditionalGeneration"]
