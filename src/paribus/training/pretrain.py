@@ -21,8 +21,8 @@ from paribus.corruption.measured import measured
 from paribus.data.order import StepPlan
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
-from paribus.models.encoder import Encoder
 from paribus.models.ensemble import Ensemble
+from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixtures.mixed import Mixed
@@ -70,7 +70,7 @@ class Stage:
     folder: Path
     plan: StepPlan[Stream]
     steps: int
-    encoder: Encoder
+    encoder: Network
     objective: Objective
     evaluation: HeldOutEvaluation
     probes: list[Probe | TrainedProbe]
