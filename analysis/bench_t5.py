@@ -49,7 +49,7 @@ def examples_of(vocabulary: Vocabulary, steps: int) -> Examples:
 def ours(vocabulary: Vocabulary, threads: int, steps: int) -> float:
     """Input tokens a second, median over steps."""
     model = MINI.build(vocabulary, 0)
-    objective = Denoising(READ, WRITTEN).build(model)
+    objective = Denoising(READ, WRITTEN).compose(model, model.vocabulary)
     return staged(examples_of(vocabulary, steps), model, objective, PRECISION, threads, steps)
 
 

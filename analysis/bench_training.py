@@ -29,7 +29,7 @@ from paribus.data.order import StepPlan
 from paribus.data.schedule import Dynamic
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
-from paribus.models.weights import initialize
+from paribus.models.network import initialize
 from paribus.objectives.mlm import MaskedLM
 from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
@@ -68,7 +68,9 @@ def ours(size: int, precision: str, threads: int, steps: int) -> float:
     rows = store(size, BATCH * (steps + WARM))
     examples = Examples(rows, FullSentences(LENGTH), corruption, EncoderCollator(), vocabulary, 0, LENGTH)
     encoder = MINI.build(vocabulary, 0)
-    return staged(examples, encoder, MaskedLM(Replace()).build(encoder), precision, threads, steps)
+    return staged(
+        examples, encoder, MaskedLM(Replace()).compose(encoder, encoder.vocabulary), precision, threads, steps
+    )
 
 
 def staged(examples: Examples, encoder: Any, objective: Any, precision: str, threads: int, steps: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import yaml
 
 from paribus.core.config import compose, conf_dir, expand, flat, plain, scale_settings, split_overrides
 from paribus.core.errors import UserError
+from paribus.core.settings import GROUPS
 
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/")]
@@ -93,3 +96,28 @@ def test_a_users_conf_folder_extends_ours(tmp_path: Path, monkeypatch: pytest.Mo
     scale_settings.cache_clear()
     assert compose(["scale=pocket"]).model.hidden == 64
     assert compose(["scale=null", "model=bert_tiny"]).model.hidden == 128
+
+
+@pytest.mark.parametrize(
+    ("override", "wanted"),
+    [
+        ("trainer.max_steps=abc", "a whole number"),
+        ("evaluation.seed=abc", "a whole number"),
+        ("seed=1.5", "a whole number"),
+        ("members=many", "a whole number"),
+        ("finetune.epochs=x", "a whole number"),
+        ("finetune.clip=x", "a number"),
+        ("finetune.seeds=0", "a list"),
+        ("profile.compile=maybe", "true or false"),
+        ("batch.size=null", "a value"),
+    ],
+)
+def test_hydra_refuses_a_value_of_another_type(override: str, wanted: str) -> None:
+    with pytest.raises(UserError, match=rf"^{re.escape(override)} has the wrong type.*give {wanted}"):
+        compose([override])
+
+
+def test_the_types_are_those_of_the_yaml_files() -> None:
+    cfg = compose(["scale=null"])
+    for name, group in GROUPS.items():
+        assert {each.name for each in fields(group)} >= set(cfg[name])

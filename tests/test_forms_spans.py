@@ -159,7 +159,7 @@ def test_the_best_span_is_the_best_of_all() -> None:
 
 
 def test_the_head_s_loss_is_the_mean_of_both_ends_without_padding() -> None:
-    from paribus.models.heads.spans import SpanHead
+    from paribus.models.heads.tokens import SpanHead
 
     torch.manual_seed(0)
     head, hidden_BLD = SpanHead(4), torch.randn(2, 6, 4)

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from paribus.core.errors import UserError
-from paribus.models.heads.crf import CRFHead
+from paribus.models.heads.tokens import CRFHead
 from paribus.tasks.example import Tagged
 from paribus.tasks.spans import span_scores, spans
 from paribus.tasks.tagging import Tags

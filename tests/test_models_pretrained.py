@@ -18,7 +18,7 @@ from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
-from paribus.models.heads.mlm import MaskedLMHead
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained
 from paribus.sweeps.sweep import SCRATCH, arm_overrides, load
 from paribus.training.description import Run

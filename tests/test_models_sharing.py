@@ -22,8 +22,8 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.weights import initialize
-from paribus.objectives.mlm_sop import MaskedLMWithSOP
+from paribus.models.network import initialize
+from paribus.objectives.mlm_pairs import MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.training.budget import train_flops
 from paribus.training.description import Run
@@ -45,7 +45,7 @@ def small(**settings: Any) -> Bert:
 
 def parts(seed: int = 3, **settings: Any) -> tuple[Encoder, Objective]:
     encoder = small(**settings).build(VOCABULARY, seed)
-    objective = MaskedLMWithSOP(Replace()).build(encoder)
+    objective = MaskedLMWithSOP(Replace()).compose(encoder, encoder.vocabulary)
     initialize(objective, seed, 0.2)
     return encoder, objective
 
@@ -109,7 +109,7 @@ def test_gradients_of_shared_weights_are_sums_over_the_layers(norm: str) -> None
     for layer in apart.backbone.encoder.layer:
         layer.load_state_dict(shared.backbone.encoder.layer[0].state_dict())
     for encoder in (shared, apart):
-        objective.heads["mlm"]._encoder[0] = encoder
+        objective.heads["mlm"]._network[0] = encoder
         sum(objective(encoder, as_batch(packed()))[0].values()).backward()  # type: ignore[union-attr]
     gradients = {name: p.grad for name, p in apart.named_parameters()}
     for name, parameter in shared.named_parameters():

@@ -15,9 +15,9 @@ from paribus.corruption.views.unique_sentinel import UniqueSentinel
 from paribus.data.text import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
+from paribus.models.network import initialize
 from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
 from paribus.models.text_to_text import TextToText
-from paribus.models.weights import initialize
 from paribus.objectives.denoising import Denoising
 from paribus.objectives.objective import Objective
 from paribus.training.steps import as_batch
@@ -32,7 +32,7 @@ def spec(**changes: Any) -> T5:
 
 def parts(**changes: Any) -> tuple[TextToText, Objective]:
     model = spec(**changes).build(VOCABULARY, seed=3)
-    objective = Denoising(UniqueSentinel("noise"), UniqueSentinel("text")).build(model)
+    objective = Denoising(UniqueSentinel("noise"), UniqueSentinel("text")).compose(model, model.vocabulary)
     initialize(objective, 3, model.spec.initializer_range)
     return model.eval(), objective
 

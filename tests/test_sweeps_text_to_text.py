@@ -10,7 +10,6 @@ from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.sweeps.sweep import arm_overrides, load
 from paribus.training.description import Run
-from paribus.training.streams import training_corruption
 
 OBJECTIVES = {  # as the gin files of T5's code name them; the same pattern for BART's and MASS'
     "t5_table2": {
@@ -58,7 +57,8 @@ def test_arms_are_the_paper_s_objectives(study: str) -> None:
     sweep = load(study)
     for arm, expected in OBJECTIVES[study].items():
         cfg = compose(list(arm_overrides(sweep, "test", arm)))
-        assert training_corruption(Run.of(cfg)).name == expected
+        run = Run.of(cfg)
+        assert run.objective.corruption(run.masking).name == expected
 
 
 OWN = """

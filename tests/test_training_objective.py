@@ -14,12 +14,11 @@ from paribus.corruption.views.replace import Replace
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
-from paribus.models.encoder import Encoder, Outputs
-from paribus.models.heads.pair import PairHead
-from paribus.models.weights import initialize
+from paribus.models.encoder import Encoder
+from paribus.models.heads.rows import PairHead
+from paribus.models.network import Outputs, initialize
 from paribus.objectives.mlm import MaskedLM
-from paribus.objectives.mlm_nsp import MaskedLMWithNSP
-from paribus.objectives.mlm_sop import MaskedLMWithSOP
+from paribus.objectives.mlm_pairs import MaskedLMWithNSP, MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.optim.schedule import Schedule
 from paribus.training.execution import Profile
@@ -35,7 +34,7 @@ def parts(norm: str, dropout: float = 0.0, input_format: Any = MaskedLM) -> tupl
         2, 32, 2, 64, positions=40, dropout=dropout, attention_dropout=dropout, norm=norm, initializer_range=0.2
     )
     encoder = spec.build(VOCABULARY, seed=3)
-    objective = input_format(Replace()).build(encoder)
+    objective = input_format(Replace()).compose(encoder, encoder.vocabulary)
     initialize(objective, 3, 0.2)
     return encoder, objective
 
@@ -146,7 +145,7 @@ def test_the_head_on_pairs_is_that_of_albert() -> None:
             pad_token_id=0,
         )
     ).eval()
-    head = PairHead(parts("post")[0])
+    head = PairHead(parts("post")[0].width)
     head.pooler.load_state_dict(theirs.albert.pooler.state_dict())
     head.classifier.load_state_dict(theirs.sop_classifier.classifier.state_dict())
     packed = pairs(7)

@@ -8,11 +8,9 @@ import torch
 from torch import nn
 
 from paribus.core.errors import UserError
-from paribus.models.weights import initialize
-from paribus.optim.adamw import AdamW
-from paribus.optim.adamw_rms import AdamWRms
+from paribus.models.network import initialize
+from paribus.optim.adamw import AdamW, AdamWRms, Lamb
 from paribus.optim.groups import parameter_groups
-from paribus.optim.lamb import Lamb
 from paribus.optim.schedule import CURVES, Schedule
 
 

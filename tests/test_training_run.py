@@ -14,6 +14,7 @@ from safetensors.numpy import load_file
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.runs.identity import meaning
 from paribus.runs.store import verify
 from paribus.training import callbacks
 from paribus.training.description import Run
@@ -209,3 +210,33 @@ def test_a_full_disk_names_the_checkpoint(arguments: list[str], monkeypatch: pyt
     monkeypatch.setattr(pl.Trainer, "save_checkpoint", full)
     with pytest.raises(UserError, match=r"last\.ckpt cannot be written"):
         run(compose([*arguments, "profile.checkpoint_steps=1"]))
+
+
+MASKING = """
+from dataclasses import dataclass
+from paribus.corruption.masking.bernoulli import Bernoulli
+
+@dataclass(frozen=True)
+class Own(Bernoulli):
+    '''A masking that one module after another holds.'''
+"""
+
+
+def test_a_component_that_moves_keeps_the_run_s_id(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from paribus.corruption.masking import bernoulli, whole_word
+
+    one = Run.of(compose(arguments)).identity
+    monkeypatch.setattr(whole_word, "Bernoulli", bernoulli.Bernoulli, raising=False)
+    monkeypatch.setattr(bernoulli.Bernoulli, "__module__", whole_word.__name__)
+    other = Run.of(compose([*arguments, f"masking._target_={whole_word.__name__}.Bernoulli"])).identity
+    assert one == other
+    assert one.signature != Run.of(compose([*arguments, "masking=whole_word"])).identity.signature
+
+
+def test_a_class_of_others_counts_with_its_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("own_masking_one", "own_masking_two"):
+        (tmp_path / f"{module}.py").write_text(MASKING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one, other = (meaning({"_target_": f"own_masking_{n}.Own", "rate": 0.2}) for n in ("one", "two"))
+    assert (one["component"], other["component"]) == ("own_masking_one.Own", "own_masking_two.Own")
+    assert one["rate"] == 0.2

@@ -23,7 +23,7 @@ from paribus.corruption.views.replace import Replace
 from paribus.data.text import Marks, Views
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.weights import initialize
+from paribus.models.network import initialize
 from paribus.objectives.mlm_sbo import MaskedLMWithSBO
 from paribus.objectives.objective import Objective
 from paribus.training.run import run
@@ -93,7 +93,7 @@ def test_other_arrays_are_those_of_the_plain_layout() -> None:
 def parts() -> tuple[Encoder, Objective]:
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, initializer_range=0.2)
     encoder = spec.build(FakeVocabulary(), seed=3)  # type: ignore[arg-type]
-    objective = MaskedLMWithSBO(Replace(), weight=0.5, max_pair_targets=3).build(encoder)
+    objective = MaskedLMWithSBO(Replace(), weight=0.5, max_pair_targets=3).compose(encoder, encoder.vocabulary)
     initialize(objective, 3, 0.2)
     with torch.no_grad():
         for name, parameter in objective.named_parameters():

@@ -16,7 +16,7 @@ from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.models import checkpoint
-from paribus.models.weights import initialize
+from paribus.models.network import initialize
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.run import run
@@ -57,7 +57,7 @@ def objective_of(arguments: list[str], overrides: list[str]) -> tuple[Any, Any, 
     cfg = compose([*arguments, *overrides, "model.dropout=0", "model.attention_dropout=0"])
     data = Run.of(cfg).data()
     encoder = build(cfg.model).build(data.vocabulary, 0)
-    objective = build(cfg.objective).build(encoder)
+    objective = build(cfg.objective).compose(encoder, encoder.vocabulary)
     initialize(objective, 0, 0.2)
     return encoder, objective, as_batch(training_examples(Run.of(cfg), data).batch(0, np.arange(8)))
 

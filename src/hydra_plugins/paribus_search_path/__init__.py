@@ -1,4 +1,4 @@
-"""A `conf` folder in the working directory extends Paribus' own config groups."""
+"""A `conf` folder in the working directory extends Paribus' own config groups, whose types Hydra is given here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 from paribus.core.config import conf_dir
+from paribus.core.settings import register
+
+register()
 
 
 class UserConf(SearchPathPlugin):

@@ -132,9 +132,29 @@ def explain(error: BaseException) -> UserError:
         choice = text.split("Could not find '")[1].split("'")[0]
         group, _, name = choice.rpartition("/")
         return UserError(f"unknown choice {group}={name}", f"known: {', '.join(choices(group)) or 'none'}")
+    if text.startswith("Error merging override "):
+        return _mistyped(text.removeprefix("Error merging override "), error.__cause__)
     if unread := getattr(error, "override", None):
         return UserError(f"override {unread!r} cannot be read", "write key=value and quote special characters")
     return UserError(text.split(" full_key:")[0])
+
+
+_TYPES = {  # what OmegaConf says of a wrong value: what to give instead
+    "to Integer": "a whole number",
+    "to Float": "a number",
+    "valid bool": "true or false",
+    "not a ListConfig": "a list, such as [0]",
+    "not Optional": "a value",
+    "not optional": "a value",
+    "Non optional": "a value",
+}
+
+
+def _mistyped(override: str, cause: BaseException | None) -> UserError:
+    """The UserError for a value of another type than its key has."""
+    said = " ".join(str(cause).split()).split(" full_key:")[0]
+    wanted = next((words for part, words in _TYPES.items() if part in said), None)
+    return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
 
 
 def _near(key: str) -> str:

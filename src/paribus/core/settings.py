@@ -118,3 +118,21 @@ GROUPS: dict[str, type] = {
     "finetune": FineTuning,
     "paths": Paths,
 }
+
+
+def register() -> None:
+    """Give Hydra the types: `schema` in each group, and at the root those of the plain keys of a run."""
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import BooleanNode, IntegerNode, OmegaConf
+
+    def typed(group: type) -> Any:
+        node = OmegaConf.structured(group)
+        OmegaConf.set_readonly(node, None)  # a frozen class would make a config that nobody can override
+        return node
+
+    store = ConfigStore.instance()
+    for name, group in GROUPS.items() - {("paths", Paths)}:
+        store.store(name="schema", group=name, node=typed(group))
+    numbers = {key: IntegerNode("???", is_optional=False) for key in ("seed", "replicate", "members")}
+    root = {**numbers, "untrained": BooleanNode("???", is_optional=False), "paths": typed(Paths)}
+    store.store(name="schema", node=OmegaConf.create(root))

@@ -10,7 +10,7 @@ from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 PLACES = ("attention", "ffn")
 ACTIVATIONS = ("gelu", "relu")
@@ -52,7 +52,7 @@ class Adapters(Method):
                 f"finetune.method.activation={self.activation} is unknown", f"use {' or '.join(ACTIVATIONS)}"
             )
 
-    def shape(self, encoder: Tunable, seed: int) -> None:
+    def shape(self, encoder: Network, seed: int) -> None:
         from paribus.finetuning.bottleneck import Adapted, begin
 
         encoder.requires_grad_(False)

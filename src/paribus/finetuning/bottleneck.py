@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from paribus.models.weights import named_generator
+from paribus.models.network import named_generator
 
 
 class Adapted(nn.Module):

@@ -10,7 +10,7 @@ from paribus.finetuning.method import Method
 if TYPE_CHECKING:
     from torch import nn
 
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 HEAD = -1  # the stage in which the head alone moves
 
@@ -30,7 +30,7 @@ class ChainThaw(Method):
         """What moves once the share `done` is over: HEAD, a depth (0: embeddings, i + 1: layer i), layers + 1: all."""
         return min(HEAD + int(done * (layers + 3)), layers + 1)
 
-    def open(self, encoder: Tunable, done: float) -> None:
+    def open(self, encoder: Network, done: float) -> None:
         stage = self.stage(encoder.depth, done)
         for name, parameter in encoder.named_parameters():
             own = HEAD if stage == HEAD and name in encoder.head_weights else encoder.depth_of(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,6 @@ class Frozen(Method):
     semantics: ClassVar[int] = 1
     moves: ClassVar[bool] = False
 
-    def shape(self, encoder: Tunable, seed: int) -> None:
+    def shape(self, encoder: Network, seed: int) -> None:
         encoder.requires_grad_(False)
         encoder.silence()

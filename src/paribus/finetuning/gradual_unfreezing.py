@@ -9,7 +9,7 @@ from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GradualUnfreezing(Method):
                 f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer, such as 0.385"
             )
 
-    def rate(self, encoder: Tunable, name: str) -> float:
+    def rate(self, encoder: Network, name: str) -> float:
         return float(self.decay ** (encoder.depth - encoder.depth_of(name)))
 
     def lowest(self, layers: int, done: float, last: int = 0) -> int:
@@ -47,7 +47,7 @@ class GradualUnfreezing(Method):
         """
         return max(last, layers - int(done / self.spread * (layers + 1 - last)))
 
-    def open(self, encoder: Tunable, done: float) -> None:
+    def open(self, encoder: Network, done: float) -> None:
         throughout = encoder.head_weights
         lowest = self.lowest(encoder.depth, done, 1 if throughout else 0)
         for name, parameter in encoder.named_parameters():

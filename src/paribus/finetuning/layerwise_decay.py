@@ -9,7 +9,7 @@ from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,5 @@ class LayerwiseDecay(Method):
         if self.top_gap not in (0, 1, 2):
             raise UserError(f"finetune.method.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
 
-    def rate(self, encoder: Tunable, name: str) -> float:
+    def rate(self, encoder: Network, name: str) -> float:
         return float(self.decay ** (encoder.depth + self.top_gap - encoder.depth_of(name)))

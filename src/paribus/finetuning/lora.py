@@ -11,7 +11,7 @@ from paribus.core.errors import Unavailable, UserError
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network, named_generator
 
 MATRICES = ("query", "key", "value", "dense")
 
@@ -46,7 +46,7 @@ class Lora(Method):
     def check(self, layers: int) -> None:
         self.require()
 
-    def shape(self, encoder: Tunable, seed: int) -> None:
+    def shape(self, encoder: Network, seed: int) -> None:
         self.require()
         from peft import LoraConfig, inject_adapter_in_model
 
@@ -58,11 +58,9 @@ class Lora(Method):
         _begin(encoder, seed)
 
 
-def _begin(encoder: Tunable, seed: int) -> None:
+def _begin(encoder: Network, seed: int) -> None:
     """A uniform in +- 1 / sqrt(inputs), as the package has it, but a pure function of seed and name; B is zero."""
     import torch
-
-    from paribus.models.weights import named_generator
 
     with torch.no_grad():
         for name, parameter in encoder.named_parameters():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from torch import nn
 
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 
 class Method:
@@ -18,14 +18,14 @@ class Method:
     def check(self, layers: int) -> None:
         """Raise UserError where the method asks for layers that an encoder of so many has not."""
 
-    def shape(self, encoder: Tunable, seed: int) -> None:
+    def shape(self, encoder: Network, seed: int) -> None:
         """Put modules in and freeze parameters, before the optimizer is made. New weights follow (seed, name)."""
 
-    def rate(self, encoder: Tunable, name: str) -> float:
+    def rate(self, encoder: Network, name: str) -> float:
         """The learning rate of a parameter of the encoder, as a share of the optimizer's."""
         return 1.0
 
-    def open(self, encoder: Tunable, done: float) -> None:
+    def open(self, encoder: Network, done: float) -> None:
         """Called before every step with the share of fine-tuning that is done: what is frozen for a while."""
 
     def open_head(self, head: nn.Module, layers: int, done: float) -> None:

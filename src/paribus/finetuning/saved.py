@@ -18,8 +18,7 @@ from paribus.core.build import build, kind
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.finetuning.method import Method
-from paribus.models.encoder import Batch
-from paribus.models.tunable import Tunable
+from paribus.models.network import Batch, Network
 from paribus.tasks.types.base import TaskType
 
 HEADS = (
@@ -39,7 +38,7 @@ HEADS = (
 class Tuned(NamedTuple):
     """A task's model: an encoder whose untrained weights are those of the shared backbone, and the head."""
 
-    encoder: Tunable
+    encoder: Network
     head: Any
     task_type: TaskType
 
@@ -50,7 +49,7 @@ class Tuned(NamedTuple):
         return logits_BC
 
 
-def fingerprint(encoder: Tunable) -> str:
+def fingerprint(encoder: Network) -> str:
     """The name of a backbone: the hash of its weights."""
     state = blake2b(digest_size=8)
     for name, parameter in sorted(encoder.named_parameters()):
@@ -59,7 +58,7 @@ def fingerprint(encoder: Tunable) -> str:
     return state.hexdigest()
 
 
-def trained(shaped: Tunable, backbone: Tunable) -> dict[str, Tensor]:
+def trained(shaped: Network, backbone: Network) -> dict[str, Tensor]:
     """{name: weight} of what a method put in or moved."""
     before = dict(backbone.named_parameters())
     found: dict[str, Tensor] = {}
@@ -71,7 +70,7 @@ def trained(shaped: Tunable, backbone: Tunable) -> dict[str, Tensor]:
 
 
 def save(
-    path: Path, shaped: Tunable, head: nn.Module, backbone: Tunable, finetune: Mapping[str, Any], task_type: TaskType
+    path: Path, shaped: Network, head: nn.Module, backbone: Network, finetune: Mapping[str, Any], task_type: TaskType
 ) -> None:
     """Write the head and what was trained; the file names the backbone that it belongs to.
 
@@ -93,7 +92,7 @@ def save(
     part.replace(path)
 
 
-def load(path: Path, backbone: Tunable) -> Tuned:
+def load(path: Path, backbone: Network) -> Tuned:
     """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
 
     Raises UserError for a file that is none of these, and for one that belongs to another backbone.
@@ -129,7 +128,7 @@ def _component(node: dict[str, Any], base: type, path: Path) -> Any:
     return build(node)
 
 
-def _replace(encoder: Tunable, name: str, tensor: Tensor) -> None:
+def _replace(encoder: Network, name: str, tensor: Tensor) -> None:
     """A parameter of its own in the place of the shared one."""
     owner, _, leaf = name.rpartition(".")
     setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

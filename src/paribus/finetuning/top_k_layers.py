@@ -9,7 +9,7 @@ from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.tunable import Tunable
+    from paribus.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,6 @@ class TopKLayers(Method):
         if self.k > layers:
             raise UserError(f"finetune.method.k={self.k} exceeds the model's {layers} layers", "give at most so many")
 
-    def shape(self, encoder: Tunable, seed: int) -> None:
+    def shape(self, encoder: Network, seed: int) -> None:
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.depth_of(name) > encoder.depth - self.k)

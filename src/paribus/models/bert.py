@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
+from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -18,7 +19,7 @@ SHARINGS = ("none", "all", "attention", "ffn")
 
 
 @dataclass(frozen=True)
-class Bert:
+class Bert(ModelSpec):
     """Size and shape of an encoder (BERT, arXiv 1810.04805, section 3).
 
     `norm="post"` is BERT; `norm="pre"` puts the LayerNorm before each sublayer and one at the end
@@ -46,7 +47,7 @@ class Bert:
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
             raise UserError(
-                f"model.hidden={self.hidden} is no multiple of model.heads={self.heads}", "change one of them"
+                f"model.hidden={self.hidden} is not a multiple of model.heads={self.heads}", "change one of them"
             )
         for key, value, known in (("norm", self.norm, NORMS), ("attention", self.attention, ATTENTIONS)):
             if value not in known:
@@ -73,13 +74,12 @@ class Bert:
         return "bert" if self.norm == "post" else "roberta-prelayernorm"
 
     @property
-    def own(self) -> dict[str, Any]:
+    def further_arguments(self) -> dict[str, Any]:
         """Arguments of the config of `transformers` that follow from no setting here."""
         return {}
 
     @property
     def table_width(self) -> int:
-        """Width of the word embeddings, to which prediction heads are tied."""
         return self.hidden if self.embedding is None else self.embedding
 
     def group(self, layer: int) -> int:
@@ -87,36 +87,31 @@ class Bert:
         return layer * self.groups // self.layers
 
     def first_of_group(self, layer: int) -> int:
-        """The layer whose weights `layer` has where they are shared."""
+        """The layer whose weights `layer` has if they are shared."""
         return -(-self.group(layer) * self.layers // self.groups)
 
     def check_length(self, length: int, key: str) -> None:
-        """Raises UserError where an input of `length` tokens has no position."""
         if length > self.positions:
             raise UserError(
                 f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
             )
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
-        """The encoder with its initial weights, a pure function of (self, vocabulary, seed)."""
         from paribus.models.encoder import Encoder
-        from paribus.models.weights import initialize
+        from paribus.models.network import initialize
 
         encoder = Encoder(self, vocabulary)
-        initialize(encoder, seed, self.initializer_range)
+        initialize(encoder, seed, encoder.std)
         return encoder
 
     def matmul_parameters(self) -> int:
-        """Weights that every token is multiplied by, as often as it is: the layers, shared ones too, and the
+        """Weights by which every token is multiplied, counted once per use: the layers, shared ones too, and the
         projection of the embeddings; without embeddings and heads.
         """
         projection = self.table_width * self.hidden if self.table_width != self.hidden else 0
         return projection + self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.intermediate)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
-        """Floating-point operations of one forward pass over `tokens` in rows of `length`, heads left out.
-
-        An encoder writes nothing, and rows count as full ones.
-        """
+        """As `ModelSpec.forward_flops`; an encoder writes nothing, and rows count as full."""
         seen = length if self.attention == "full" else (length + 1) / 2
         return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
+    AlbertConfig,
     BertConfig,
     BertModel,
+    ElectraConfig,
+    PretrainedConfig,
     RobertaConfig,
     RobertaModel,
     RobertaPreLayerNormConfig,
     RobertaPreLayerNormModel,
 )
+from transformers.utils import logging
 
-from paribus.models.tunable import Tunable
+from paribus.core.sources import WEIGHTS
+from paribus.models.bert import Bert
+from paribus.models.checkpoint import unfit
+from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
+from paribus.models.network import Batch, Network, Outputs
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
 
-Batch = dict[str, Any]
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),
     "roberta": (RobertaConfig, RobertaModel),
@@ -30,56 +39,40 @@ KINDS: dict[str, tuple[Any, Any]] = {
 _UNSEEN = torch.iinfo(torch.int32).max  # rank of padding: it alone sees itself
 
 
-class Outputs(NamedTuple):
-    """What a network gives its heads. hidden: [B, L, D]; state: what is carried to the next step, if anything; summary:
-    [B, D], what stands for a whole row where that is not its first token.
-    """
-
-    hidden_BLD: Tensor
-    state: Any = None
-    summary_BD: Tensor | None = None
-
-    @property
-    def row_BD(self) -> Tensor:
-        """[B, D]: what stands for a whole row, [CLS] unless the network says otherwise."""
-        return self.hidden_BLD[:, 0] if self.summary_BD is None else self.summary_BD
-
-
-class Encoder(Tunable):
-    """An encoder without heads, in the shape of `spec` (`paribus.models.bert.Bert`).
+class Encoder(Network):
+    """An encoder without heads, in the shape of `spec`.
 
     Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`, and a checkpoint's own kind is kept. With left-only
-    attention the first token sees nothing else, so that the last real token ([SEP]) stands for the row. Layers that
+    attention the first token sees nothing else, so that the last real token ([SEP]) summarizes the row. Layers that
     share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
     so that they start from its bits.
     """
 
-    def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
-        super().__init__()
-        self.spec = spec
-        self.width, self.depth = spec.hidden, spec.layers
+    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
+        super().__init__(spec, vocabulary, spec.hidden, spec.layers)
+        self.spec: Bert = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.shape = _shape(spec, vocabulary, self.first_position)
         self.backbone: Any = _backbone(spec.family, self.shape)
+        self.norm_eps = float(self.backbone.config.layer_norm_eps)
         if spec.table_width != spec.hidden:
             self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
         self.share()
 
     @property
     def table_VD(self) -> nn.Parameter:
-        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
         weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
         return weight
 
-    def forward(self, batch: Batch, ids_BL: Tensor | None = None, state: Any = None) -> Outputs:
-        """Hidden states [B, L, D] of `batch["ids_BL"]`, or of `ids_BL` in its place.
+    def forward(self, batch: Batch, state: Any = None) -> Outputs:
+        """Hidden states [B, L, D] of `batch["ids_BL"]`.
 
         `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs. With
         left-only attention it always does: padding is on the right, where no real token looks. With `batch["rank_BL"]`
         a place sees those of a rank not above its own.
         """
-        ids_BL = batch["ids_BL"] if ids_BL is None else ids_BL
+        ids_BL = batch["ids_BL"]
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
         hidden_BLD = self.backbone(
             input_ids=ids_BL,
@@ -88,10 +81,13 @@ class Encoder(Tunable):
             position_ids=position_1L + self.first_position,
             use_cache=False,
         ).last_hidden_state
+        return Outputs(hidden_BLD, state, self.summarize(hidden_BLD, batch))
+
+    def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
         if not self.left:
-            return Outputs(hidden_BLD, state)
+            return None
         row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
-        return Outputs(hidden_BLD, state, hidden_BLD[row_B, batch["length_B"] - 1])
+        return hidden_BLD[row_B, batch["length_B"] - 1]
 
     def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
         """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
@@ -105,9 +101,8 @@ class Encoder(Tunable):
         return real_BL
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.
-
-        In a pre-LN encoder they have gone through the final LayerNorm, but those of the embeddings.
+        """As `Network.watch`. A pre-LN encoder's states have gone through the final LayerNorm, but those of the
+        embeddings.
         """
         norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
         module = self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings
@@ -119,34 +114,77 @@ class Encoder(Tunable):
         module.register_forward_hook(hook)
 
     def depth_of(self, parameter: str) -> int:
-        """See `Tunable.depth_of`."""
         if "embeddings" in parameter:
             return 0
         parts = parameter.split(".")
         return int(parts[parts.index("layer") + 1]) + 1 if "layer" in parts else self.depth
 
     def sublayers(self) -> Iterator[tuple[str, Any]]:
-        """See `Tunable.sublayers`; post-LN and pre-LN name theirs alike."""
         for layer in self.backbone.encoder.layer:
             yield "attention", layer.attention.output
             yield "ffn", layer.output
 
-    def norms(self) -> Iterator[nn.Module]:
-        """See `Tunable.norms`."""
-        return (module for module in self.modules() if isinstance(module, nn.LayerNorm))
-
     def matrices(self) -> Iterator[tuple[str, str]]:
-        """See `Tunable.matrices`: they are named so."""
         for name, module in self.backbone.named_modules():
             if "encoder.layer." in name and isinstance(module, nn.Linear):
                 yield name.rpartition(".")[2], name
 
     def share(self) -> None:
-        """See `Tunable.share`."""
         _share(self.backbone.encoder.layer, self.spec)
 
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+        """The config of the class in `transformers` that loads the network with these heads."""
+        layout, shape = layout_of(self.spec), {**self.shape, "embedding_size": self.spec.table_width}
+        config: PretrainedConfig = self.backbone.config
+        if layout is ALBERT:
+            config = AlbertConfig(**shape, num_hidden_groups=self.spec.groups, hidden_act="gelu")
+        elif layout is ELECTRA:
+            config = ElectraConfig(**shape)
+        two_way = pair is not None and len(pair.state_dict()["classifier.bias"]) == 2
+        alone = layout.causal if self.left else layout.masked
+        names: list[Any] = [(layout.pretraining if two_way else None) or alone]
+        config.architectures = names
+        return config
 
-def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+    def tensor_names(self) -> dict[str, str]:
+        return tensor_names(self.spec, self.backbone.state_dict())
+
+    def owns(self, name: str) -> bool:
+        prefix = layout_of(self.spec).prefix
+        return name.startswith(prefix) and not name.startswith(f"{prefix}pooler.")  # of the head on pairs
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        return layout_of(self.spec).head
+
+    @property
+    def pair_parts(self) -> Mapping[str, str]:
+        return layout_of(self.spec).pair
+
+
+def load_foreign(encoder: Encoder, folder: Path) -> None:
+    """Fill an encoder with the weights of others, read by the class of `transformers` that they belong to.
+
+    Raises UserError for weights that are missing or have another shape.
+    """
+    quiet: Any = logging
+    level = quiet.get_verbosity()
+    quiet.set_verbosity_error()
+    quiet.disable_progress_bar()
+    try:
+        theirs, report = KINDS[encoder.spec.family][1].from_pretrained(
+            str(folder), add_pooling_layer=False, use_safetensors=True, local_files_only=True, output_loading_info=True
+        )
+        if report["missing_keys"]:
+            raise RuntimeError(f"without {min(report['missing_keys'])}")
+        encoder.backbone.load_state_dict(theirs.float().state_dict())
+    except (OSError, ValueError, SafetensorError, RuntimeError) as error:
+        raise unfit(folder / WEIGHTS, str(error)) from error
+    finally:
+        quiet.set_verbosity(level)
+
+
+def _shape(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
     """The arguments that the configs of `transformers` have in common."""
     return {
         "vocab_size": vocabulary.size,
@@ -164,7 +202,7 @@ def _shape(spec: Any, vocabulary: Vocabulary, first_position: int) -> dict[str, 
         "eos_token_id": vocabulary.sep,
         "attn_implementation": "sdpa",
         "is_decoder": spec.attention == "left",
-        **spec.own,
+        **spec.further_arguments,
     }
 
 
@@ -181,12 +219,12 @@ def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
     return embeddings
 
 
-def _project(embeddings: Any, _: Any, hidden_BLE: Tensor) -> Tensor:
+def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
     projected_BLD: Tensor = embeddings.projection(hidden_BLE)
     return projected_BLD
 
 
-def _share(layers: Any, spec: Any) -> None:
+def _share(layers: nn.ModuleList, spec: Bert) -> None:
     """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
     for number, layer in enumerate(layers):
         first = layers[spec.first_of_group(number)]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from torch import Tensor, nn
 
-from paribus.models.encoder import Batch, Outputs
+from paribus.models.heads.head import Head
+from paribus.models.network import Batch, Network, Outputs
 
-Pair = tuple[nn.Module, Any]
+Pair = tuple[Network, Head]
 
 
 class Ensemble(nn.Module):
-    """Models of one shape with a head each, and at once the head on all of them: the mean of their logits stands for
+    """Models of one shape with a head each, which are also the head on all of them: the mean of their logits stands for
     the logits of one model. It is asked as `ensemble.logits(ensemble(batch), batch)`.
     """
 
@@ -25,7 +26,7 @@ class Ensemble(nn.Module):
     @property
     def pairs(self) -> list[Pair]:
         """Each model with its head."""
-        return list(zip(self.models, self.heads, strict=True))
+        return [(cast(Network, model), cast(Head, head)) for model, head in zip(self.models, self.heads, strict=True)]
 
     def forward(self, batch: Batch) -> list[Outputs]:
         """What each model gives its head."""
@@ -36,17 +37,17 @@ class Ensemble(nn.Module):
         return mean([head.logits(own, batch) for (_, head), own in zip(self.pairs, outputs, strict=True)])
 
     def answer(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
-        """[B, L]: the best tag of each token, of heads that score each token by itself."""
+        """[B, L]: the best tag of each token, for heads that score each token by itself."""
         return self.logits(outputs, batch).argmax(-1)
 
 
-def pairs_of(model: nn.Module, head: Any) -> list[Pair]:
+def pairs_of(model: Network | Ensemble, head: Head | Ensemble) -> list[Pair]:
     """The models of an ensemble with their heads, or the one model with its head."""
-    return model.pairs if isinstance(model, Ensemble) else [(model, head)]
+    return model.pairs if isinstance(model, Ensemble) else [(model, cast(Head, head))]
 
 
 def mean(logits: Sequence[Tensor]) -> Tensor:
-    """The mean of tensors of one shape; of one tensor its own bits. The lowest number there is stays finite."""
+    """The mean of tensors of one shape; of one tensor its own bits. The lowest finite number stays finite."""
     parts = [each.float() / len(logits) for each in logits]
     whole = parts[0]
     for part in parts[1:]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from paribus.core import sources as source
 from paribus.core.errors import UserError
 from paribus.models.bert import Bert
+from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from paribus.corruption.examples import Collator
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.encoder import Encoder
+    from paribus.models.network import Network
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
 PADDED = 128  # fewer rows than so many may follow the vocabulary in a table of embeddings
@@ -35,12 +37,10 @@ class Foreign(Bert):
 
     @property
     def family(self) -> str:
-        """See `Bert.family`."""
         return self.kind
 
     @property
-    def own(self) -> dict[str, Any]:
-        """See `Bert.own`."""
+    def further_arguments(self) -> dict[str, Any]:
         return {
             "vocab_size": self.words,
             "hidden_act": self.activation,
@@ -48,22 +48,27 @@ class Foreign(Bert):
             "type_vocab_size": self.types,
         }
 
+    def load(self, network: Any, folder: Path) -> None:
+        from paribus.models.encoder import load_foreign
+
+        load_foreign(network, folder)
+
 
 @dataclass(frozen=True)
-class Pretrained:
-    """The weights of a checkpoint, from which pre-training goes on, or which is fine-tuned as it is (max_steps=0).
+class Pretrained(ModelSpec):
+    """The weights of a checkpoint from which pre-training resumes, or which is fine-tuned as it is (max_steps=0).
 
-    What is asked of a model's settings and not found here is what the checkpoint's own settings say.
+    What other rooms ask of a model's settings is what the checkpoint's own settings say.
 
     Attributes:
-        name: see `models.source.local`; or a name on the hub. Read by its own tokenizer: tokenizer=pretrained.
+        name: see `core.sources.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.
         revision: commit or tag of a hub name.
         runs: where runs are looked for by their signature.
         fresh: keep the shape alone, with initial weights that follow the seed.
         dropout, attention_dropout: None for the checkpoint's own.
         norm, initializer_range: without effect; recipes set them for models that are trained from the start.
 
-    Raises UserError for checkpoints that are not there or have another layout.
+    Raises UserError for checkpoints that are missing or have another layout.
     """
 
     name: str
@@ -73,58 +78,88 @@ class Pretrained:
     dropout: float | None = None
     attention_dropout: float | None = None
     norm: str | None = None
-    initializer_range: float | None = None
+    initializer_range: float | None = None  # type: ignore[assignment]
     semantics: ClassVar[int] = 1
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"name", "revision", "runs", "norm", "initializer_range"})
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.shape, name)
-
     @cached_property
     def folder(self) -> Path:
-        """Where the checkpoint lies."""
+        """The folder of the checkpoint."""
         return source.folder(self.name, self.revision, Path(self.runs))
 
     @cached_property
-    def shape(self) -> Any:
+    def shape(self) -> ModelSpec:
         """The checkpoint's own settings: those of our run, or `Foreign`."""
+        shape: Any = _own(self.folder) or foreign(self.folder / source.CONFIG)
         dropouts = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
-        shape = _own(self.folder) or foreign(self.folder / source.CONFIG)
-        given = {key: value for key, value in dropouts.items() if value is not None and hasattr(shape, key)}
-        return replace(shape, **given)
+        known = {field.name for field in fields(shape)}
+        changed: ModelSpec = replace(shape, **{k: v for k, v in dropouts.items() if v is not None and k in known})
+        return changed
+
+    @property
+    def hidden(self) -> int:  # type: ignore[override]
+        return self.shape.hidden
+
+    @property
+    def layers(self) -> int:  # type: ignore[override]
+        return self.shape.layers
+
+    @property
+    def attention(self) -> str:
+        return self.shape.attention
+
+    @property
+    def writes_text(self) -> bool:
+        return self.shape.writes_text
+
+    @property
+    def single(self) -> bool:
+        return self.shape.single
+
+    @property
+    def tied_head(self) -> bool:
+        return self.shape.tied_head
+
+    @property
+    def table_width(self) -> int:
+        return self.shape.table_width
+
+    @property
+    def collator(self) -> Collator | None:
+        return self.shape.collator
+
+    def check_length(self, length: int, key: str) -> None:
+        self.shape.check_length(length, key)
+
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        return self.shape.forward_flops(tokens, length, written, rows)
 
     def require(self) -> None:
-        """Raise Unavailable for a package that is not installed."""
+        """Raise Unavailable if a package is not installed."""
         source.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
-        """What the checkpoint is, wherever it lies: its shape, and the hash of its weights."""
+        """What the checkpoint is, wherever it lies: its shape and the hash of its weights."""
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
-        return {"kind": type(self.shape).__name__, "shape": asdict(self.shape), "weights": weights}
+        return {"kind": type(self.shape).__name__, "shape": asdict(cast(Any, self.shape)), "weights": weights}
 
-    def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
-        """The model with the checkpoint's weights, or with initial ones.
+    def build(self, vocabulary: Vocabulary, seed: int) -> Network:
+        """The network with the checkpoint's weights, or with initial ones.
 
-        Raises UserError where the weights do not fit, and for a vocabulary that is not the checkpoint's.
+        Raises UserError for weights that do not fit, and for a vocabulary that is not the checkpoint's.
         """
-        from paribus.models import checkpoint
+        _check_vocabulary(self.folder, vocabulary)
+        network = self.shape.build(vocabulary, seed)
+        if not self.fresh:
+            self.shape.load(network, self.folder)
+        return network
 
-        _check_vocabulary(self.shape, self.folder, vocabulary)
-        model: Encoder = self.shape.build(vocabulary, seed)
-        if not self.fresh and isinstance(self.shape, Foreign):
-            checkpoint.load_foreign(model, self.folder)
-        elif not self.fresh:
-            checkpoint.load(model, self.folder)
-        return model
-
-    def fill(self, model: Encoder, head: nn.Module) -> None:
-        """Give the head on tokens the checkpoint's weights, where it has them all."""
+    def fill(self, network: Network, head: nn.Module) -> None:
+        """Give the head on tokens the checkpoint's weights if it has them all."""
         from paribus.models import checkpoint
 
         if not self.fresh:
-            checkpoint.load_head(model, head, self.folder)
+            checkpoint.load_head(network, head, self.folder)
 
 
 def foreign(path: Path) -> Foreign:
@@ -180,7 +215,7 @@ def _own(folder: Path) -> Any:
     return None if isinstance(settings, Pretrained) else settings
 
 
-def _check_vocabulary(shape: Any, folder: Path, vocabulary: Vocabulary) -> None:
+def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
     config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
     rows, pad = int(config["vocab_size"]), config.get("pad_token_id")
     if not 0 <= rows - vocabulary.size < PADDED or pad not in (None, vocabulary.pad):

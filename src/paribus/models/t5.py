@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from paribus.core.errors import UserError
 from paribus.corruption.collators.encoder_decoder import EncoderDecoder
 from paribus.corruption.collators.single_stream import SingleStream
+from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -20,13 +21,13 @@ HEADS = ("tied", "separate")
 
 
 @dataclass(frozen=True)
-class T5:
+class T5(ModelSpec):
     """Size and architecture of a text-to-text model (T5, arXiv 1910.10683, sections 2.1 and 3.2).
 
-    `layers` are those of the encoder, and as many of the decoder; of the `half` architecture half as many in each; of a
-    language model or prefix LM those of its one stack. With `shared` the decoder has the encoder's weights, but
-    cross-attention and the biases of relative positions of its own, which have another meaning there. `buckets` tell
-    relative positions apart, up to `distance`. Raises UserError for a shape that cannot be built.
+    Encoder and decoder have `layers` each, and half as many each in the `half` architecture; a language model or prefix
+    LM has `layers` in its one stack. With `shared` the decoder has the encoder's weights, but its own cross-attention
+    and biases of relative positions, which have another meaning there. `buckets` tell relative positions apart, up to
+    `distance`. Raises UserError for a shape that cannot be built.
     """
 
     layers: int
@@ -59,13 +60,19 @@ class T5:
             )
 
     @property
+    def writes_text(self) -> bool:
+        return True
+
+    @property
     def single(self) -> bool:
-        """Whether one stack reads and writes one stream."""
         return self.architecture in SINGLE
 
     @property
+    def tied_head(self) -> bool:
+        return self.head == "tied"
+
+    @property
     def collator(self) -> EncoderDecoder:
-        """The arrays that the model reads."""
         return SingleStream() if self.single else EncoderDecoder()
 
     @property
@@ -74,17 +81,11 @@ class T5:
         return self.layers // 2 if self.architecture == "encoder_decoder_half" else self.layers
 
     @property
-    def table_width(self) -> int:
-        """Width of the word embeddings, to which the head is tied."""
-        return self.hidden
-
-    @property
     def initializer_range(self) -> float:
-        """Standard deviation of the initial weights of a separate head."""
         return float(self.initializer_factor * self.hidden**-0.5)
 
     def std(self, name: str) -> float:
-        """Standard deviation of the initial weights of that name, as in Mesh TensorFlow: that of the query takes in the
+        """Standard deviation of the initial weights of that name, as in Mesh TensorFlow: that of the query includes the
         scale of the attention scores.
         """
         part = name.removesuffix(".weight").rpartition(".")[2]
@@ -96,24 +97,16 @@ class T5:
         }
         return float(self.initializer_factor * fan_in.get(part, self.hidden) ** -0.5)
 
-    def check_length(self, length: int, key: str) -> None:
-        """Relative positions have no longest input."""
-
     def build(self, vocabulary: Vocabulary, seed: int) -> TextToText:
-        """The model with its initial weights, a pure function of (self, vocabulary, seed)."""
+        from paribus.models.network import initialize
         from paribus.models.text_to_text import TextToText
-        from paribus.models.weights import initialize
 
         model = TextToText(self, vocabulary)
         initialize(model, seed, self.std)
         return model
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
-        """Floating-point operations of one forward pass over `rows` rows, head left out.
-
-        `tokens` are read and `written` are written; of a single stream `tokens` are all of it, of which `written` are
-        predicted.
-        """
+        """As `ModelSpec.forward_flops`; in a single stream `tokens` are all of it, of which `written` are predicted."""
         read, wrote = (amount / rows if rows else length for amount in (tokens, written))
         if self.single:
             return tokens * self.depth * self._layer(self._seen(read, read - wrote))

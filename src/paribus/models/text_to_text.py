@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import T5Config, T5Model
+from transformers import PretrainedConfig, T5Config, T5Model
 from transformers.models.t5.modeling_t5 import (
     T5Attention,
     T5LayerCrossAttention,
@@ -17,8 +17,8 @@ from transformers.models.t5.modeling_t5 import (
     T5Stack,
 )
 
-from paribus.models.encoder import Batch, Outputs
-from paribus.models.tunable import Tunable
+from paribus.models.network import Batch, Network, Outputs
+from paribus.models.t5 import T5
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -40,19 +40,17 @@ MATRICES = {
 }
 
 
-class TextToText(Tunable):
-    """A text-to-text model without its head, in the shape of `spec` (`paribus.models.t5.T5`): `T5Model`, or one T5
-    stack over one stream.
+class TextToText(Network):
+    """A text-to-text model without its head, in the shape of `spec`: `T5Model`, or one T5 stack over one stream.
 
     Attention is `scaled_dot_product_attention` with the biases of relative positions as its mask. On a CPU it is the
-    library's plain form, to 1e-5 the same: there the other has no fused kernel for a mask that is learned, and a step
+    library's plain form, the same to 1e-5: there the fused one has no kernel for a learned mask, and a step
     takes 1.2 to 1.4 times as long.
     """
 
-    def __init__(self, spec: Any, vocabulary: Vocabulary) -> None:
-        super().__init__()
-        self.spec, self.vocabulary = spec, vocabulary
-        self.width, self.depth = spec.hidden, spec.depth
+    def __init__(self, spec: T5, vocabulary: Vocabulary) -> None:
+        super().__init__(spec, vocabulary, spec.hidden, spec.depth)
+        self.spec: T5 = spec
         kernel = "sdpa" if torch.cuda.is_available() else "eager"
         config = T5Config(**spec.config(vocabulary) | {"attn_implementation": kernel})
         self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
@@ -60,7 +58,6 @@ class TextToText(Tunable):
 
     @property
     def table_VD(self) -> nn.Parameter:
-        """The word embeddings, [V, D], to which the head is tied."""
         weight: nn.Parameter = self.backbone.shared.weight
         return weight
 
@@ -90,33 +87,30 @@ class TextToText(Tunable):
         return real_BL
 
     def depth_of(self, parameter: str) -> int:
-        """See `Tunable.depth_of`: encoder and decoder stand side by side."""
         if "shared" in parameter:
             return 0
         parts = parameter.split(".")
         return int(parts[parts.index("block") + 1]) + 1 if "block" in parts else self.depth
 
     def sublayers(self) -> Iterator[tuple[str, Any]]:
-        """See `Tunable.sublayers`: those of the encoder, then those of the decoder."""
+        """Those of the encoder, then those of the decoder."""
         return ((PLACES[type(module)], module) for module in self.modules() if type(module) in PLACES)
 
     def norms(self) -> Iterator[nn.Module]:
-        """See `Tunable.norms`."""
         return (module for module in self.modules() if isinstance(module, T5LayerNorm))
 
     def matrices(self) -> Iterator[tuple[str, str]]:
-        """See `Tunable.matrices`; attention to what is read counts as attention."""
+        """Those of all attention, to what is read too, and of feed-forward networks."""
         for name, module in self.backbone.named_modules():
             if isinstance(module, nn.Linear) and (kind := MATRICES.get(name.rpartition(".")[2])):
                 yield kind, name
 
     def share(self) -> None:
-        """See `Tunable.share`."""
         if self.spec.architecture == "encoder_decoder_shared":
             _share(self.backbone)
 
     def silence(self) -> None:
-        """See `Tunable.silence`; attention keeps its rate itself."""
+        """Remove all dropout; attention keeps its rate itself."""
         super().silence()
         for module in self.modules():
             if isinstance(module, T5Attention):
@@ -124,8 +118,30 @@ class TextToText(Tunable):
 
     @property
     def head_weights(self) -> frozenset[str]:
-        """See `Tunable.head_weights`: the word embeddings where the head is tied to them."""
-        return frozenset({"backbone.shared.weight"} if self.spec.head == "tied" else ())
+        return frozenset({"backbone.shared.weight"} if self.spec.tied_head else ())
+
+    def std(self, name: str) -> float:
+        return self.spec.std(name)
+
+    def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
+        return _StreamWriter(self, batch, most) if self.spec.single else _DecoderWriter(self, batch)
+
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+        """That of `T5ForConditionalGeneration`; for one stack `transformers` has no class."""
+        config = T5Config(**self.spec.config(self.vocabulary))
+        config.architectures = None if self.spec.single else ["T5ForConditionalGeneration"]
+        return config
+
+    def tensor_names(self) -> dict[str, str]:
+        names = self.backbone.state_dict()
+        return {name: "shared.weight" if name.endswith("embed_tokens.weight") else name for name in names}
+
+    def owns(self, name: str) -> bool:
+        return not name.startswith("lm_head.")
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        return {"weight": "lm_head.weight"}
 
 
 def _pair(config: T5Config) -> Any:
@@ -175,3 +191,48 @@ def _share(backbone: Any) -> None:
             setattr(writes.layer[0], part, getattr(reads.layer[0], part))
         writes.layer[-1] = reads.layer[-1]
     decoder.final_layer_norm = encoder.final_layer_norm
+
+
+class _DecoderWriter:
+    """The states [B, D] after what is written so far; keys and values are kept."""
+
+    def __init__(self, model: TextToText, batch: Batch) -> None:
+        self.decoder: Any = model.backbone.decoder
+        self.mask_BL = model.real(batch)
+        self.read_BLD = model.backbone.encoder(input_ids=batch["ids_BL"], attention_mask=self.mask_BL).last_hidden_state
+        self.start_B = torch.full_like(batch["length_B"], model.vocabulary.pad)
+        self.kept: Any = None
+
+    def __call__(self, token_B: Tensor | None) -> Tensor:
+        found = self.decoder(
+            input_ids=(self.start_B if token_B is None else token_B)[:, None],
+            encoder_hidden_states=self.read_BLD,
+            encoder_attention_mask=self.mask_BL,
+            past_key_values=self.kept,
+            use_cache=True,
+        )
+        self.kept = found.past_key_values
+        state_BD: Tensor = found.last_hidden_state[:, -1]
+        return state_BD
+
+
+class _StreamWriter:
+    """The same for one stream, which is read again for every token: a stack without cross-attention keeps nothing."""
+
+    def __init__(self, model: TextToText, batch: Batch, most: int) -> None:
+        self.backbone, self.prefix_B = model.backbone, batch["prefix_length_B"]
+        self.row_B = torch.arange(len(self.prefix_B), device=self.prefix_B.device)
+        self.length_B = self.prefix_B.clone()
+        width = int(self.prefix_B.max())
+        read_BL = batch["ids_BL"][:, :width]
+        hidden_BL = torch.arange(width, device=read_BL.device) >= self.prefix_B[:, None]
+        room_BM = read_BL.new_full((len(read_BL), most), model.vocabulary.pad)
+        self.ids_BL = torch.cat([read_BL.masked_fill(hidden_BL, model.vocabulary.pad), room_BM], dim=1)
+
+    def __call__(self, token_B: Tensor | None) -> Tensor:
+        if token_B is not None:
+            self.ids_BL[self.row_B, self.length_B] = token_B
+            self.length_B = self.length_B + 1
+        hidden_BLD = self.backbone(self.ids_BL[:, : int(self.length_B.max())], self.prefix_B)
+        state_BD: Tensor = hidden_BLD[self.row_B, self.length_B - 1]
+        return state_BD

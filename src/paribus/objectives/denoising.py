@@ -5,27 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paribus.corruption.corruption import Corruption
+from paribus.objectives.spec import ObjectiveSpec, Statistics
+
 if TYPE_CHECKING:
-    from paribus.models.text_to_text import TextToText
+    from paribus.corruption.protocols import Masking
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.network import Network
+    from paribus.models.spec import ModelSpec
     from paribus.objectives.objective import Objective
 
 
 @dataclass(frozen=True)
-class Denoising:
+class Denoising(ObjectiveSpec):
     """How the encoder is shown the noise and what the decoder writes (T5, arXiv 1910.10683, section 3.3)."""
 
     inputs: Any
     targets: Any
     semantics: ClassVar[int] = 1
-    writes: ClassVar[bool] = True  # needs a model that does
+    writes_text: ClassVar[bool] = True
 
-    def build(self, model: TextToText) -> Objective:
-        """The objective with its head, not yet initialized."""
-        from paribus.models.heads.language_model import LanguageModelHead
+    def corruption(self, masking: Masking) -> Corruption:
+        return Corruption(masking, self.inputs, self.targets)
+
+    def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
+        from paribus.models.heads.vocabulary import LanguageModelHead
         from paribus.objectives.objective import Objective
 
-        return Objective({"denoising": LanguageModelHead(model)})
+        return Objective({"denoising": LanguageModelHead(network)})
 
-    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
-        """Floating-point operations of one forward pass of the head over `predicted` positions."""
-        return predicted * 2.0 * embedding * vocabulary
+    def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
+        return statistics.predicted * 2.0 * model.table_width * statistics.vocabulary

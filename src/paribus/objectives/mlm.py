@@ -3,55 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paribus.corruption.collators.causal import Causal
 from paribus.corruption.collators.encoder import Encoder as EncoderCollator
+from paribus.corruption.collators.ranked import Ranked
+from paribus.corruption.corruption import Corruption
+from paribus.objectives.spec import ObjectiveSpec, Statistics
 
 if TYPE_CHECKING:
-    from paribus.models.encoder import Encoder
+    from paribus.corruption.protocols import Masking
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Network
+    from paribus.models.spec import ModelSpec
     from paribus.objectives.objective import Objective
 
 
 @dataclass(frozen=True)
-class MaskedLM:
-    """Predict the noised positions of one text (BERT, section 3.1); `encoding` says what stands at them.
+class MaskedLM(ObjectiveSpec):
+    """Predict the noised positions of one text (BERT, section 3.1); `view` says what the network reads there.
 
-    With `shuffling` the original words at places out of order are predicted too, by the same head and as a mean of their
-    own (StructBERT, arXiv 1908.04577, section 2.2).
+    With `shuffling` the original words at places out of order are predicted too, by the same head and as a mean of
+    their own (StructBERT, arXiv 1908.04577, section 2.2).
     """
 
     view: Any
     shuffling: Any = None
     semantics: ClassVar[int] = 1
     unset_values: ClassVar[Mapping[str, Any]] = {"shuffling": None}
-    needs: ClassVar[str | None] = None  # pairs: "next", "order" or "three"
-    noisy: ClassVar[bool] = True  # whether it predicts noise; otherwise all of the text
-    attention: ClassVar[str | None] = None  # what the model's attention must be; None: any
-    spans: ClassVar[bool] = False  # whether noise must come in spans
 
     @property
-    def collator(self) -> Any:
-        """The arrays that model and heads read."""
+    def collator(self) -> EncoderCollator:
         return EncoderCollator()
 
-    def build(self, encoder: Encoder) -> Objective:
-        """The objective with its head, not yet initialized."""
-        from paribus.models.heads.word_order import WordOrderHead
+    def corruption(self, masking: Masking) -> Corruption:
+        return Corruption(masking, self.view, shuffling=self.shuffling)
+
+    def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
+        from paribus.models.heads.vocabulary import MaskedLMHead, WordOrderHead
         from paribus.objectives.objective import Objective
 
-        heads = self._heads(encoder)
-        return Objective(heads if self.shuffling is None else {**heads, "word_order": WordOrderHead(heads["mlm"])})
+        tokens = MaskedLMHead(network)
+        shuffled = {} if self.shuffling is None else {"word_order": WordOrderHead(tokens)}
+        return Objective({self.loss_name: tokens, **self.further_heads(network), **shuffled}, self.loss_weights)
 
-    def _heads(self, encoder: Encoder) -> dict[str, Any]:
-        """Those that own parameters."""
-        from paribus.models.heads.mlm import MaskedLMHead
+    @property
+    def loss_name(self) -> str:
+        """The name of the head on tokens, which the metrics of the held-out evaluation carry."""
+        return "mlm"
 
-        return {"mlm": MaskedLMHead(encoder)}
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        """Weights of the losses that do not count as 1."""
+        return {}
 
-    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
-        """Floating-point operations of one forward pass of the head over `predicted` positions.
+    def further_heads(self, network: Network) -> dict[str, Head]:
+        """Heads beside that on tokens."""
+        return {}
 
-        `hidden` and `embedding`: widths of the layers and of the table that the head is tied to.
-        """
-        return predicted * 2.0 * (hidden * embedding + embedding * vocabulary)
+    def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
+        width, vocabulary = model.table_width, statistics.vocabulary
+        return statistics.predicted * 2.0 * (model.hidden * width + width * vocabulary)
+
+
+@dataclass(frozen=True)
+class CausalLM(MaskedLM):
+    """Predict each token of the text from those to its left (BERT, section 5.1: LTR), without noise.
+
+    The hidden state of a place predicts the next token through the head of the masked LM. Targets are the tokens that
+    a masked LM may be asked for: neither [CLS], [SEP], unknown words nor padding. The first of a row is predicted from
+    [CLS] alone; the first of a second segment from all of the first segment and its [SEP].
+    """
+
+    semantics: ClassVar[int] = 1
+    predicts_noise: ClassVar[bool] = False
+    needed_attention: ClassVar[str | None] = "left"
+
+    @property
+    def collator(self) -> EncoderCollator:
+        return Causal()
+
+    @property
+    def loss_name(self) -> str:
+        return "clm"
+
+
+@dataclass(frozen=True)
+class UnifiedLM(MaskedLM):
+    """The noised positions of every row, each row under the attention mask that `attention_mask` draws for it, with one
+    set of weights and one head (UniLM, arXiv 1905.03197, section 2.3).
+
+    Its kinds of rows share their segment embeddings. The held-out evaluation and fine-tuning see both sides.
+    """
+
+    attention_mask: Any = None
+    semantics: ClassVar[int] = 1
+    needed_attention: ClassVar[str | None] = "full"
+
+    def corruption(self, masking: Masking) -> Corruption:
+        return replace(super().corruption(masking), attention_mask=self.attention_mask)
+
+    @property
+    def collator(self) -> EncoderCollator:
+        return Ranked()

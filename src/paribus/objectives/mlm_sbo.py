@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from paribus.core.errors import UserError
 from paribus.corruption.collators.boundary import Boundary
 from paribus.objectives.mlm import MaskedLM
+from paribus.objectives.spec import Statistics
 
 if TYPE_CHECKING:
-    from paribus.models.encoder import Encoder
-    from paribus.objectives.objective import Objective
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Network
+    from paribus.models.spec import ModelSpec
 
 
 PLACE: Final = 200  # width of the embedding of a place in a span, as in SpanBERT whatever the model's
@@ -28,7 +30,7 @@ class MaskedLMWithSBO(MaskedLM):
     weight: float = 1.0
     max_pair_targets: int = 20
     semantics: ClassVar[int] = 1
-    spans: ClassVar[bool] = True
+    needs_spans: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_pair_targets, int) or self.max_pair_targets < 1:
@@ -37,20 +39,19 @@ class MaskedLMWithSBO(MaskedLM):
             raise UserError(f"objective.weight={self.weight}", "give a number, at least 0")
 
     @property
-    def collator(self) -> Any:
+    def collator(self) -> Boundary:
         return Boundary(self.max_pair_targets)
 
-    def build(self, encoder: Encoder) -> Objective:
-        objective = super().build(encoder)
-        objective.weights["sbo"] = float(self.weight)
-        return objective
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        return {"sbo": float(self.weight)}
 
-    def _heads(self, encoder: Encoder) -> dict[str, Any]:
-        from paribus.models.heads.span_boundary import SpanBoundaryHead
+    def further_heads(self, network: Network) -> dict[str, Head]:
+        from paribus.models.heads.vocabulary import SpanBoundaryHead
 
-        return {**super()._heads(encoder), "sbo": SpanBoundaryHead(encoder, self.max_pair_targets, PLACE)}
+        return {"sbo": SpanBoundaryHead(network, self.max_pair_targets, PLACE)}
 
-    def head_flops(self, predicted: float, hidden: int, embedding: int, vocabulary: int) -> float:
+    def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
         """Of both heads, as if every predicted token were a target of both."""
-        boundary = predicted * 2.0 * (2 * hidden + PLACE) * hidden
-        return boundary + 2.0 * super().head_flops(predicted, hidden, embedding, vocabulary)
+        boundary = statistics.predicted * 2.0 * (2 * model.hidden + PLACE) * model.hidden
+        return boundary + 2.0 * super().head_flops(statistics, model)

@@ -1,41 +1,88 @@
-"""An objective calls the model and sums its heads' losses."""
+"""An objective calls the network and sums its heads' losses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from torch import Tensor, nn
 
-from paribus.models.encoder import Batch, Outputs
+from paribus.models.heads.head import Head, TokenHead
+from paribus.models.heads.rows import PairHead
+from paribus.models.network import Batch, Network, Outputs
 
 
 class Objective(nn.Module):
-    """Reads the batch once and asks every head; subclasses may call the model twice or own further networks.
+    """Calls the network once and asks every head. A subclass may call it twice, or own further networks.
 
-    `heads[name].per` names the count in `batch["counts"]` that the head's sum is divided by, over the whole step;
-    `plus`, where a head has it, is added to that count.
+    Args:
+        heads: by the name of their loss.
+        weights: of the losses in the sum; 1 for those without one.
+        tasks: {head: the task that it belongs to}. If a batch names its task as `batch["task"]`, the heads of other
+            tasks are not asked; a head that is missing here serves every batch.
     """
 
-    def __init__(self, heads: Mapping[str, nn.Module], weights: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        heads: Mapping[str, Head],
+        weights: Mapping[str, float] | None = None,
+        tasks: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
         self.heads = nn.ModuleDict(dict(heads))
-        self.weights = dict(weights or dict.fromkeys(heads, 1.0))
+        self.weights = {**dict.fromkeys(heads, 1.0), **(weights or {})}
+        self.tasks = dict(tasks or {})
 
     @property
-    def main(self) -> str:
-        """The head that the common evaluation asks and the checkpoint keeps: the first."""
-        return next(iter(self.heads))
+    def named_heads(self) -> dict[str, Head]:
+        return {name: cast(Head, head) for name, head in self.heads.items()}
 
-    def forward(self, model: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
-        """({head: sum of losses}, state for the next step)."""
-        outputs: Outputs = model(batch, state=state)
-        return {name: head(outputs, batch) for name, head in self.heads.items()}, outputs.state
+    @property
+    def token_head_name(self) -> str | None:
+        """The head that the held-out evaluation asks and the checkpoint keeps: the first that predicts tokens."""
+        return next((name for name, head in self.heads.items() if isinstance(head, TokenHead)), None)
+
+    @property
+    def token_head(self) -> TokenHead | None:
+        return next((head for head in self.heads.values() if isinstance(head, TokenHead)), None)
+
+    @property
+    def pair_head(self) -> PairHead | None:
+        """The head on pairs, if any."""
+        return next((head for head in self.heads.values() if isinstance(head, PairHead)), None)
+
+    def forward(self, network: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
+        """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are
+        missing.
+        """
+        outputs: Outputs = network(batch, state=state)
+        return {name: head(outputs, batch) for name, head in self.asked(batch).items()}, outputs.state
+
+    def asked(self, batch: Batch) -> dict[str, Head]:
+        """The heads of the batch's task, and those of every task."""
+        task = batch.get("task")
+        return {name: head for name, head in self.named_heads.items() if self.tasks.get(name, task) == task}
 
     def denominators(self) -> dict[str, str]:
-        """{head: name of its count}."""
-        return {name: str(head.per) for name, head in self.heads.items()}
+        """{head: name of its count}; counts of a task have its name before theirs, as in "sst2/rows"."""
+        return {
+            name: f"{self.tasks[name]}/{head.denominator}" if name in self.tasks else head.denominator
+            for name, head in self.named_heads.items()
+        }
 
     def divisors(self, counts: Mapping[str, int]) -> dict[str, int]:
         """{head: what its sum over a step of these counts is divided by}, at least 1."""
-        return {name: max(1, counts[str(head.per)] + getattr(head, "plus", 0)) for name, head in self.heads.items()}
+        heads = self.named_heads
+        return {name: max(1, counts[key] + heads[name].extra_count) for name, key in self.denominators().items()}
+
+    def std(self, heads: float) -> Callable[[str], float]:
+        """Standard deviation of the initial weights by name: `heads`, or what a further network says of its own."""
+        further = {f"{name}.": part for name, part in self.named_modules() if isinstance(part, Network)}
+
+        def std(name: str) -> float:
+            for prefix, network in further.items():
+                if name.startswith(prefix):
+                    return network.std(name.removeprefix(prefix))
+            return heads
+
+        return std

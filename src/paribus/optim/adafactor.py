@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
+from paribus.optim.spec import OptimizerSpec
 
 if TYPE_CHECKING:
     from torch import nn
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Adafactor:
+class Adafactor(OptimizerSpec):
     """Factored second moments and update clipping (arXiv 1804.04235); the rate is relative to a weight's root mean
-    square and given from outside, as T5 trains (arXiv 1910.10683, section 3.1.2). Raises UserError for values outside
+    square and follows the schedule, as T5 trains (arXiv 1910.10683, section 3.1.2). Raises UserError for values outside
     their range.
     """
 
@@ -27,7 +28,7 @@ class Adafactor:
     decay_rate: float = 0.8
     weight_decay: float = 0.0
     semantics: ClassVar[int] = 1
-    shards: ClassVar[bool] = False  # its means are of rows and columns of whole matrices
+    shards: ClassVar[bool] = False  # its means are over rows and columns of whole matrices
 
     def __post_init__(self) -> None:
         for name in ("lr", "clip_threshold", "decay_rate"):
@@ -35,7 +36,6 @@ class Adafactor:
                 raise UserError(f"optimizer.{name}={getattr(self, name)} is not positive", "give a number above 0")
 
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
-        """That of `transformers`, over the parameter groups."""
         from transformers import Adafactor as Factored
 
         from paribus.optim.groups import parameter_groups

@@ -1,22 +1,25 @@
-"""AdamW, and the kinds of Adam that papers compare it with."""
+"""AdamW, and the variants that papers compare it with."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from paribus.core.errors import UserError
+from paribus.optim.spec import OptimizerSpec
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
     from paribus.optim.groups import Rates
+    from paribus.optim.moments import Moments
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(OptimizerSpec):
     """Adam with decoupled weight decay (arXiv 1711.05101), none on biases and LayerNorms.
 
     `decoupled=False` adds the decay to the gradient (L2). `bias_correction=False` leaves out Adam's, as BERT's own
@@ -35,7 +38,9 @@ class AdamW:
         if self.lr <= 0:
             raise UserError(f"optimizer.lr={self.lr} is not positive", "give a rate such as 1e-3")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
-            raise UserError(f"optimizer.betas={list(self.betas)} is no pair of numbers in [0, 1)", "use [0.9, 0.999]")
+            raise UserError(
+                f"optimizer.betas={list(self.betas)} is not a pair of numbers in [0, 1)", "use [0.9, 0.999]"
+            )
 
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
         """The optimizer over the parameter groups; torch's own in its fused form (the same update, one kernel)."""
@@ -50,3 +55,53 @@ class AdamW:
             return Uncorrected(groups, self.lr, betas, self.eps, self.decoupled)
         kind = optim.AdamW if self.decoupled else optim.Adam
         return kind(groups, lr=self.lr, betas=betas, eps=self.eps, fused=True)
+
+
+@dataclass(frozen=True)
+class Variant(AdamW):
+    """AdamW with another update. Raises UserError for settings that ask for another Adam."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.decoupled and self.bias_correction):
+            mend = "leave decoupled and bias_correction true, or set optimizer=adamw"
+            raise UserError("the optimizer's decay is decoupled and its moments are corrected", mend)
+
+    def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
+        from paribus.optim.groups import parameter_groups
+
+        groups = parameter_groups(named, self.weight_decay, rates)
+        return self.steps()(groups, self.lr, (self.betas[0], self.betas[1]), self.eps)
+
+    @abstractmethod
+    def steps(self) -> type[Moments]:
+        """The optimizer that moves the weights."""
+
+
+@dataclass(frozen=True)
+class AdamWRms(Variant):
+    """Each update is multiplied by the root mean square of its weight, at least 1e-3 (nanoT5, arXiv 2309.02373, section
+    3.2). The decoupled weight decay is not.
+    """
+
+    semantics: ClassVar[int] = 1
+
+    def steps(self) -> type[Moments]:
+        from paribus.optim.moments import ScaledAdamW
+
+        return ScaledAdamW
+
+
+@dataclass(frozen=True)
+class Lamb(Variant):
+    """AdamW whose update of a matrix has the norm of the matrix, for large batches (arXiv 1904.00962, algorithm 2).
+
+    Biases and LayerNorms, which do not decay, move as AdamW's.
+    """
+
+    semantics: ClassVar[int] = 1
+
+    def steps(self) -> type[Moments]:
+        from paribus.optim.moments import LambSteps
+
+        return LambSteps

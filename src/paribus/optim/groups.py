@@ -1,4 +1,4 @@
-"""Which parameters decay, and at which share of the rate they learn."""
+"""Which parameters decay, and with which share of the learning rate they learn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Matrices and embeddings decay; biases and LayerNorms (vectors) do not (BERT, `optimization.py`).
 
-    Each share of the rate makes two such groups, the highest share first, kept there as "rate".
+    Each share of the rate makes two such groups, which hold it as "rate", the highest share first.
     """
     trained = [(name, parameter) for name, parameter in named if parameter.requires_grad]
     if rates is None:

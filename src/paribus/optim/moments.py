@@ -1,8 +1,9 @@
-"""Kinds of Adam that torch has not: one loop over the weights, their two moments, an update of their own."""
+"""Variants of Adam that torch lacks: one loop over the weights, their two moments, an update for each variant."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.optim import Optimizer
 SMALLEST = 1e-3  # of the root mean square: weights at zero still move
 
 Group = dict[str, Any]
+State = dict[str, Any]  # "step", "exp_avg", "exp_avg_sq" of a weight
 
 
 class Moments(Optimizer):
@@ -23,7 +25,7 @@ class Moments(Optimizer):
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "decoupled": decoupled, "weight_decay": 0.0})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """One update of every weight that has a gradient."""
         loss = None
         if closure is not None:
@@ -47,11 +49,11 @@ class Moments(Optimizer):
         self.update(weight, state, group)
 
     @abstractmethod
-    def update(self, weight: Tensor, state: Any, group: Group) -> None:
+    def update(self, weight: Tensor, state: State, group: Group) -> None:
         """Move `weight` in place."""
 
 
-def corrected(state: Any, group: Group) -> Tensor:
+def correct(state: State, group: Group) -> Tensor:
     """m / (sqrt(v) + eps), both corrected for their start at zero."""
     first, second = (1 - beta ** state["step"] for beta in group["betas"])
     direction: Tensor = (state["exp_avg"] / first) / ((state["exp_avg_sq"] / second).sqrt() + group["eps"])
@@ -59,13 +61,12 @@ def corrected(state: Any, group: Group) -> Tensor:
 
 
 class Uncorrected(Moments):
-    """m / (sqrt(v) + eps), as in BERT's and ELECTRA's `optimization.py`; the decay apart from it or in the gradient.
+    """m / (sqrt(v) + eps), as in BERT's and ELECTRA's `optimization.py`; the decay is separate or part of the gradient.
 
     The first steps are larger than Adam's (arXiv 2006.05987, section 4).
     """
 
-    def update(self, weight: Tensor, state: Any, group: Group) -> None:
-        """See the class."""
+    def update(self, weight: Tensor, state: State, group: Group) -> None:
         update = state["exp_avg"] / (state["exp_avg_sq"].sqrt() + group["eps"])
         if group["decoupled"]:
             update = update + group["weight_decay"] * weight
@@ -75,10 +76,9 @@ class Uncorrected(Moments):
 class ScaledAdamW(Moments):
     """p <- p - lr (max(1e-3, RMS(p)) m / (sqrt(v) + eps) + decay p), moments corrected for their start at zero."""
 
-    def update(self, weight: Tensor, state: Any, group: Group) -> None:
-        """See the class."""
+    def update(self, weight: Tensor, state: State, group: Group) -> None:
         scale = (weight.norm() / weight.numel() ** 0.5).clamp_min(SMALLEST)
-        weight.sub_(corrected(state, group) * scale + group["weight_decay"] * weight, alpha=group["lr"])
+        weight.sub_(correct(state, group) * scale + group["weight_decay"] * weight, alpha=group["lr"])
 
 
 class LambSteps(Moments):
@@ -87,9 +87,9 @@ class LambSteps(Moments):
     Vectors (biases, LayerNorms) move by u, as in the authors' code.
     """
 
-    def update(self, weight: Tensor, state: Any, group: Group) -> None:
-        """See the class; a norm of zero leaves u as it is."""
-        update = corrected(state, group) + group["weight_decay"] * weight
+    def update(self, weight: Tensor, state: State, group: Group) -> None:
+        """A norm of zero leaves u as it is."""
+        update = correct(state, group) + group["weight_decay"] * weight
         if weight.ndim > 1:
             norms = weight.norm(), update.norm()
             update *= torch.where((norms[0] > 0) & (norms[1] > 0), norms[0] / norms[1], 1.0)

@@ -20,7 +20,7 @@ CURVES: dict[str, Callable[[float, float, float], float]] = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """`curve` over the share of `position` (steps or tokens) that is done; in the warm-up the rate rises in a straight
+    """`curve` over the share of `position` (steps or tokens) that is done. In the warm-up the rate rises in a straight
     line, or (`rise="none"`) stays at the peak, as T5's. Raises UserError for unknown names.
     """
 

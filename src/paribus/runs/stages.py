@@ -119,7 +119,6 @@ def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None =
     if tracked is None:
         return
     if curves is not None and (tracked.again() or tracked.lines == 0):
-
         for line in lines(curves):
             tracked.log({key: value for key, value in line.items() if key != "step"}, line.get("step", 0))
     budget = {f"{BUDGET}{key}": value for key, value in part.get("budget", {}).items()}

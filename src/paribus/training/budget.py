@@ -8,13 +8,12 @@ from paribus.core.errors import UserError
 from paribus.corruption.examples import Stream
 from paribus.data.order import StepPlan, compose_plan
 from paribus.data.tokens.prepare import Data
+from paribus.objectives.spec import Statistics
 from paribus.tasks.encode import TextSettings
 from paribus.tasks.mixtures.mixed import mix
 from paribus.tasks.written import Written
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
-
-BACKWARD = 2.0  # a backward pass costs two forward passes
 
 
 def plan_of(run: Run, data: Data) -> tuple[StepPlan[Stream], int]:
@@ -24,7 +23,7 @@ def plan_of(run: Run, data: Data) -> tuple[StepPlan[Stream], int]:
     writes but the model only reads.
     """
     run.model.check_length(run.input.length, "input.length")
-    if getattr(run.objective, "writes", False) and not hasattr(run.model, "collator"):
+    if run.objective.writes_text and not run.model.writes_text:
         raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
     text = training_examples(run, data)
     examples: Stream = (
@@ -75,5 +74,5 @@ def train_flops(run: Run, vocabulary: int, tokens: float, predicted: float, rows
     """Floating-point operations of training on `tokens` in `rows` rows of at most `input.length`, with `predicted`
     positions.
     """
-    head = run.objective.head_flops(predicted, run.model.hidden, run.model.table_width, vocabulary)
-    return (1.0 + BACKWARD) * float(run.model.forward_flops(tokens, run.input.length, predicted, rows) + head)
+    counts = {"input_tokens": tokens, "predicted": predicted, "sequences": rows}
+    return run.objective.flops(Statistics(counts, run.input.length, vocabulary), run.model)

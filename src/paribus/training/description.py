@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
 from paribus.core.config import plain, root_seed
+from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.data.tokens.prepare import Data, data_fingerprint, prepare
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from paribus.data.annotators.annotator import Annotator
     from paribus.data.corpus.document import Corpus
     from paribus.data.formats.segments import InputFormat
+    from paribus.models.spec import ModelSpec
+    from paribus.objectives.spec import ObjectiveSpec
     from paribus.optim.schedule import Schedule
+    from paribus.optim.spec import OptimizerSpec
     from paribus.tasks.mixtures.mixture import Mixture
     from paribus.tasks.task import Task
     from paribus.tasks.types.base import TaskType
@@ -43,9 +47,9 @@ class Run:
     tokenizer: Any
     input: InputFormat
     masking: Masking
-    objective: Any
-    model: Any
-    optimizer: Any
+    objective: ObjectiveSpec
+    model: ModelSpec
+    optimizer: OptimizerSpec
     lr_schedule: Schedule
     batch: Batch
     trainer: Trainer
@@ -71,7 +75,7 @@ class Run:
         """
         config = plain(cfg)
         parts = build(config)
-        parts |= {name: group(**parts[name]) for name, group in GROUPS.items()}
+        parts |= {name: _settings(name, group, parts[name]) for name, group in GROUPS.items()}
         parts["mixture"] = parts.get("mixture") or None
         known = {each.name for each in fields(Run)} - {"config"}
         return Run(config=config, **{name: parts[name] for name in known & parts.keys()})
@@ -128,3 +132,11 @@ class Run:
             return self
         replicate = int(digest(["member", int(self.config.get("replicate", 0)), number], 12), 16)
         return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})
+
+
+def _settings(name: str, group: type, values: Mapping[str, Any]) -> Any:
+    """A plain group as its typed settings. Raises UserError for a key that it does not have."""
+    known = {each.name for each in fields(group)}
+    if unknown := sorted(values.keys() - known):
+        raise UserError(f"unknown key '{name}.{unknown[0]}'", f"known: {', '.join(sorted(known))}")
+    return group(**values)

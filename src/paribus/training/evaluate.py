@@ -1,4 +1,4 @@
-"""The common evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same."""
+"""The held-out evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same."""
 
 from __future__ import annotations
 
@@ -9,44 +9,61 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from paribus.corruption.examples import Examples
-from paribus.models.encoder import Batch, Encoder, Outputs
+from paribus.models.ensemble import Ensemble
 from paribus.models.heads.cross_entropy import summed_cross_entropy
+from paribus.models.heads.head import Head
+from paribus.models.heads.rows import PairHead
+from paribus.models.network import Batch, Network
 from paribus.training.steps import as_batch
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
 
-ROWS = 64  # a forward pass
+ROWS = 64  # of a forward pass
+Model = Network | Ensemble
+Asked = Head | Ensemble  # an ensemble is its own head
 
 
-class Evaluation:
-    """The examples that every arm is measured on, packed once; `name`: of the head that is asked, such as mlm."""
+class HeldOutEvaluation:
+    """The examples that every arm is measured on, packed once: an input format, a corruption, a head and its metrics.
 
-    def __init__(self, examples: Examples, most: int, name: str = "mlm") -> None:
+    Args:
+        examples: of the validation split.
+        most: examples that are read at most.
+        name: of the head that is asked, such as mlm; None for an objective without a head on tokens, which has no
+            metrics here.
+    """
+
+    def __init__(self, examples: Examples, most: int, name: str | None = "mlm") -> None:
         self.name = name
         self.arrays = list(packed(examples, most))
         self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
 
-    def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
+    def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
-        the head's name.
+        the head's name; empty if there is no such head.
 
         In full precision whatever the training used, so that the profile does not move it.
         """
+        if self.name is None or head is None:
+            return {}
         loss, right = 0.0, 0
-        with evaluating(encoder, head):
-            for batch, logits_PV in predictions(encoder, head, self.arrays):
+        with evaluating(network, head):
+            for batch, logits_PV in predictions(network, head, self.arrays):
                 loss += float(summed_cross_entropy(logits_PV, batch["target_P"]))
                 right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
         return self._metrics(loss / len(self.targets), right / len(self.targets))
 
-    def unigram(self, train_ids: Any, vocabulary: Vocabulary) -> dict[str, float]:
+    def unigram(self, train_ids: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> dict[str, float]:
         """The same metrics for the model that knows word frequencies alone: add-one counts of the training tokens.
 
-        Where targets hold special tokens that the text has none of, such as sentinels, it knows their share there too.
+        If targets hold special tokens that the text lacks, such as sentinels, it knows their share there too.
         """
+        if self.name is None:
+            return {}
         counts_V = np.ones(vocabulary.size, np.float64)
         for at in range(0, len(train_ids), 1 << 22):
             counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary.size)
@@ -63,16 +80,17 @@ class Evaluation:
 
 
 class Probe:
-    """Pairs that every model with a head on pairs is asked about, masked as in training, packed once."""
+    """Pairs about which every model with a head on pairs is asked, masked as in training, packed once."""
 
     def __init__(self, name: str, examples: Examples, most: int) -> None:
         self.metric, self.arrays = f"{name}_accuracy", list(packed(examples, most))
         self.label_N = np.concatenate([arrays["label_N"] for arrays in self.arrays])
 
-    def measure(self, encoder: Encoder, head: Any) -> dict[str, float]:
+    def measure(self, network: Model, head: PairHead | None) -> dict[str, float]:
         """{"nsp_accuracy" or "sop_accuracy": share of pairs whose label is found}."""
-        with evaluating(encoder, head):
-            answers = predictions(encoder, head, self.arrays)
+        assert head is not None
+        with evaluating(network, head):
+            answers = predictions(network, head, self.arrays)
             right = sum(int((logits_B2.argmax(-1) == batch["label_N"]).sum()) for batch, logits_B2 in answers)
         return {self.metric: right / len(self.label_N)}
 
@@ -81,13 +99,13 @@ class Probe:
         return {self.metric: majority(self.label_N)}
 
 
-def majority(label_N: Any) -> float:
+def majority(label_N: NDArray[np.integer[Any]]) -> float:
     """The share of the most frequent label."""
     return float(np.bincount(label_N).max() / len(label_N))
 
 
 def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
-    """At most so many examples, evenly spaced over a pass, in batches of like length."""
+    """At most `most` examples, evenly spaced over a pass, in batches of similar length."""
     size = examples.size(0)
     rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
     rows = rows[np.argsort(examples.lengths(0)[rows], kind="stable")]
@@ -97,7 +115,7 @@ def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
-    """Without dropout and gradients; afterwards the modules are as they were."""
+    """A context without dropout and gradients; afterwards the modules are as they were."""
     before = [module.training for module in modules]
     for module in modules:
         module.eval()
@@ -109,8 +127,8 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
-    """The modules on a device, and on the CPU again afterwards: where Lightning leaves them when training ends, and
-    where heads and checkpoints are made.
+    """A context with the modules on a device. Afterwards they are on the CPU: where Lightning leaves them when training
+    ends, and where heads and checkpoints are made.
     """
     for module in modules:
         module.to(device)
@@ -121,11 +139,11 @@ def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
             module.to("cpu")
 
 
-def outputs(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Outputs]]:
-    """(batch, what the encoder gives) of each packed batch."""
+def outputs(network: Model, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Any]]:
+    """(batch, what the network gives its heads) of each packed batch."""
     for packed_batch in arrays:
-        batch = on_device(as_batch(packed_batch), encoder)
-        yield batch, encoder(batch)
+        batch = on_device(as_batch(packed_batch), network)
+        yield batch, network(batch)
 
 
 def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
@@ -134,7 +152,7 @@ def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
     return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
 
 
-def predictions(encoder: Encoder, head: Any, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+def predictions(network: Model, head: Asked, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
     """(batch, the head's logits) of each packed batch."""
-    for batch, found in outputs(encoder, arrays):
+    for batch, found in outputs(network, arrays):
         yield batch, head.logits(found, batch).float()

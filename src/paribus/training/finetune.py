@@ -21,7 +21,7 @@ from paribus.finetuning.method import Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.stack import check
-from paribus.models.tunable import Tunable
+from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.store import TUNING
@@ -67,7 +67,7 @@ class Base(NamedTuple):
     """A pre-trained model, its run, and weights that heads of tasks start from."""
 
     run: Run
-    encoder: Tunable
+    encoder: Network
     pooler: Pooler | None
 
 
@@ -81,8 +81,8 @@ class How(NamedTuple):
 
 def base_of(run: Run, encoder: Any, folder: Path) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
-    if hasattr(encoder.spec, "collator"):
-        return Base(run, encoder, checkpoint.load_written_head(folder))
+    if encoder.spec.writes_text:
+        return Base(run, encoder, checkpoint.load_written_head(encoder, folder))
     asked = run.finetune.pooler == "pretrained"
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
 
@@ -149,7 +149,7 @@ def check_finetuning(run: Run, layers: int, pair_head: Any, tokenizer: Tokenizer
     settings.method.check(layers)
     check(settings, layers)
     head_part(settings.truncation)
-    if run.tasks and hasattr(run.model, "collator"):
+    if run.tasks and run.model.writes_text:
         _check_writing(run)
     elif run.tasks and settings.epochs == 0:
         raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or set model=t5_tiny")
@@ -200,7 +200,7 @@ def _check_writing(run: Run) -> None:
         if (value := getattr(run.finetune, key)) != plain:
             mend = f"leave finetune.{key}={'null' if plain is None else plain}, or set model=bert_tiny"
             raise UserError(f"finetune.{key}={value} is of a head on an encoder, but the model writes", mend)
-    if not run.finetune.method.moves and run.model.head == "tied":
+    if not run.finetune.method.moves and run.model.tied_head:
         cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
         raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")
 
@@ -275,7 +275,7 @@ def _own_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
     return int(digest([run.root_seed, task, seed, *([turn] if turn else [])], 15), 16)
 
 
-def begin(run: Run, data: Data, encoder: Tunable, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     work = _work(run, data, task)
     pooler = base_of(run, encoder, folder / "model").pooler
@@ -284,7 +284,7 @@ def begin(run: Run, data: Data, encoder: Tunable, task: str, seed: int, folder: 
 
 
 def finetuner(
-    run: Run, encoder: Tunable, encoded: Rows, task_type: TaskType, seed: int, pooler: Pooler | None = None
+    run: Run, encoder: Network, encoded: Rows, task_type: TaskType, seed: int, pooler: Pooler | None = None
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method, optimizer = run.finetune, run.finetune.method, run.finetune.optimizer
@@ -307,7 +307,7 @@ def finetuner(
     return learner, steps
 
 
-def _rates(method: Method, encoder: Tunable, head: float) -> Rates:
+def _rates(method: Method, encoder: Network, head: float) -> Rates:
     """Shares of the optimizer's rate by the learner's names of parameters."""
 
     def rate(name: str) -> float:

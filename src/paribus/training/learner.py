@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytorch_lightning as pl
@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from paribus.core.hashing import digest
 from paribus.finetuning.method import Method
-from paribus.models.encoder import Batch, Encoder
+from paribus.models.network import Batch, Network
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.optim.schedule import Schedule
+from paribus.optim.spec import OptimizerSpec
 from paribus.training.distributed.ranks import add_up, counts_of_all, unshared
 from paribus.training.distributed.sharded import shard, whole
 from paribus.training.steps import Step
@@ -27,13 +28,16 @@ class Learner(pl.LightningModule):
     The counts that normalize the losses are known over the whole step before the first backward pass, so accumulation
     gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch), and by the rank of a process
     that helps: a resumed run has equal bits.
+
+    What a network with memory leaves is carried to the same microbatch of the next step, detached, and is part of the
+    checkpoint of a run in one process.
     """
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: Network,
         objective: Objective,
-        optimizer: Any,
+        optimizer: OptimizerSpec,
         schedule: Schedule,
         *,
         total_steps: int,
@@ -51,7 +55,7 @@ class Learner(pl.LightningModule):
         self.tokens_seen: Tensor
         self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
         self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
-        self.carried: Any = None  # a model's state between steps (memory)
+        self.carried: dict[int, Any] = {}  # what each microbatch leaves to the next step (memory)
 
     def configure_model(self) -> None:
         """Cut the weights into shards where the strategy has a mesh for them."""
@@ -74,13 +78,13 @@ class Learner(pl.LightningModule):
         with unshared(self.trainer):
             for index, batch in enumerate(step):
                 torch.manual_seed(int(digest([self.seed, number, index, *helping], 15), 16))
-                terms, carried = self.terms(batch, divisors)
+                terms, state = self.terms(batch, divisors, self.carried.get(index))
                 loss = self.loss(terms)
                 if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
                     self.manual_backward(0.0 * loss)
                     continue
                 self.manual_backward(loss)
-                self.carried = carried
+                self.carried[index] = change_tensors(state, Tensor.detach)
                 for name, term in terms.items():
                     losses[name] += term.detach()
         add_up(self.trainer, self.parameters(), losses)
@@ -101,15 +105,26 @@ class Learner(pl.LightningModule):
         optimizer.zero_grad(set_to_none=True)
         self.last["lr"] = rate
 
-    def forward(self, batch: Batch, carried: Any) -> tuple[dict[str, Tensor], Any]:
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep what is carried, if the network has a memory."""
+        if any(state is not None for state in self.carried.values()):
+            checkpoint["carried"] = self.carried
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Carry what the last step left."""
+        self.carried = change_tensors(checkpoint.get("carried", {}), lambda tensor: tensor.to(self.device))
+
+    def forward(self, batch: Batch, state: Any) -> tuple[dict[str, Tensor], Any]:
         """What the objective makes of a batch."""
-        found: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, carried)
+        found: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, state)
         return found
 
-    def terms(self, batch: Batch, divisors: Mapping[str, float]) -> tuple[dict[str, Tensor], Any]:
-        """({head: its share of the loss of a step with these divisors}, the model's state after it)."""
-        sums, carried = self(batch, self.carried)
-        return {name: sums[name] / divisor for name, divisor in divisors.items()}, carried
+    def terms(self, batch: Batch, divisors: Mapping[str, float], state: Any = None) -> tuple[dict[str, Tensor], Any]:
+        """({head: its share of the loss of a step with these divisors}, what the network carries on); losses that the
+        batch does not have are missing.
+        """
+        sums, state = self(batch, state)
+        return {name: total / divisors[name] for name, total in sums.items()}, state
 
     def loss(self, terms: dict[str, Tensor]) -> Tensor:
         """The heads' losses, weighted and added."""
@@ -139,8 +154,21 @@ class Finetuning(Learner):
 
 
 def total_counts(step: Step) -> Counter[str]:
-    """The step's counts over all of its microbatches."""
+    """The step's counts over all of its microbatches; those of a task also with its name before theirs."""
     counts: Counter[str] = Counter()
     for batch in step:
         counts.update(batch["counts"])
+        if "task" in batch:
+            counts.update({f"{batch['task']}/{name}": count for name, count in batch["counts"].items()})
     return counts
+
+
+def change_tensors(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """A nested state (dicts, lists, tuples) whose tensors are changed."""
+    if isinstance(state, Tensor):
+        return change(state)
+    if isinstance(state, dict):
+        return {key: change_tensors(value, change) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return type(state)(change_tensors(value, change) for value in state)
+    return state

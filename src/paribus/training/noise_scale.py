@@ -9,7 +9,6 @@ in examples, well above it saves hardly any.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,7 +20,8 @@ from torch import Tensor
 from paribus.core.hashing import digest
 from paribus.corruption.examples import Stream
 from paribus.data.order import StepPlan
-from paribus.models.encoder import Batch
+from paribus.models.network import Batch
+from paribus.training.learner import total_counts
 from paribus.training.steps import as_batch
 
 SHARE = 4  # the small batch is a quarter of the step, at most a microbatch
@@ -151,7 +151,7 @@ def _squared_norm(trainer: Any, module: Any, batch: Batch) -> Tensor:
     parameters = [p for p in module.parameters() if p.requires_grad]
     with torch.random.fork_rng(), trainer.precision_plugin.train_step_context():
         torch.manual_seed(int(digest([module.seed, trainer.global_step, "noise"], 15), 16))
-        terms, _ = module.terms(batch, module.objective.divisors(Counter(batch["counts"])))
+        terms, _ = module.terms(batch, module.objective.divisors(total_counts([batch])))
         loss = module.loss(terms)
         return _norm(torch.autograd.grad(loss, parameters, allow_unused=True)) ** 2
 

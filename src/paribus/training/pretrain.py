@@ -21,9 +21,8 @@ from paribus.corruption.measured import measured
 from paribus.data.order import StepPlan
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
-from paribus.models.encoder import Encoder
 from paribus.models.ensemble import Ensemble
-from paribus.models.weights import initialize
+from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixtures.mixed import Mixed
@@ -45,7 +44,7 @@ from paribus.training.description import Run
 from paribus.training.distributed.ranks import Group, helpers
 from paribus.training.distributed.ranks import check as check_ranks
 from paribus.training.distributed.sharded import Gathering
-from paribus.training.evaluate import Evaluation, Probe, placed
+from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.execution import Profile, matrix_peak
 from paribus.training.finetune import check_finetuning
 from paribus.training.fit import trainer
@@ -71,21 +70,21 @@ class Stage:
     folder: Path
     plan: StepPlan[Stream]
     steps: int
-    encoder: Encoder
+    encoder: Network
     objective: Objective
-    evaluation: Evaluation
+    evaluation: HeldOutEvaluation
     probes: list[Probe | TrainedProbe]
     reporter: Reporter | None = None  # of a run that is a trial of a search
 
     @property
     def head(self) -> Any:
-        """The head on tokens."""
-        return self.objective.heads[self.objective.main]
+        """The head on tokens, if any."""
+        return self.objective.token_head
 
     @property
     def pair_head(self) -> Any:
         """The head on pairs, where the objective has one."""
-        return _pair_head(self.objective)
+        return self.objective.pair_head
 
 
 def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
@@ -93,11 +92,10 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     check_ranks(run, profile)
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
-    objective = run.objective.build(encoder)
-    initialize(objective, run.root_seed, encoder.spec.initializer_range)
-    if hasattr(run.model, "fill"):
-        run.model.fill(encoder, objective.heads[objective.main])
-    evaluation = Evaluation(held_out_examples(run, data), run.evaluation.examples, objective.main)
+    objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
+    if objective.token_head is not None:
+        run.model.fill(encoder, objective.token_head)
+    evaluation = HeldOutEvaluation(held_out_examples(run, data), run.evaluation.examples, objective.token_head_name)
     probes = probes_of(run, data, objective)
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
     check_finetuning(run, encoder.depth, stage.pair_head, data.tokenizer)
@@ -129,16 +127,12 @@ def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | Traine
     found: list[Probe | TrainedProbe] = []
     for name in PROBES:
         try:
-            found += _probes(run, data, _pair_head(objective), name)
+            found += _probes(run, data, objective.pair_head, name)
         except UserError as error:
             if name in objective.heads:
                 raise
             say(f"no {name}_accuracy: {error}")
     return found
-
-
-def _pair_head(objective: Objective) -> Any:
-    return next((head for head in objective.heads.values() if head.per == "pairs"), None)
 
 
 def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
@@ -287,7 +281,7 @@ def learner_of(stage: Stage) -> Pretraining:
         seed=run.root_seed,
     )
     if stage.profile.compile:
-        learner.encoder.backbone.compile()
+        learner.encoder.compile()
     return learner
 
 

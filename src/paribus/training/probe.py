@@ -1,8 +1,8 @@
-"""Probes: what a linear classifier reads off a frozen encoder.   ALBERT (arXiv 1909.11942), table 5
+"""Probes: what a linear classifier reads from a frozen network.   ALBERT (arXiv 1909.11942), table 5
 
 The first columns of that table ask every model about next segments and about their order, also those that were trained
-for neither. So that no arm is asked through a head that only some of them have, each encoder gets a classifier of its
-own on the same examples: a logistic regression, whose optimum no seed and no learning rate moves.
+for neither. So that no arm is asked through a head that only some of them have, each network gets its own classifier
+on the same examples: a logistic regression, whose optimum no seed and no learning rate moves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from paribus.corruption.examples import Examples
-from paribus.models.encoder import Encoder
+from paribus.models.network import Network
 from paribus.training.evaluate import evaluating, majority, outputs, packed
 
 PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
@@ -24,7 +24,7 @@ ITERATIONS: Final = 100  # of L-BFGS, at most
 
 
 class TrainedProbe:
-    """A logistic regression on what stands for a row ([CLS]) in a frozen encoder, which reads pairs without masks.
+    """A logistic regression on what summarizes a row ([CLS]) in a frozen network, which reads pairs without masks.
 
     `train` and `test` hold the same kind of pairs; at most `most_train` and `most` of them are read.
     """
@@ -33,13 +33,13 @@ class TrainedProbe:
         self.metric = f"{name}_probe_accuracy"
         self._train, self._test = (train, most_train), (test, most)
 
-    def measure(self, encoder: Encoder, head: Any = None) -> dict[str, float]:
+    def measure(self, network: Network, head: object = None) -> dict[str, float]:
         """{"nsp_probe_accuracy" or "sop_probe_accuracy": share of pairs whose label is found}.
 
-        The encoder is not changed, and a `head` of the model's own is not asked.
+        The network is not changed, and its own `head` is not asked.
         """
-        state_ND, label_N = _read(encoder, packed(*self._train))
-        asked_ND, target_N = _read(encoder, packed(*self._test))
+        state_ND, label_N = _read(network, packed(*self._train))
+        asked_ND, target_N = _read(network, packed(*self._test))
         mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
         weight_CD = fitted((state_ND - mean_D) / spread_D, label_N)
         found_N = _logits((asked_ND - mean_D) / spread_D, weight_CD).argmax(-1)
@@ -71,9 +71,9 @@ def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
     return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
 
 
-def _read(encoder: Encoder, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
+def _read(network: Network, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
-    with evaluating(encoder):
-        read = [(found.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, found in outputs(encoder, arrays)]
+    with evaluating(network):
+        read = [(found.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, found in outputs(network, arrays)]
         states, labels = (torch.cat(column) for column in zip(*read, strict=True))
     return states.clone(), labels.clone()

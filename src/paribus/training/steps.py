@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from paribus.corruption.examples import Stream
 from paribus.data.order import StepPlan
-from paribus.models.encoder import Batch
+from paribus.models.network import Batch
 from paribus.tasks.encode import Rows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paribus.core.errors import UserError
 from paribus.corruption.collators.encoder import Encoder
@@ -20,6 +19,7 @@ from paribus.data.schedule import Static
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
+    from paribus.objectives.spec import ObjectiveSpec
     from paribus.training.description import Run
 
 
@@ -29,29 +29,19 @@ def training_examples(run: Run, data: Data, split: str = "train") -> Examples:
     Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
     objective = run.objective
-    check_pairs(getattr(objective, "needs", None), getattr(run.input, "pairs", None))
-    corruption = training_corruption(run)
-    if corruption.targets is None:
-        own = (getattr(objective, name, None) for name in ("shuffling", "attention_mask"))
-        corruption = replace(corruption, shuffling=next(own), attention_mask=next(own))
+    check_pairs(objective.needed_pairs, getattr(run.input, "pairs", None))
+    corruption = objective.corruption(run.masking)
     check_frame(corruption.targets is not None, getattr(run.input, "framed", True))
-    check_noise(objective, corruption.masking, getattr(run.model, "attention", None))
+    check_noise(objective, corruption.masking, run.model.attention)
     return open_examples(data, split, run.input, corruption, run.root_seed, _collator(run, corruption, objective))
 
 
-def training_corruption(run: Run) -> Corruption:
-    """The run's masking, seen in place or as the inputs and targets of a text-to-text objective."""
-    if hasattr(run.objective, "view"):
-        return Corruption(run.masking, run.objective.view)
-    return Corruption(run.masking, run.objective.inputs, run.objective.targets)
-
-
-def _collator(run: Run, corruption: Corruption, objective: Any = None) -> Collator:
+def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None = None) -> Collator:
     """What the model takes; of an encoder, what the objective reads.
 
     If a text-to-text objective is only shown, with an encoder as the model, an encoder-decoder is assumed.
     """
-    stated: Collator | None = getattr(run.model, "collator", None) or getattr(objective, "collator", None)
+    stated = run.model.collator or (None if objective is None else objective.collator)
     return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
 
 
@@ -76,9 +66,9 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
-def check_noise(objective: Any, masking: Masking, attention: str | None) -> None:
+def check_noise(objective: ObjectiveSpec, masking: Masking, attention: str | None) -> None:
     """Raise UserError if nothing hides from the model what it predicts, or noise is not what the objective needs."""
-    needed, noisy = getattr(objective, "attention", None), getattr(objective, "noisy", True)
+    needed, noisy = objective.needed_attention, objective.predicts_noise
     if needed not in (None, attention):
         if needed == "full":
             cause = f"the objective brings its own attention mask, but model.attention={attention}"
@@ -91,7 +81,7 @@ def check_noise(objective: Any, masking: Masking, attention: str | None) -> None
         raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
     if masking.rate and not noisy:
         raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
-    if getattr(objective, "spans", False) and not getattr(masking, "spans", True):
+    if objective.needs_spans and not getattr(masking, "spans", True):
         raise UserError(
             "the objective predicts spans from their boundaries, but masking gives single tokens",
             "set masking=geometric_span or objective=mlm",
@@ -109,7 +99,7 @@ def held_out_examples(run: Run, data: Data, split: str = "validation") -> Exampl
     if own.masking is not None:
         corruption = Corruption(own.masking, own.inputs, own.targets)
         return open_examples(data, split, own.input, corruption, own.seed, _collator(run, corruption))
-    if getattr(run.objective, "noisy", True):
+    if run.objective.predicts_noise:
         return open_examples(data, split, own.input, _fixed(own.rate, Replace()), own.seed)
     whole = Corruption(NoNoise(Static()), Unchanged())
     return open_examples(data, split, own.input, whole, own.seed, run.objective.collator)

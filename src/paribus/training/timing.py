@@ -14,7 +14,7 @@ from typing import Any
 import pytorch_lightning as pl
 
 from paribus.data.tokens.prepare import Data
-from paribus.models.tunable import Tunable
+from paribus.models.network import Network
 from paribus.training.description import Run
 from paribus.training.execution import Profile, resolve
 from paribus.training.finetune import finetuner
@@ -70,7 +70,7 @@ def start_seconds() -> float:
     return time.perf_counter() - before
 
 
-def _task_seconds(run: Run, data: Data, encoder: Tunable, name: str, profile: Profile) -> float:
+def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Profile) -> float:
     settings, task_type = run.finetune, run.task_type(name)
     train = run.tasks[name].examples(run.cache)["train"]
     rows = train[: settings.batch_size * (WARM + STEPS)]

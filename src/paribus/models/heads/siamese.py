@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from paribus.core.errors import UserError
-from paribus.models.encoder import Outputs
-from paribus.models.heads.windows import gathered
-from paribus.models.heads.wrapper import Wrapper
+from paribus.models.heads.head import Head, Wrapper
+from paribus.models.heads.loss import RowLoss
+from paribus.models.heads.wrappers import gather_rows
+from paribus.models.network import Batch, Outputs
 
 PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "u": lambda u_BD, v_BD: u_BD,
@@ -36,9 +37,9 @@ def parts_of(siamese: Any) -> tuple[str, ...]:
     return chosen
 
 
-def cosines(row_WD: Tensor, batch: dict[str, Any]) -> Tensor:
+def cosines(row_WD: Tensor, batch: Batch) -> Tensor:
     """[B]: the cosine of the two embeddings of each example."""
-    row_B2D, _ = gathered(row_WD, batch["place_BK"])
+    row_B2D, _ = gather_rows(row_WD, batch["place_BK"])
     return cosine_similarity(row_B2D[:, 0], row_B2D[:, 1])
 
 
@@ -48,56 +49,53 @@ class OnPairs(Wrapper):
     With `by_cosine` it serves training alone, and the cosine of the embeddings is the answer.
     """
 
-    def __init__(self, parts: Sequence[str], by_cosine: bool, head: Any) -> None:
+    def __init__(self, parts: Sequence[str], by_cosine: bool, head: Head) -> None:
         super().__init__(head)
         self.parts, self.by_cosine = tuple(parts), by_cosine
 
-    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, classes], or the cosines, [B, 1]."""
         return cosines(outputs.row_BD, batch)[:, None] if self.by_cosine else super().logits(outputs, batch)
 
-    def read(self, outputs: Outputs, batch: dict[str, Any]) -> Outputs:
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         """The parts as the summary."""
-        row_B2D, _ = gathered(outputs.row_BD, batch["place_BK"])
+        row_B2D, _ = gather_rows(outputs.row_BD, batch["place_BK"])
         row_BD = torch.cat([PARTS[part](row_B2D[:, 0], row_B2D[:, 1]) for part in self.parts], dim=-1)
         return Outputs(outputs.hidden_BLD, outputs.state, row_BD)
 
 
-class Linear(nn.Module):
+class Linear(Head):
     """A linear classifier on what it reads, without a hidden layer (section 3.1: softmax(W (u, v, |u - v|)))."""
 
-    per = "rows"
+    denominator = "rows"
 
-    def __init__(self, width: int, classes: int, loss: Any) -> None:
+    def __init__(self, width: int, classes: int, loss: RowLoss) -> None:
         super().__init__()
         self.classifier, self.loss = nn.Linear(width, classes), loss
 
-    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, classes]."""
         logits_BC: Tensor = self.classifier(outputs.row_BD)
         return logits_BC
 
-    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """The sum of the losses."""
-        loss: Tensor = self.loss(self.logits(outputs, batch).float(), batch["label_B"])
-        return loss
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
 
 
-class Cosine(nn.Module):
+class Cosine(Head):
     """The cosine of two embeddings, by the squared error to a label between 0 and 1 (section 3.1). No weights."""
 
-    per = "rows"
+    denominator = "rows"
 
     def __init__(self, least: float, most: float) -> None:
         super().__init__()
         self.least, self.most = least, most
 
-    def logits(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, 1]."""
         return cosines(outputs.row_BD, batch)[:, None]
 
-    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """The sum of the squared errors."""
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         target_B = (batch["label_B"].float() - self.least) / (self.most - self.least)
         wrong_B: Tensor = self.logits(outputs, batch)[:, 0].float() - target_B
         return wrong_B.square().sum()

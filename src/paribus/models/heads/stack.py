@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from paribus.core.errors import UserError
-from paribus.models.encoder import Encoder
-from paribus.models.heads.bilstm import OnBiLSTM
-from paribus.models.heads.classification import ClassificationHead
-from paribus.models.heads.layers import COMBINATIONS, OnLayers
+from paribus.models.heads.head import Head
 from paribus.models.heads.loss import Loss, RowLoss
-from paribus.models.heads.pooling import POOLINGS, OnPooled, OnTextCNN
+from paribus.models.heads.rows import ClassificationHead
 from paribus.models.heads.siamese import COSINE, Cosine, Linear, OnPairs, parts_of
-from paribus.models.heads.windows import POOLED, OnWindows
-from paribus.models.heads.wrapper import Wide
-from paribus.models.weights import initialize
+from paribus.models.heads.wrappers import (
+    COMBINATIONS,
+    POOLED,
+    POOLINGS,
+    OnBiLSTM,
+    OnLayers,
+    OnPooled,
+    OnTextCNN,
+    OnWindows,
+)
+from paribus.models.network import Network, initialize
 
 STD = 0.02  # of a head's initial weights
 
@@ -65,8 +70,8 @@ def loss_of(settings: Any) -> Loss:
 
 
 def row_head(
-    settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, pooler: dict[str, Tensor] | None = None
-) -> nn.Module:
+    settings: Any, encoder: Network, width: int, loss: RowLoss, seed: int, pooler: dict[str, Tensor] | None = None
+) -> Head:
     """A new classifier of so many outputs (its pooler may be given) with what stands between it and the encoder:
     layers, BiLSTM, pooling, windows.
 
@@ -74,8 +79,8 @@ def row_head(
     """
     states = _states_width(settings, encoder)
     read = OnTextCNN.width if settings.pooling == "cnn" else states
-    head: Any = ClassificationHead(Wide(read), width, settings.dropout, loss)
-    classifier = head
+    classifier = ClassificationHead(read, width, settings.dropout, loss)
+    head: Head = classifier
     if settings.windows is not None:
         head = OnWindows(settings.windows, read, settings.most_windows, head)
         initialize(head, seed, STD)
@@ -86,13 +91,13 @@ def row_head(
 
 
 def pair_head(
-    settings: Any, encoder: Encoder, width: int, loss: RowLoss, seed: int, span: tuple[float, float] | None
-) -> nn.Module:
+    settings: Any, encoder: Network, width: int, loss: RowLoss, seed: int, span: tuple[float, float] | None
+) -> Head:
     """A new head on two texts that are read apart. `span`: least and most of the labels where they are values, which
     the cosine of the embeddings is to order.
     """
     states = _states_width(settings, encoder)
-    head: Any
+    head: Head
     if settings.siamese == COSINE:
         head = Cosine(*(span or (0.0, 1.0)))
     else:
@@ -103,7 +108,7 @@ def pair_head(
     return _on_states(settings, encoder, _pooled(settings.pooling, states, head, seed), seed)
 
 
-def token_head(settings: Any, encoder: Encoder, make: Callable[[int], nn.Module], seed: int) -> nn.Module:
+def token_head(settings: Any, encoder: Network, make: Callable[[int], Head], seed: int) -> Head:
     """A new head that reads every token, made for states of a width, with what stands between it and the encoder:
     layers, BiLSTM. Its initial weights depend on seed, name and shape alone.
     """
@@ -112,27 +117,26 @@ def token_head(settings: Any, encoder: Encoder, make: Callable[[int], nn.Module]
     return _on_states(settings, encoder, head, seed)
 
 
-def _layers(settings: Any, encoder: Encoder) -> list[int] | None:
+def _layers(settings: Any, encoder: Network) -> list[int] | None:
     return None if settings.layers is None else [layer % (encoder.depth + 1) for layer in settings.layers]
 
 
-def _states_width(settings: Any, encoder: Encoder) -> int:
+def _states_width(settings: Any, encoder: Network) -> int:
     layers = _layers(settings, encoder)
     return encoder.width if layers is None else OnLayers.width(encoder, layers, settings.combine)
 
 
-def _on_states(settings: Any, encoder: Encoder, head: Any, seed: int) -> nn.Module:
+def _on_states(settings: Any, encoder: Network, head: Head, seed: int) -> Head:
     """The head on the states that the settings name."""
     layers = _layers(settings, encoder)
     if settings.bilstm:
-        head = OnBiLSTM(Wide(_states_width(settings, encoder)), head)
-        initialize(head.lstm, seed, head.std)
-    if layers is None:
-        return cast(nn.Module, head)
-    return OnLayers(encoder, layers, settings.combine, head)
+        bilstm = OnBiLSTM(_states_width(settings, encoder), head)
+        initialize(bilstm.lstm, seed, bilstm.std)
+        head = bilstm
+    return head if layers is None else OnLayers(encoder, layers, settings.combine, head)
 
 
-def _pooled(kind: str, width: int, head: Any, seed: int) -> Any:
+def _pooled(kind: str, width: int, head: Head, seed: int) -> Head:
     if kind == "cls":
         return head
     if kind != "cnn":

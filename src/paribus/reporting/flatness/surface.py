@@ -15,9 +15,7 @@ from torch import Tensor
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning import saved
 from paribus.models import checkpoint
-from paribus.models.encoder import Batch
-from paribus.models.tunable import Tunable
-from paribus.models.weights import named_generator
+from paribus.models.network import Batch, Network, named_generator
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
 from paribus.training.execution import resolve
@@ -122,7 +120,7 @@ class Tunings:
         profile = resolve(run.profile)
         self.device = torch.device("cuda" if profile.accelerator == "gpu" else "cpu")
         self.data: Data = run.data()
-        self.encoder: Tunable = run.model.build(self.data.vocabulary, run.root_seed)
+        self.encoder: Network = run.model.build(self.data.vocabulary, run.root_seed)
         checkpoint.load(self.encoder, folder / "model")
 
     def surface(self, seed: int) -> Surface:

@@ -12,11 +12,12 @@ from paribus.tasks.example import Example
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.encoder import Batch
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Batch
     from paribus.tasks.encode import Rows
 
 Pooler = dict[str, "Tensor"]
@@ -76,7 +77,7 @@ class TaskType(ABC):
         """Rows for the model by the settings of fine-tuning; an example may have several. Numpy only."""
 
     @abstractmethod
-    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
+    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """A new head on a model; its initial weights depend on seed, name and shape alone."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ def task_type_of(task: Task, model: Any) -> TaskType:
 
     Raises UserError where the task has no form that the model can do.
     """
-    if hasattr(model, "collator"):
+    if model.writes_text:
         return task.task_type.written(task.fields, model.single)
     if isinstance(task.task_type, TextTaskType):
         raise UserError(f"tasks.{task.name} is to be written, but the model is an encoder", "take model=t5_tiny")

@@ -19,10 +19,9 @@ from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from paribus.models.encoder import Batch
+    from paribus.models.heads.head import Head
     from paribus.models.heads.loss import RowLoss
+    from paribus.models.network import Batch
 
 
 class RowTaskType(TaskType):
@@ -56,7 +55,7 @@ class RowTaskType(TaskType):
             return apart(examples, tokenizer, vocabulary, settings, 2 * settings.batch_size)
         return encode(examples, tokenizer, vocabulary, settings.length, settings.truncation)
 
-    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
+    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """See `TaskType.head`: the classifier of `heads.stack.row_head`, or of `pair_head`."""
         from paribus.models.heads.stack import pair_head, row_head
 

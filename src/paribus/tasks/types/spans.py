@@ -16,9 +16,8 @@ from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.verbalize import Fields
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from paribus.models.encoder import Batch
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Batch
 
 LEAST = 8  # tokens of a row
 
@@ -112,10 +111,10 @@ class Spans(TaskType):
             found.add(number, row, ids_Q[:most], *pieces[row.context], room, min(self.stride, max(1, room // 2)))
         return found.rows(vocabulary)
 
-    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
+    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """See `TaskType.head`; no pooler is read."""
-        from paribus.models.heads.spans import SpanHead
         from paribus.models.heads.stack import token_head
+        from paribus.models.heads.tokens import SpanHead
 
         return token_head(settings, model, SpanHead, seed)
 

@@ -17,9 +17,8 @@ from paribus.tasks.spans import is_bio, span_scores
 from paribus.tasks.types.base import Pooler, TaskType
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from paribus.models.encoder import Batch
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Batch
 
 NO_TAG = -100  # of a token that starts no word
 SPAN_SCORES = ("f1", "precision", "recall")
@@ -107,13 +106,12 @@ class Tagging(TaskType):
                 parts.add(number, batch.ids_T[here][piece], tag_T[piece], word_T[piece])
         return parts.rows(vocabulary)
 
-    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
+    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """See `TaskType.head`; no pooler is read."""
-        from paribus.models.heads.crf import CRFHead
         from paribus.models.heads.stack import loss_of, token_head
-        from paribus.models.heads.tagging import TaggingHead
+        from paribus.models.heads.tokens import CRFHead, TaggingHead
 
-        def make(width: int) -> nn.Module:
+        def make(width: int) -> Head:
             if self.crf:
                 return CRFHead(width, len(self.classes), settings.dropout)
             return TaggingHead(width, len(self.classes), settings.dropout, loss_of(settings))

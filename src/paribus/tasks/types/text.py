@@ -13,9 +13,8 @@ from paribus.tasks.verbalize import Fields, Parts
 from paribus.tasks.written import Ragged, Written, no_room, sources, targets
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from paribus.models.encoder import Batch
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Batch
 
 
 class TextTaskType(TaskType):
@@ -69,10 +68,10 @@ class TextTaskType(TaskType):
         most = self.most(tokenizer, settings)
         return Written(Ragged.of(read), Ragged.of(write), collator, vocabulary.pad, most, tokenizer)
 
-    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> nn.Module:
+    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """See `TaskType.head`: that of pre-training, whose weights may be given."""
-        from paribus.models.heads.language_model import LanguageModelHead
-        from paribus.models.weights import initialize
+        from paribus.models.heads.vocabulary import LanguageModelHead
+        from paribus.models.network import initialize
 
         head = LanguageModelHead(model)
         initialize(head, seed, model.spec.initializer_range)

@@ -114,7 +114,7 @@ def check(run: Run, profile: Profile) -> None:
 def _check_shards(run: Run, profile: Profile) -> None:
     if profile.compile:
         raise UserError("profile.compile=true with profile.strategy=fsdp", "leave it false, or take trainer=ddp")
-    if not getattr(run.optimizer, "shards", True):
+    if not run.optimizer.shards:
         name = type(run.optimizer).__name__.lower()
         raise UserError(
             f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "take optimizer=adamw, or trainer=ddp"

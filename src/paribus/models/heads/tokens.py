@@ -1,18 +1,66 @@
-"""A linear-chain conditional random field over the words of a row (Lafferty et al. 2001)."""
+"""Heads on every token: tags of words, and the span of an answer."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from paribus.models.encoder import Outputs
-from paribus.models.heads.tagging import TaggingHead
+from paribus.models.heads.head import Head
+from paribus.models.heads.loss import Loss
+from paribus.models.network import Batch, Outputs
+
+
+class SpanHead(Head):
+    """A score of each token for being the first, and one for being the last of the answer (BERT, section 4.2).
+
+    Reads `label_B`, [B, 2]; the loss of a row is the mean of both cross-entropies.
+    """
+
+    denominator = "rows"
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.edges = nn.Linear(width, 2)
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[B, L, 2]; padding has the lowest score there is."""
+        logits_BL2: Tensor = self.edges(outputs.hidden_BLD).float()
+        column_L = torch.arange(logits_BL2.shape[1], device=logits_BL2.device)
+        padding_BL = column_L >= batch["length_B"][:, None]
+        return logits_BL2.masked_fill(padding_BL[..., None], torch.finfo(logits_BL2.dtype).min)
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return cross_entropy(self.logits(outputs, batch), batch["label_B"], reduction="sum") / 2
+
+
+class TaggingHead(Head):
+    """Dropout and a linear layer on every token (BERT, section 5.3). Reads `tag_BL`, negative where no word starts.
+
+    An answer counts where a word starts.
+    """
+
+    denominator = "words"
+
+    def __init__(self, width: int, classes: int, dropout: float, loss: Loss | None = None) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(width, classes)
+        self.loss = loss or Loss()
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[B, L, classes]."""
+        logits_BLC: Tensor = self.classifier(self.dropout(outputs.hidden_BLD))
+        return logits_BLC
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        first_BL = batch["tag_BL"] >= 0
+        return self.loss(self.logits(outputs, batch)[first_BL].float(), batch["tag_BL"][first_BL])
 
 
 class CRFHead(TaggingHead):
-    """The tagging head's scores, and a score for each tag that follows another, that begins and that ends a row.
+    """A linear-chain conditional random field over the words of a row (Lafferty et al. 2001): the tagging head's
+    scores, and a score for each tag that follows another, that begins and that ends a row.
 
     Its loss is the negative log likelihood of the rows' tags, its answer their best path.
     """
@@ -23,14 +71,13 @@ class CRFHead(TaggingHead):
         self.begin_C = nn.Parameter(torch.zeros(classes))
         self.end_C = nn.Parameter(torch.zeros(classes))
 
-    def forward(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """The sum of the rows' negative log likelihoods, in nats."""
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         score_BWC, place_BW, real_BW = self._words(outputs, batch)
         tag_BW = batch["tag_BL"].gather(1, place_BW).clamp(min=0)
         return (self.log_sum(score_BWC, real_BW) - self.path_score(score_BWC, tag_BW, real_BW)).sum()
 
-    def answer(self, outputs: Outputs, batch: dict[str, Any]) -> Tensor:
-        """[B, L]: the tags of the best path where a word starts, 0 elsewhere."""
+    def answer(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[B, L]: the tags of the best path at word starts, 0 elsewhere."""
         score_BWC, place_BW, real_BW = self._words(outputs, batch)
         tag_BW = self.best_path(score_BWC, real_BW) * real_BW
         return torch.zeros_like(batch["tag_BL"]).scatter_add(1, place_BW, tag_BW)
@@ -66,7 +113,7 @@ class CRFHead(TaggingHead):
             tags.append(from_BC.gather(1, tags[-1][:, None])[:, 0])
         return torch.stack(tags[::-1], 1)
 
-    def _words(self, outputs: Outputs, batch: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
+    def _words(self, outputs: Outputs, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """The scores of first pieces side by side [B, W, C], their places in the row and which of them are real."""
         first_BL = batch["tag_BL"] >= 0
         width = max(1, int(first_BL.sum(1).max()))

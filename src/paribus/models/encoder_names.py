@@ -1,0 +1,121 @@
+"""The names that `transformers` gives the weights of an encoder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from paribus.models.bert import Bert
+
+
+class Layout(NamedTuple):
+    """Names in `transformers`.
+
+    Attributes:
+        prefix: of the backbone's weights.
+        masked, causal, pretraining: the classes with a head on tokens, with the same left to right, and with both
+            heads, if any.
+        head, pair: {our part of the head on tokens or on pairs: its name}.
+    """
+
+    prefix: str
+    masked: str
+    causal: str | None
+    pretraining: str | None
+    head: dict[str, str]
+    pair: dict[str, str]
+
+
+def _pair(prefix: str) -> dict[str, str]:
+    return {"pooler": f"{prefix}pooler.dense", "classifier": "cls.seq_relationship"}
+
+
+_BERT = Layout(
+    "bert.",
+    "BertForMaskedLM",
+    "BertLMHeadModel",
+    "BertForPreTraining",
+    {
+        "dense": "cls.predictions.transform.dense",
+        "norm": "cls.predictions.transform.LayerNorm",
+        "bias": "cls.predictions.bias",
+    },
+    _pair("bert."),
+)
+_PRELN = Layout(
+    "roberta_prelayernorm.",
+    "RobertaPreLayerNormForMaskedLM",
+    "RobertaPreLayerNormForCausalLM",
+    None,
+    {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
+    _pair("roberta_prelayernorm."),
+)
+_ROBERTA = _PRELN._replace(
+    prefix="roberta.", masked="RobertaForMaskedLM", causal="RobertaForCausalLM", pair=_pair("roberta.")
+)
+ALBERT = Layout(
+    "albert.",
+    "AlbertForMaskedLM",
+    None,
+    "AlbertForPreTraining",
+    {"dense": "predictions.dense", "norm": "predictions.LayerNorm", "bias": "predictions.bias"},
+    {"pooler": "albert.pooler", "classifier": "sop_classifier.classifier"},
+)
+ELECTRA = Layout(
+    "electra.",
+    "ElectraForMaskedLM",
+    "ElectraForCausalLM",
+    None,
+    {
+        "dense": "generator_predictions.dense",
+        "norm": "generator_predictions.LayerNorm",
+        "bias": "generator_lm_head.bias",
+    },
+    _pair("electra."),
+)
+_ALBERT_PARTS = {
+    "attention.self.": "attention.",
+    "attention.output.": "attention.",
+    "intermediate.dense": "ffn",
+    "output.dense": "ffn_output",
+    "output.LayerNorm": "full_layer_layer_norm",
+}
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.*)")
+
+
+def layout_of(spec: Bert) -> Layout:
+    """The layout of an encoder's checkpoint.
+
+    One width is BERT's model. Narrow embeddings are ALBERT's if whole layers are shared and see both sides, else
+    ELECTRA's. For pre-LN with narrow embeddings `transformers` has no model: the names are those of pre-LN with a
+    projection.
+    """
+    if spec.family != "bert":
+        return _PRELN if spec.norm == "pre" else _ROBERTA
+    if spec.table_width == spec.hidden:
+        return _BERT
+    # `transformers` forms groups in floating point, which agrees with ours for groups of equal size
+    albert = spec.sharing == "all" and spec.layers % spec.groups == 0 and spec.attention == "full"
+    return ALBERT if albert else ELECTRA
+
+
+def tensor_names(spec: Bert, names: Iterable[str]) -> dict[str, str]:
+    """{name in the backbone: name in `transformers`}; weights that layers share have one name in ALBERT."""
+    layout = layout_of(spec)
+    return {name: layout.prefix + _name(spec, layout, name) for name in names}
+
+
+def _name(spec: Bert, layout: Layout, name: str) -> str:
+    if layout is ELECTRA:
+        return name.replace("embeddings.projection", "embeddings_project")
+    if layout is not ALBERT:
+        return name
+    if not (found := _LAYER.fullmatch(name)):
+        return name.replace("embeddings.projection", "encoder.embedding_hidden_mapping_in")
+    part = found[2]
+    for prefix, theirs in _ALBERT_PARTS.items():
+        if part.startswith(prefix):
+            part = theirs + part.removeprefix(prefix)
+            break
+    return f"encoder.albert_layer_groups.{spec.group(int(found[1]))}.albert_layers.0.{part}"

@@ -1,0 +1,77 @@
+"""What a head is: it reads states and gives a sum of losses with a named denominator."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from paribus.models.heads.cross_entropy import summed_cross_entropy
+from paribus.models.network import Batch, Outputs
+
+
+class Head(nn.Module, ABC):
+    """Reads the outputs of a network and the targets of a batch.
+
+    Attributes:
+        denominator: the count in `batch["counts"]` by which the sum of losses is divided, over the whole step.
+        extra_count: what is added to that count.
+    """
+
+    denominator: str
+    extra_count: int = 0
+
+    @abstractmethod
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """A score for each possible answer, in the last dimension."""
+
+    @abstractmethod
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """The sum of the losses, a scalar, in nats."""
+
+    def answer(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """The best answers."""
+        return self.logits(outputs, batch).argmax(-1)
+
+
+class TokenHead(Head):
+    """Predicts entries of the vocabulary: the held-out evaluation asks it, and a checkpoint keeps it.
+
+    Reads `slot_P` (flat positions in [B, L]) and `target_P`.
+    """
+
+    denominator = "predicted"
+
+    @abstractmethod
+    def scores(self, hidden_PD: Tensor) -> Tensor:
+        """[P, V] for states [P, D]."""
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[P, V] for the P predicted positions."""
+        return self.scores(outputs.hidden_BLD.flatten(0, 1).index_select(0, batch["slot_P"]))
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return summed_cross_entropy(self.logits(outputs, batch), batch["target_P"])
+
+
+class Wrapper(Head):
+    """Any head, on what `read` makes of the network's outputs."""
+
+    def __init__(self, head: Head) -> None:
+        super().__init__()
+        self.denominator = head.denominator
+        self.head = head
+
+    @abstractmethod
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        """What the head reads."""
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return self.head.logits(self.read(outputs, batch), batch)
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        loss: Tensor = self.head(self.read(outputs, batch), batch)
+        return loss
+
+    def answer(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return self.head.answer(self.read(outputs, batch), batch)

@@ -1,0 +1,102 @@
+"""Heads that predict tokens: masked LM, words out of order, span boundaries, language model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, linear
+
+from paribus.models.heads.cross_entropy import summed_cross_entropy
+from paribus.models.heads.head import Head, TokenHead
+from paribus.models.network import Batch, Network, Outputs
+
+
+class MaskedLMHead(TokenHead):
+    """dense, GELU, LayerNorm, the tied word embeddings, an output bias (BERT, `run_pretraining.py`).
+
+    The dense layer leads to the width of the embeddings if that is another one (ALBERT, `run_pretraining.py`). A
+    left-to-right LM has this head too: its targets are one place to the right of the state that predicts them.
+    """
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = [network]  # held, not registered: its parameters belong to the network
+        words, width = network.table_VD.shape
+        self.dense = nn.Linear(network.width, width)
+        self.norm = nn.LayerNorm(width, eps=network.norm_eps)
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def scores(self, hidden_PD: Tensor) -> Tensor:
+        return linear(self.norm(gelu(self.dense(hidden_PD))), self._network[0].table_VD, self.bias)
+
+
+class WordOrderHead(Head):
+    """The masked-LM head asked about tokens out of order (StructBERT, arXiv 1908.04577, section 2.2).
+
+    Reads `moved_P` and `moved_target_P`.
+    """
+
+    denominator = "moved"
+
+    def __init__(self, head: MaskedLMHead) -> None:
+        super().__init__()
+        self._head = [head]  # held, not registered: its parameters are those of the masked-LM head
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[P, V] for the P tokens out of order."""
+        return self._head[0].logits(outputs, {"slot_P": batch["moved_P"]})
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return summed_cross_entropy(self.logits(outputs, batch), batch["moved_target_P"])
+
+
+class SpanBoundaryHead(Head):
+    """Two layers, each with GELU and LayerNorm, the tied word embeddings and its own output bias (SpanBERT, section
+    3.2), on the states beside the span and an embedding, of width `place`, of the place in it, one of `most`.
+
+    Reads `left_S`, `right_S` (flat positions in [B, L]), `place_S` and `inside_S`, the target; its loss is 0 if no span
+    has a boundary.
+    """
+
+    denominator = "boundary"
+    extra_count = 1  # as in SpanBERT's `spanbert_loss.py`
+
+    def __init__(self, network: Network, most: int, place: int) -> None:
+        super().__init__()
+        self._network = [network]  # held, not registered: its parameters belong to the network
+        (words, width), eps = network.table_VD.shape, network.norm_eps
+        self.place = nn.Embedding(most, place)
+        self.first = nn.Linear(2 * network.width + place, network.width)
+        self.first_norm = nn.LayerNorm(network.width, eps=eps)
+        self.second = nn.Linear(network.width, width)
+        self.second_norm = nn.LayerNorm(width, eps=eps)
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[S, V] for the S tokens of spans."""
+        hidden_ND = outputs.hidden_BLD.flatten(0, 1)
+        beside = [hidden_ND.index_select(0, batch[side]) for side in ("left_S", "right_S")]
+        read_SE = torch.cat([*beside, self.place(batch["place_S"])], dim=-1)
+        first_SD = self.first_norm(gelu(self.first(read_SE)))
+        return linear(self.second_norm(gelu(self.second(first_SD))), self._network[0].table_VD, self.bias)
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return summed_cross_entropy(self.logits(outputs, batch), batch["inside_S"])
+
+
+class LanguageModelHead(TokenHead):
+    """The tied word embeddings on states scaled by 1 / sqrt(width), or a matrix of its own (T5, section 2.1; T5 v1.1).
+
+    Positions are those of what is written.
+    """
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = [network]  # held, not registered: its parameters belong to the network
+        self.weight = None if network.spec.tied_head else nn.Parameter(torch.zeros_like(network.table_VD))
+
+    def scores(self, hidden_PD: Tensor) -> Tensor:
+        network = self._network[0]
+        if self.weight is not None:
+            return linear(hidden_PD, self.weight)
+        return linear(hidden_PD * network.width**-0.5, network.table_VD)

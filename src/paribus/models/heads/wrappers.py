@@ -1,0 +1,178 @@
+"""What can stand between a network and any head: chosen layers, a BiLSTM, another summary of a row or of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from paribus.models.heads.head import Head, Wrapper
+from paribus.models.network import Batch, Network, Outputs
+
+COMBINATIONS = ("concat", "mean", "max", "weighted")
+POOLINGS = ("cls", "mean", "max", "cnn")
+WIDTHS = (3, 4, 5)  # tokens that a filter of the TextCNN spans (arXiv 1408.5882, section 3.1)
+FILTERS = 100  # of each width
+POOLED = ("max", "mean", "attention", "transformer")
+HEAD_WIDTH = 64  # of the transformer over windows
+
+
+class OnLayers(Wrapper):
+    """Any head, on the states after chosen layers (0: the embeddings, l: layer l, counted from 1).
+
+    Several are put side by side, averaged, or reduced to their largest values (Sun et al., arXiv 1905.05583, section
+    5.3.2), or are summed with learned weights: gamma * softmax(w), as in ELMo (arXiv 1802.05365, section 3.2). The
+    final LayerNorm of a pre-LN encoder is applied to every layer but the embeddings, as it is to the last.
+    """
+
+    def __init__(self, encoder: Network, layers: Sequence[int], combine: str, head: Head) -> None:
+        super().__init__(head)
+        self.layers, self.combine, self._network = tuple(layers), combine, [encoder]
+        if combine == "weighted":
+            self.weight_N = nn.Parameter(torch.zeros(len(self.layers)))
+            self.gamma = nn.Parameter(torch.ones(()))
+        self._states: dict[int, Tensor] = {}
+        for layer in self.layers:
+            encoder.watch(layer, self._keeper(layer))
+
+    @staticmethod
+    def width(encoder: Network, layers: Sequence[int], combine: str) -> int:
+        """Of what the head reads."""
+        return encoder.width * (len(layers) if combine == "concat" else 1)
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        """The combined states of the forward pass that has just ended."""
+        states_NBLD = [self._states[layer] for layer in self.layers]
+        self._states.clear()
+        hidden_BLD = self._combined(states_NBLD)
+        return Outputs(hidden_BLD, outputs.state, self._network[0].summarize(hidden_BLD, batch))
+
+    def _combined(self, states: list[Tensor]) -> Tensor:
+        if self.combine == "concat":
+            return torch.cat(states, dim=-1)
+        stacked_NBLD = torch.stack(states)
+        if self.combine == "mean":
+            return stacked_NBLD.mean(0)
+        if self.combine == "max":
+            return stacked_NBLD.amax(0)
+        return self.gamma * torch.einsum("n,nbld->bld", self.weight_N.softmax(0).to(stacked_NBLD.dtype), stacked_NBLD)
+
+    def _keeper(self, layer: int) -> Callable[[Tensor], None]:
+        def keep(state_BLD: Tensor) -> None:
+            self._states[layer] = state_BLD
+
+        return keep
+
+
+class OnBiLSTM(Wrapper):
+    """Any head, on a BiLSTM over the final hidden states instead of these (BERT, section 5.1: "+ BiLSTM").
+
+    One layer; each direction has half the encoder's width, so that the head keeps its shape. A row is summarized by the
+    last states of both directions. The paper gives neither width nor summary. Padding is not read.
+    """
+
+    def __init__(self, width: int, head: Head) -> None:
+        super().__init__(head)
+        self.lstm = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the BiLSTM's initial weights: that of PyTorch's own."""
+        return float((3 * self.lstm.hidden_size) ** -0.5)
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        """The states of both directions at every place, in full precision."""
+        with torch.autocast(outputs.hidden_BLD.device.type, enabled=False):
+            packed = pack_padded_sequence(
+                outputs.hidden_BLD.float(), batch["length_B"].cpu(), batch_first=True, enforce_sorted=False
+            )
+            states, (last_2BD, _) = self.lstm(packed)
+        hidden_BLD, _ = pad_packed_sequence(states, batch_first=True, total_length=outputs.hidden_BLD.shape[1])
+        return Outputs(hidden_BLD, outputs.state, torch.cat(tuple(last_2BD), dim=-1))
+
+
+class OnPooled(Wrapper):
+    """Any head, on the mean or the largest values of a row's states, special tokens included and padding left out."""
+
+    def __init__(self, kind: str, head: Head) -> None:
+        super().__init__(head)
+        self.kind = kind
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        hidden_BLD = outputs.hidden_BLD
+        real_BL1 = _real(hidden_BLD, batch["length_B"])
+        if self.kind == "max":
+            row_BD = hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
+        else:
+            row_BD = (hidden_BLD * real_BL1).sum(1) / batch["length_B"][:, None].to(hidden_BLD.dtype)
+        return Outputs(hidden_BLD, outputs.state, row_BD)
+
+
+class OnTextCNN(Wrapper):
+    """Any head, on the largest values of new convolutions over a row's states (TextCNN, arXiv 1408.5882)."""
+
+    width = len(WIDTHS) * FILTERS
+
+    def __init__(self, width: int, head: Head) -> None:
+        super().__init__(head)
+        self.filters = nn.ModuleList(nn.Conv1d(width, FILTERS, size, padding=size - 1) for size in WIDTHS)
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        """Padding reads as zeros, as it does beyond the end of a row."""
+        hidden_BLD = outputs.hidden_BLD
+        state_BDL = (hidden_BLD * _real(hidden_BLD, batch["length_B"])).transpose(1, 2)
+        row_BD = torch.cat([self._largest(conv, state_BDL, batch["length_B"]) for conv in self.filters], dim=-1)
+        return Outputs(hidden_BLD, outputs.state, row_BD)
+
+    def _largest(self, conv: nn.Module, state_BDL: Tensor, length_B: Tensor) -> Tensor:
+        """Over the windows that hold a real token, so that a row's padding moves nothing."""
+        found_BFL = conv(state_BDL).relu()
+        windows_B = length_B + found_BFL.shape[2] - state_BDL.shape[2]
+        inside_BL = torch.arange(found_BFL.shape[2], device=length_B.device) < windows_B[:, None]
+        largest_BF: Tensor = (found_BFL * inside_BL[:, None]).amax(2)
+        return largest_BF
+
+
+def _real(hidden_BLD: Tensor, length_B: Tensor) -> Tensor:
+    """[B, L, 1]: where no padding is."""
+    return (torch.arange(hidden_BLD.shape[1], device=length_B.device) < length_B[:, None])[..., None]
+
+
+def gather_rows(row_WD: Tensor, place_BK: Tensor) -> tuple[Tensor, Tensor]:
+    """([B, K, D] the rows of each example, [B, K, 1] which of them there are)."""
+    return row_WD[place_BK.clamp_min(0)], (place_BK >= 0)[..., None]
+
+
+class OnWindows(Wrapper):
+    """Any head, on what is made of the summaries of a text's windows.
+
+    Their largest values, their mean, a sum weighted by a learned query, v tanh(U x), as in hierarchical attention
+    (Sun et al., arXiv 1905.05583, section 5.3.1), or the mean after one transformer layer over them with learned
+    positions (Pappagari et al., arXiv 1910.10781).
+    """
+
+    def __init__(self, kind: str, width: int, most: int, head: Head) -> None:
+        super().__init__(head)
+        self.kind = kind
+        if kind == "attention":
+            self.key, self.query = nn.Linear(width, width), nn.Linear(width, 1, bias=False)
+        elif kind == "transformer":
+            heads = max(1, width // HEAD_WIDTH)
+            self.position = nn.Embedding(most, width)
+            self.layer = nn.TransformerEncoderLayer(width, heads, 4 * width, activation="gelu", batch_first=True)
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        row_BKD, real_BK1 = gather_rows(outputs.row_BD, batch["place_BK"])
+        if self.kind == "max":
+            row_BD = row_BKD.masked_fill(~real_BK1, float("-inf")).amax(1)
+        elif self.kind == "attention":
+            score_BK1 = self.query(self.key(row_BKD).tanh()).masked_fill(~real_BK1, float("-inf"))
+            row_BD = (score_BK1.softmax(1) * row_BKD).sum(1)
+        else:
+            if self.kind == "transformer":
+                place_K = torch.arange(row_BKD.shape[1], device=row_BKD.device)
+                row_BKD = self.layer(row_BKD + self.position(place_K), src_key_padding_mask=~real_BK1[..., 0])
+            row_BD = (row_BKD * real_BK1).sum(1) / real_BK1.sum(1)
+        return Outputs(outputs.hidden_BLD, outputs.state, row_BD)

@@ -1,0 +1,186 @@
+"""What heads, checkpoints, fine-tuning and training ask of a network, whatever its kind."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig
+
+from paribus.core.errors import UserError
+from paribus.models.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.vocabulary import Vocabulary
+
+Batch = dict[str, Any]
+Std = Callable[[str], float]  # name of a parameter -> standard deviation of its initial weights
+
+
+class Outputs(NamedTuple):
+    """What a network gives its heads.
+
+    Attributes:
+        hidden_BLD: [B, L, D], the states after the last layer.
+        state: what is carried to the next step, if anything.
+        summary_BD: [B, D], what a row is summarized by if that is not its first token.
+    """
+
+    hidden_BLD: Tensor
+    state: Any = None
+    summary_BD: Tensor | None = None
+
+    @property
+    def row_BD(self) -> Tensor:
+        """[B, D]: what a row is summarized by: [CLS] unless the network says otherwise."""
+        return self.hidden_BLD[:, 0] if self.summary_BD is None else self.summary_BD
+
+
+class Network(nn.Module, ABC):
+    """A network without heads. A subclass gives a table and a forward pass; the other methods have defaults.
+
+    Attributes:
+        spec: the settings that it was built from.
+        vocabulary: of the tokens that it reads.
+        width: of the states between layers.
+        depth: how many layers are on top of each other; stacks side by side count once.
+        backbone: the module that holds all weights; checkpoints hold its state.
+        norm_eps: epsilon of LayerNorms, which heads share.
+    """
+
+    backbone: Any
+    norm_eps: float = 1e-12
+
+    def __init__(self, spec: ModelSpec, vocabulary: Vocabulary, width: int, depth: int) -> None:
+        super().__init__()
+        self.spec, self.vocabulary, self.width, self.depth = spec, vocabulary, width, depth
+
+    @property
+    @abstractmethod
+    def table_VD(self) -> nn.Parameter:
+        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
+
+    @abstractmethod
+    def forward(self, batch: Batch, state: Any = None) -> Outputs:
+        """The states of a batch; `state` is what an earlier batch of the same rows left, None at first.
+
+        A network with memory detaches what it leaves, as tensors in dicts, lists or tuples, and forgets a row where the
+        batch says that a document begins.
+        """
+
+    def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
+        """[B, D], what rows with these states are summarized by; None for their first token."""
+        return None
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.
+
+        Raises UserError if the network has a single kind of states.
+        """
+        raise UserError(f"{type(self).__name__} has no states of single layers", "set finetune.layers=null")
+
+    def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
+        """From the last token [B] of each row, None at first, to the states [B, D] that give the next one.
+
+        `most` tokens are written at most. Raises UserError if the network does not write.
+        """
+        raise UserError(f"{type(self).__name__} does not write text", "set model=t5_tiny")
+
+    def std(self, name: str) -> float:
+        """Standard deviation of the initial weights of a parameter."""
+        return self.spec.initializer_range
+
+    def compile(self, *_: Any, **__: Any) -> None:
+        """Compile the forward pass of the backbone in place."""
+        self.backbone.compile()
+
+    def depth_of(self, parameter: str) -> int:
+        """0 for embeddings, i + 1 for layer i of a stack, counted from below, `depth` for what follows the last one.
+
+        Weights that layers share count where they are used first.
+        """
+        return 0
+
+    def sublayers(self) -> Iterator[tuple[str, Any]]:
+        """("attention" or "ffn", a module whose `dropout` is the last before the residual sum), bottom to top."""
+        return iter(())
+
+    def norms(self) -> Iterator[nn.Module]:
+        """Every layer norm."""
+        return (module for module in self.modules() if isinstance(module, nn.LayerNorm))
+
+    def matrices(self) -> Iterator[tuple[str, str]]:
+        """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once."""
+        return iter(())
+
+    def share(self) -> None:
+        """Make what layers share one again after modules were put in."""
+
+    def silence(self) -> None:
+        """Remove all dropout."""
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+
+    @property
+    def head_weights(self) -> frozenset[str]:
+        """Parameters of the network that a task's head consists of."""
+        return frozenset()
+
+    def parameter_count(self) -> int:
+        """Weights without those of heads; shared ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+        """What `config.json` of a checkpoint with these heads says."""
+        settings: dict[str, Any] = {"vocab_size": self.vocabulary.size, "pad_token_id": self.vocabulary.pad}
+        return PretrainedConfig(**settings)
+
+    def tensor_names(self) -> dict[str, str]:
+        """{name in the backbone: name in a checkpoint}; weights that layers share may have one name there."""
+        return {name: f"backbone.{name}" for name in self.backbone.state_dict()}
+
+    def owns(self, name: str) -> bool:
+        """Whether a checkpoint's tensor of this name belongs to the backbone."""
+        return name.startswith("backbone.")
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        """{part of the head on tokens: its name in a checkpoint}; others get "head." before their name."""
+        return {}
+
+    @property
+    def pair_parts(self) -> Mapping[str, str]:
+        """{part of the head on pairs: its name in a checkpoint}."""
+        return {"pooler": "pair.pooler", "classifier": "pair.classifier"}
+
+
+def named_generator(seed: int, name: str) -> torch.Generator:
+    """A CPU generator that depends on nothing but its arguments."""
+    key = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
+    return torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
+
+
+def initialize(module: nn.Module, seed: int, std: float | Std, keep: Iterable[nn.Parameter] = ()) -> None:
+    """BERT's initial weights: N(0, std) for matrices and embeddings, 1 for LayerNorm scales, 0 for biases and padding.
+
+    `std` may depend on the parameter's name; parameters in `keep` stay as they are. Arms whose parameters agree in name
+    and shape start from the same bits, whatever else differs.
+    """
+    kept = set(map(id, keep))
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if id(parameter) in kept:
+                continue
+            if parameter.ndim > 1:
+                deviation = std(name) if callable(std) else std
+                parameter.normal_(0.0, deviation, generator=named_generator(seed, name))
+            else:
+                parameter.fill_(1.0 if name.endswith("weight") else 0.0)
+        for part in module.modules():
+            if isinstance(part, nn.Embedding) and part.padding_idx is not None and id(part.weight) not in kept:
+                part.weight[part.padding_idx].zero_()

@@ -1,0 +1,87 @@
+"""What a model is as plain settings; torch is imported when the network is built."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from paribus.corruption.examples import Collator
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.network import Network
+
+
+class ModelSpec(ABC):
+    """Size and shape of a network. A subclass is a frozen dataclass and states what differs from these defaults.
+
+    `hidden` is the width of the states between layers, `layers` their number.
+    """
+
+    semantics: ClassVar[int] = 1
+    hidden: int
+    layers: int
+
+    @property
+    def attention(self) -> str:
+        """Which tokens a token attends to: "full", or "left" for those to its left."""
+        return "full"
+
+    @property
+    def writes_text(self) -> bool:
+        """Whether the network writes text; otherwise heads predict from its states."""
+        return False
+
+    @property
+    def single(self) -> bool:
+        """Whether a network that writes reads and writes one stream."""
+        return False
+
+    @property
+    def tied_head(self) -> bool:
+        """Whether the head that writes consists of the word embeddings."""
+        return False
+
+    @property
+    def initializer_range(self) -> float:
+        """Standard deviation of the initial weights of heads."""
+        return 0.02
+
+    @property
+    def table_width(self) -> int:
+        """Width of the word embeddings, to which prediction heads are tied."""
+        return self.hidden
+
+    @property
+    def collator(self) -> Collator | None:
+        """What makes the arrays that the network reads; None for that of the objective."""
+        return None
+
+    def check_length(self, length: int, key: str) -> None:  # noqa: B027 (most networks have no longest input)
+        """Raise UserError, under the config key, if an input of `length` tokens is too long."""
+
+    @abstractmethod
+    def build(self, vocabulary: Vocabulary, seed: int) -> Network:
+        """The network with its initial weights, a pure function of (self, vocabulary, seed)."""
+
+    def load(self, network: Network, folder: Path) -> None:
+        """Fill the network with the weights of a checkpoint. Raises UserError for weights that do not fit."""
+        from paribus.models import checkpoint
+
+        checkpoint.load(network, folder)
+
+    def fill(self, network: Network, head: nn.Module) -> None:  # noqa: B027 (a new model has no head to give)
+        """Give the head on tokens the weights that came with the model, if any."""
+
+    @abstractmethod
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        """Floating-point operations of one forward pass without heads.
+
+        Args:
+            tokens: tokens that are read.
+            length: tokens of a full row.
+            written: tokens that are written or, in a single stream, predicted.
+            rows: rows in which the tokens lie; 0 if all rows are full.
+        """

@@ -1,0 +1,93 @@
+"""What an objective is as plain settings; torch is imported when it is built."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from paribus.corruption.corruption import Corruption
+    from paribus.corruption.examples import Collator
+    from paribus.corruption.protocols import Masking
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.network import Network
+    from paribus.models.spec import ModelSpec
+    from paribus.objectives.objective import Objective
+
+BACKWARD: Final = 2.0  # a backward pass costs two forward passes
+
+
+class Statistics(NamedTuple):
+    """What the batches of a training held.
+
+    Attributes:
+        counts: sums over all batches, under the names of `batch["counts"]`: "input_tokens", "predicted" ...
+        length: tokens of a full row.
+        vocabulary: entries of the vocabulary.
+    """
+
+    counts: Mapping[str, float]
+    length: float
+    vocabulary: int
+
+    @property
+    def predicted(self) -> float:
+        """Positions that a head on tokens predicts, words out of order included."""
+        return self.counts["predicted"] + self.counts.get("moved", 0)
+
+
+class ObjectiveSpec(ABC):
+    """What is predicted, and its loss. A subclass is a frozen dataclass and states what differs from the defaults.
+
+    Attributes:
+        needed_pairs: the kind of pairs that it predicts from: "next", "order" or "three"; None for single texts.
+        needed_attention: what the model's attention must be: "left" or "full"; None for any.
+        predicts_noise: whether it predicts the noised positions; if not, it predicts all of the text.
+        needs_spans: whether noise must come in spans.
+        writes_text: whether it needs a model that writes.
+    """
+
+    semantics: ClassVar[int] = 1
+    needed_pairs: ClassVar[str | None] = None
+    needed_attention: ClassVar[str | None] = None
+    predicts_noise: ClassVar[bool] = True
+    needs_spans: ClassVar[bool] = False
+    writes_text: ClassVar[bool] = False
+
+    @property
+    def collator(self) -> Collator | None:
+        """What turns views into the arrays of a batch; None for that of the model."""
+        return None
+
+    @abstractmethod
+    def corruption(self, masking: Masking) -> Corruption:
+        """What is read, and what is written, under this masking."""
+
+    def build(self, network: Network, vocabulary: Vocabulary, seed: int) -> Objective:
+        """The objective with its initial weights, a pure function of (self, network's shape, vocabulary, seed).
+
+        Weights that belong to `network` are not drawn again, so that arms share initial weights.
+        """
+        from paribus.models.network import initialize
+
+        objective = self.compose(network, vocabulary)
+        std = objective.std(network.spec.initializer_range)
+        initialize(objective, seed, std, keep=network.parameters())
+        return objective
+
+    @abstractmethod
+    def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
+        """The objective with its heads and further networks, before initial weights are drawn."""
+
+    def flops(self, statistics: Statistics, model: ModelSpec) -> float:
+        """Floating-point operations of training on batches with these statistics: forward and backward passes."""
+        counts, predicted = statistics.counts, statistics.predicted
+        forward = model.forward_flops(
+            counts["input_tokens"], statistics.length, predicted, counts.get("sequences", 0.0)
+        )
+        return (1.0 + BACKWARD) * float(forward + self.head_flops(statistics, model))
+
+    def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
+        """Of one forward pass of the heads; those that read one position per row are left out."""
+        return 0.0
