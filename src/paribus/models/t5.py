@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
-from paribus.corruption.collators.single_stream import SingleStream
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -64,9 +63,9 @@ class T5:
         return self.architecture in SINGLE
 
     @property
-    def collator(self) -> EncoderDecoder:
+    def collator(self) -> EncoderDecoderCollator:
         """The arrays that the model reads."""
-        return SingleStream() if self.single else EncoderDecoder()
+        return SingleStreamCollator() if self.single else EncoderDecoderCollator()
 
     @property
     def depth(self) -> int:

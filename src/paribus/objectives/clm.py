@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.corruption.collators.causal import Causal
+from paribus.corruption.collators.encoder import CausalCollator
 from paribus.objectives.mlm import MaskedLM
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class CausalLM(MaskedLM):
 
     @property
     def collator(self) -> Any:
-        return Causal()
+        return CausalCollator()
 
     def _heads(self, encoder: Encoder) -> dict[str, Any]:
         from paribus.models.heads.mlm import MaskedLMHead

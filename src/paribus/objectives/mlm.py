@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.corruption.collators.encoder import Encoder as EncoderCollator
+from paribus.corruption.collators.encoder import EncoderCollator
 
 if TYPE_CHECKING:
     from paribus.models.encoder import Encoder

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.boundary import Boundary
+from paribus.corruption.collators.encoder import BoundaryCollator
 from paribus.objectives.mlm import MaskedLM
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MaskedLMWithSBO(MaskedLM):
 
     @property
     def collator(self) -> Any:
-        return Boundary(self.max_pair_targets)
+        return BoundaryCollator(self.max_pair_targets)
 
     def build(self, encoder: Encoder) -> Objective:
         objective = super().build(encoder)

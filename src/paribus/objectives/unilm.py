@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from paribus.corruption.collators.ranked import Ranked
+from paribus.corruption.collators.encoder import RankedCollator
 from paribus.objectives.mlm import MaskedLM
 
 
@@ -23,4 +23,4 @@ class UnifiedLM(MaskedLM):
 
     @property
     def collator(self) -> Any:
-        return Ranked()
+        return RankedCollator()
