@@ -21,11 +21,12 @@ import numpy as np
 from paribus.core.files import write_json
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator
-from paribus.corruption.corruption import Corruption, Masking
+from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
@@ -86,7 +87,7 @@ def collator(**settings: Any) -> Any:
     return DataCollatorForLanguageModeling(PreTrainedTokenizerFast(tokenizer_object=backend, **names), **settings)
 
 
-def maskings() -> dict[str, Masking]:
+def maskings() -> dict[str, NoisePattern]:
     """What is measured, by name."""
     return {
         "single tokens": Bernoulli(0.15),
