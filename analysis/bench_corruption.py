@@ -19,18 +19,16 @@ from bench_masking import made_up, rate
 
 from paribus.core.files import write_json
 from paribus.core.noise import Noise
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
-from paribus.corruption.masking.iid import Iid
 from paribus.corruption.masking.infilling import Infilling
-from paribus.corruption.masking.permute import Permute
 from paribus.corruption.masking.random_spans import RandomSpans
-from paribus.corruption.views.drop import Drop
-from paribus.corruption.views.full import Full, Permuted
-from paribus.corruption.views.mask_tokens import MaskTokens
-from paribus.corruption.views.shared_sentinel import SharedSentinel
-from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.corruption.masking.single_tokens import Iid
+from paribus.corruption.masking.whole_row import Permute
+from paribus.corruption.views.replace import MaskTokens
+from paribus.corruption.views.sentinels import SharedSentinel, UniqueSentinel
+from paribus.corruption.views.tokens import Drop, Full, Permuted
 from paribus.data.formats.segments import gather
 from paribus.data.formats.windows import Windows
 from paribus.data.tokens.vocabulary import Vocabulary
@@ -95,7 +93,7 @@ class Peer:
 
 def measured(store: Any, batch: int, seconds: float) -> dict[str, tuple[float, float]]:
     """Rates of the parts and of the whole on the same rows."""
-    made = Examples(store, Windows(LENGTH), ROWS["span_3_15_u_u"], EncoderDecoder(), VOCABULARY, 0, LENGTH)
+    made = Examples(store, Windows(LENGTH), ROWS["span_3_15_u_u"], EncoderDecoderCollator(), VOCABULARY, 0, LENGTH)
     rows = np.random.default_rng(1).permutation(10_000)[:batch]
     text = made.views(0, rows).text
     tokens, masking, peer = batch * made.raw, made.corruption.masking, Peer()

@@ -20,17 +20,18 @@ import numpy as np
 
 from paribus.core.files import write_json
 from paribus.core.noise import Noise
-from paribus.corruption.collators.encoder import Encoder
-from paribus.corruption.corruption import Corruption, Masking
+from paribus.corruption.collators.encoder import EncoderCollator
+from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
-from paribus.corruption.masking.bernoulli import Bernoulli
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.pattern import NoisePattern
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
 from paribus.data.annotators.function import Function
-from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.formats.sentences import FullSentences
 from paribus.data.text import Text
 from paribus.data.tokens.sample import Sample
 from paribus.data.tokens.vocabulary import Vocabulary
@@ -86,7 +87,7 @@ def collator(**settings: Any) -> Any:
     return DataCollatorForLanguageModeling(PreTrainedTokenizerFast(tokenizer_object=backend, **names), **settings)
 
 
-def maskings() -> dict[str, Masking]:
+def maskings() -> dict[str, NoisePattern]:
     """What is measured, by name."""
     return {
         "single tokens": Bernoulli(0.15),
@@ -165,7 +166,7 @@ def main() -> int:
     torch.set_num_threads(1)
     store = made_up()
     examples = Examples(
-        store, FullSentences(LENGTH), Corruption(Bernoulli(0.15), Replace()), Encoder(), VOCABULARY, 0, LENGTH
+        store, FullSentences(LENGTH), Corruption(Bernoulli(0.15), Replace()), EncoderCollator(), VOCABULARY, 0, LENGTH
     )
     start = time.perf_counter()
     size = examples.size(0)

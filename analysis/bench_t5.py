@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from bench_training import BATCH, LENGTH, WARM, staged, store, trained
 
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.random_spans import RandomSpans
-from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.corruption.views.sentinels import UniqueSentinel
 from paribus.data.formats.windows import Windows
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.t5 import T5
@@ -43,7 +43,7 @@ def examples_of(vocabulary: Vocabulary, steps: int) -> Examples:
     """Rows that are all full: the text is longer than what the steps read."""
     text = store(vocabulary.size - SENTINELS, 2 * BATCH * (steps + WARM))
     corruption = Corruption(RandomSpans(0.15, 3.0), READ, WRITTEN)
-    return Examples(text, Windows(LENGTH), corruption, EncoderDecoder(), vocabulary, 0, LENGTH)
+    return Examples(text, Windows(LENGTH), corruption, EncoderDecoderCollator(), vocabulary, 0, LENGTH)
 
 
 def ours(vocabulary: Vocabulary, threads: int, steps: int) -> float:

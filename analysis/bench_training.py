@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.corruption.collators.encoder import Encoder as EncoderCollator
+from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
-from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.formats.sentences import FullSentences
 from paribus.data.order import StepPlan
 from paribus.data.schedule import Dynamic
 from paribus.data.tokens.vocabulary import Vocabulary

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from paribus.corruption.collators.encoder import Encoder
+from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
-from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.formats.sentences import FullSentences
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 
@@ -61,4 +61,6 @@ def random_store(sentences: int, seed: int = 0, mean: int = 15) -> FakeStore:
 def examples_of(store: Any, length: int = 64, seed: int = 0, masking: Any = None, input_format: Any = None) -> Examples:
     """Examples with single-token masks at 15 % and 80/10/10, unless told otherwise."""
     corruption = Corruption(masking or Bernoulli(0.15), Replace())
-    return Examples(store, input_format or FullSentences(length), corruption, Encoder(), FakeVocabulary(), seed, length)
+    return Examples(
+        store, input_format or FullSentences(length), corruption, EncoderCollator(), FakeVocabulary(), seed, length
+    )

@@ -8,22 +8,15 @@ import numpy as np
 from fake_store import FakeVocabulary
 
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.deletion import Deletion
-from paribus.corruption.masking.everything import Everything
-from paribus.corruption.masking.fragment import Fragment
-from paribus.corruption.masking.iid import Iid
 from paribus.corruption.masking.infilling import Infilling
-from paribus.corruption.masking.permute import Permute
-from paribus.corruption.masking.prefix import Prefix
+from paribus.corruption.masking.one_span import Fragment, Prefix
 from paribus.corruption.masking.random_spans import RandomSpans
-from paribus.corruption.masking.rotation import Rotation
-from paribus.corruption.masking.sentence_permutation import SentencePermutation
-from paribus.corruption.views.drop import Drop
-from paribus.corruption.views.fragment import Fragment as FragmentTargets
-from paribus.corruption.views.full import Full, Nothing, Permuted
-from paribus.corruption.views.mask_tokens import MaskTokens
-from paribus.corruption.views.shared_sentinel import SharedSentinel
-from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.corruption.masking.single_tokens import Deletion, Iid
+from paribus.corruption.masking.whole_row import Everything, Permute, Rotation, SentencePermutation
+from paribus.corruption.views.replace import MaskTokens
+from paribus.corruption.views.sentinels import SharedSentinel, UniqueSentinel
+from paribus.corruption.views.tokens import Drop, Full, Nothing, Permuted
+from paribus.corruption.views.tokens import Fragment as FragmentTargets
 from paribus.data.text import Marks, Text
 
 SENTINELS = 100

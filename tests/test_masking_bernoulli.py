@@ -14,9 +14,9 @@ from scipy import stats
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.bernoulli import Bernoulli, lowest
-from paribus.corruption.measured import measured
-from paribus.corruption.views.replace import Replace, ordinary
+from paribus.corruption.masking.single_tokens import Bernoulli, choose_lowest
+from paribus.corruption.measure import measure
+from paribus.corruption.views.replace import Replace, ordinary_ids
 from paribus.data.schedule import Copies, Dynamic, Static
 from paribus.data.text import Text
 
@@ -104,8 +104,8 @@ def test_rows_too_long_for_the_packed_key_choose_alike() -> None:
     bits_BL[:, 5:9] = bits_BL[:, 4:5]  # ties
     count_B = np.array([1, 300, 2046])
     wide = [np.pad(array, ((0, 0), (0, 512))) for array in (bits_BL, free_BL)]
-    assert np.array_equal(lowest(bits_BL, free_BL, count_B), lowest(wide[0], wide[1], count_B)[:, :2048])
-    assert lowest(bits_BL, free_BL, count_B).sum(axis=1).tolist() == count_B.tolist()
+    assert np.array_equal(choose_lowest(bits_BL, free_BL, count_B), choose_lowest(wide[0], wide[1], count_B)[:, :2048])
+    assert choose_lowest(bits_BL, free_BL, count_B).sum(axis=1).tolist() == count_B.tolist()
 
 
 def test_long_rows_keep_their_budget() -> None:
@@ -156,7 +156,7 @@ def test_replacement_has_its_shares(shares: tuple[float, float, float]) -> None:
 @settings(max_examples=30, deadline=None)
 def test_random_tokens_are_uniform_and_never_special(specials: set[int]) -> None:
     vocabulary: Any = FakeVocabulary(size=40, specials=tuple(sorted(specials)))
-    drawn = ordinary(noise(64).bits("random token", 512).reshape(-1), vocabulary)
+    drawn = ordinary_ids(noise(64).bits("random token", 512).reshape(-1), vocabulary)
     counts = np.bincount(drawn, minlength=40)
     assert counts[sorted(specials)].sum() == 0
     assert stats.chisquare(np.delete(counts, sorted(specials))).pvalue > 1e-7
@@ -183,7 +183,7 @@ def test_bad_settings_are_named(message: str) -> None:
 
 
 def test_realised_rates_are_measured() -> None:
-    rates = measured(examples_of(random_store(3000), 64), VOCABULARY)  # type: ignore[arg-type]
+    rates = measure(examples_of(random_store(3000), 64), VOCABULARY)  # type: ignore[arg-type]
     assert abs(rates["predicted_share"] - 0.15) < 0.005
     assert rates["masking_rate"] > rates["predicted_share"]
     assert abs(rates["mask"] - 0.8) < 0.02

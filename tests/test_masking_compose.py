@@ -13,12 +13,12 @@ from omegaconf import OmegaConf
 from paribus.core.config import choices, conf_dir
 from paribus.core.config import compose as composed
 from paribus.core.errors import UserError
-from paribus.corruption.masking.bernoulli import Bernoulli
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.doc_sentences import DocSentences
+from paribus.data.formats.sentences import DocSentences
 from paribus.data.schedule import Copies
 from paribus.training.description import Run
 from paribus.training.streams import held_out_examples, training_examples
@@ -99,7 +99,7 @@ def test_span_keys_reach_their_components(data: Any) -> None:
         0.15, unit="token"
     )
     cfg = compose("masking=whole_word", "masking.budget=words", "masking.max_predictions=20", "masking.predict=0.3")
-    assert training_examples(cfg, data).corruption.masking == WholeWord(0.15, "words", 20, 0.3)
+    assert training_examples(cfg, data).corruption.masking == WholeWord(0.15, "words", 20, predict=0.3)
     cfg = compose("masking=ngram", "masking.max_length=2", "masking.favor_shorter=false")
     assert training_examples(cfg, data).corruption.masking == NGram(0.15, 2, False)
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from paribus.commands.cli import main
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
-from paribus.corruption.masking.bernoulli import Bernoulli
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import UNITS, Replace
 from paribus.data.annotators.function import Function

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.bernoulli import Bernoulli
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
-from paribus.corruption.masking.prediction import marked
+from paribus.corruption.masking.prediction import mark_rows
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
-from paribus.corruption.measured import measured
+from paribus.corruption.measure import measure
 from paribus.corruption.views.replace import Replace
 from paribus.data.text import Text, Views
 
@@ -88,8 +88,8 @@ def test_single_tokens_are_dealt_out_evenly() -> None:
 def test_a_row_does_not_depend_on_its_batch(kind: str, predict: float) -> None:
     text, masking, drawn = made_up(30), KINDS[kind](0.4, predict=predict), noise(30)
     rows, times = [4, 29, 0], 2 if predict > 0.4 else 1
-    _, _, whole = marked(masking, text, drawn)
-    _, _, some = marked(masking, part(text, rows), Noise(drawn.row_B[rows]))
+    _, _, whole = mark_rows(masking, text, drawn)
+    _, _, some = mark_rows(masking, part(text, rows), Noise(drawn.row_B[rows]))
     same = [row * times + reading for row in rows for reading in range(times)]
     assert np.array_equal(some.span_BL, whole.span_BL[same])
     if predict < 0.4:
@@ -116,8 +116,8 @@ def test_the_batch_holds_every_reading_and_counts_what_is_read() -> None:
 
 def test_realised_rates_tell_corruption_from_prediction() -> None:
     store = random_store(2000)
-    thin = measured(examples_of(store, masking=Bernoulli(0.4, predict=0.2)), VOCABULARY)
-    more = measured(examples_of(store, masking=Bernoulli(0.1, predict=0.4)), VOCABULARY)
+    thin = measure(examples_of(store, masking=Bernoulli(0.4, predict=0.2)), VOCABULARY)
+    more = measure(examples_of(store, masking=Bernoulli(0.1, predict=0.4)), VOCABULARY)
     assert abs(thin["corruption_rate"] / thin["masking_rate"] - 2) < 0.1
     assert abs(more["predicted_share"] - 0.1) < 0.01
     assert more["corruption_rate"] == more["masking_rate"]

@@ -16,15 +16,11 @@ from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.deletion import Deletion
-from paribus.corruption.masking.everything import Everything
-from paribus.corruption.masking.fragment import Fragment
-from paribus.corruption.masking.iid import Iid
 from paribus.corruption.masking.infilling import Infilling, poisson_bounds
-from paribus.corruption.masking.prefix import Prefix
+from paribus.corruption.masking.one_span import Fragment, Prefix
 from paribus.corruption.masking.random_spans import RandomSpans
-from paribus.corruption.masking.rotation import Rotation
-from paribus.corruption.masking.sentence_permutation import SentencePermutation
+from paribus.corruption.masking.single_tokens import Deletion, Iid
+from paribus.corruption.masking.whole_row import Everything, Rotation, SentencePermutation
 
 LENGTHS = st.lists(st.integers(2, 90), min_size=1, max_size=6)
 
@@ -49,7 +45,7 @@ def test_windows_are_as_long_as_t5_s_calculator_says(
 ) -> None:
     made = Corruption(RandomSpans(rate, mean), INPUTS["unique"], TARGETS["unique"])
     found = made.raw_length(budget)
-    assert (found, made.lengths(found), RandomSpans(rate, mean).fixed(found)[1]) == (raw, (budget, written), spans)
+    assert (found, made.lengths(found), RandomSpans(rate, mean).counts(found).spans) == (raw, (budget, written), spans)
 
 
 @given(
@@ -254,4 +250,4 @@ def test_sentinels_never_run_out() -> None:
     views = made(windows([511] * 8), noise(8), VOCABULARY)
     assert views.marks.span_BL.max() == 99
     assert views.inputs.ids_BL.min() >= 0
-    assert Everything().fixed(9) == (9, 1)
+    assert Everything().counts(9) == (9, 1)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.corruption.measured import Measured
+from paribus.corruption.masking.single_tokens import Bernoulli
+from paribus.corruption.measure import Measured
+from paribus.corruption.shuffling import ORDERS, ShuffledTrigrams, find_runs
 from paribus.corruption.views.replace import Replace
-from paribus.corruption.views.shuffled_trigrams import ORDERS, ShuffledTrigrams, runs_of_three
 from paribus.data.text import Text, Views
 
 VOCABULARY: Any = FakeVocabulary()
@@ -66,12 +66,12 @@ def test_the_share_is_of_the_runs_without_noise() -> None:
     text = made_up(400)
     for share in (0.05, 0.1):
         views = shuffled(text, share)
-        runs_B = runs_of_three(text.free_BL & (views.marks.span_BL == 0)).sum(axis=1)
+        runs_B = find_runs(text.free_BL & (views.marks.span_BL == 0)).sum(axis=1)
         trigrams_B = np.bincount(moved(views)[:, 0] // text.ids_BL.shape[1], minlength=400)
         assert np.array_equal(trigrams_B, np.maximum(1, np.rint(share * runs_B)))
         tokens = 3 * trigrams_B.sum() / text.tokens
         assert tokens == pytest.approx(ShuffledTrigrams(share).rate(0.15), rel=0.1)
-    assert len(moved(shuffled(text, 1.0))) < runs_of_three(text.free_BL).sum() / 2  # no more have room
+    assert len(moved(shuffled(text, 1.0))) < find_runs(text.free_BL).sum() / 2  # no more have room
 
 
 def test_every_other_order_is_as_likely() -> None:

@@ -11,7 +11,7 @@ import torch
 from transformers import T5ForConditionalGeneration
 
 from paribus.core.errors import UserError
-from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.corruption.views.sentinels import UniqueSentinel
 from paribus.data.text import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint

@@ -15,8 +15,8 @@ from fake_store import CLS, MASK, SEP, FakeStore, FakeVocabulary, examples_of, r
 
 from paribus.commands.show import show, show_examples
 from paribus.core.errors import UserError
-from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.data.formats.segment_pair import SegmentPair
+from paribus.corruption.masking.single_tokens import Bernoulli
+from paribus.data.formats.pairs import SegmentPair
 from paribus.data.schedule import Static
 
 

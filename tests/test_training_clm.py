@@ -15,11 +15,11 @@ from transformers import AutoModelForCausalLM
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
-from paribus.corruption.collators.causal import Causal
-from paribus.corruption.masking.none import NoNoise
-from paribus.corruption.views.unchanged import Unchanged
-from paribus.data.formats.full_sentences import FullSentences
-from paribus.data.formats.segment_pair import SegmentPair
+from paribus.corruption.collators.encoder import CausalCollator
+from paribus.corruption.masking.whole_row import NoNoise
+from paribus.corruption.views.replace import Unchanged
+from paribus.data.formats.pairs import SegmentPair
+from paribus.data.formats.sentences import FullSentences
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
@@ -54,7 +54,7 @@ def arrays(rows: int, full: bool = False) -> dict[str, Any]:
     if full:
         store, input_format = store_of([[LENGTH - 2] * 20]), FullSentences(LENGTH)
     examples = examples_of(store, LENGTH, masking=NoNoise(), input_format=input_format)
-    return Causal().pack(examples.views(0, np.arange(rows)), FakeVocabulary())
+    return CausalCollator().pack(examples.views(0, np.arange(rows)), FakeVocabulary())
 
 
 def record(folder: Path) -> dict[str, Any]:

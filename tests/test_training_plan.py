@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
 from paribus.core.settings import Batch
-from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.data.order import StepPlan, compose_plan
 from paribus.training.steps import PretrainingSteps
 

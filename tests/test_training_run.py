@@ -214,7 +214,7 @@ def test_a_full_disk_names_the_checkpoint(arguments: list[str], monkeypatch: pyt
 
 MASKING = """
 from dataclasses import dataclass
-from paribus.corruption.masking.bernoulli import Bernoulli
+from paribus.corruption.masking.single_tokens import Bernoulli
 
 @dataclass(frozen=True)
 class Own(Bernoulli):
@@ -223,11 +223,11 @@ class Own(Bernoulli):
 
 
 def test_a_component_that_moves_keeps_the_run_s_id(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from paribus.corruption.masking import bernoulli, whole_word
+    from paribus.corruption.masking import single_tokens, whole_word
 
     one = Run.of(compose(arguments)).identity
-    monkeypatch.setattr(whole_word, "Bernoulli", bernoulli.Bernoulli, raising=False)
-    monkeypatch.setattr(bernoulli.Bernoulli, "__module__", whole_word.__name__)
+    monkeypatch.setattr(whole_word, "Bernoulli", single_tokens.Bernoulli, raising=False)
+    monkeypatch.setattr(single_tokens.Bernoulli, "__module__", whole_word.__name__)
     other = Run.of(compose([*arguments, f"masking._target_={whole_word.__name__}.Bernoulli"])).identity
     assert one == other
     assert one.signature != Run.of(compose([*arguments, "masking=whole_word"])).identity.signature

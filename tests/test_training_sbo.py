@@ -16,8 +16,7 @@ from torch.nn.functional import gelu, layer_norm
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
-from paribus.corruption.collators.boundary import Boundary
-from paribus.corruption.collators.encoder import Encoder as EncoderCollator
+from paribus.corruption.collators.encoder import BoundaryCollator, EncoderCollator
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.views.replace import Replace
 from paribus.data.text import Marks, Views
@@ -46,7 +45,7 @@ def views_of(noise: list[list[int]], sizes: list[list[list[int]]], predicted: li
 
 def targets(views: Views, most: int = 20) -> list[tuple[int, int, int, int]]:
     """(column of the target, left, right, place), all rows of width L flat."""
-    packed = Boundary(most).pack(views, FakeVocabulary())
+    packed = BoundaryCollator(most).pack(views, FakeVocabulary())
     ids_P = views.text.ids_BL.reshape(-1)
     at_S = packed["left_S"] + 1 + packed["place_S"]
     assert packed["inside_S"].tolist() == ids_P[at_S].tolist()
@@ -83,7 +82,7 @@ def test_only_what_is_predicted_is_a_target() -> None:
 def test_other_arrays_are_those_of_the_plain_layout() -> None:
     examples = examples_of(random_store(300), 48, masking=GeometricSpan(0.3))
     views = examples.views(0, np.arange(20))
-    plain, packed = (collator.pack(views, FakeVocabulary()) for collator in (EncoderCollator(), Boundary()))
+    plain, packed = (collator.pack(views, FakeVocabulary()) for collator in (EncoderCollator(), BoundaryCollator()))
     assert set(packed) - set(plain) == {"left_S", "right_S", "place_S", "inside_S"}
     assert all(np.array_equal(plain[name], packed[name]) for name in plain if name != "counts")
     assert 0 < packed["counts"].pop("boundary") < plain["counts"]["predicted"]
@@ -135,7 +134,7 @@ def test_the_loss_is_that_of_a_plain_implementation() -> None:
     ids_BL = views.text.ids_BL.copy()
     ids_BL.reshape(-1)[views.marks.noise_P] = 4
     encoder, objective = parts()
-    packed = {**Boundary(3).pack(views, FakeVocabulary()), "ids_BL": ids_BL}
+    packed = {**BoundaryCollator(3).pack(views, FakeVocabulary()), "ids_BL": ids_BL}
     assert packed["counts"]["boundary"] == (3 + 1) + (2 + 1 + 1) + 1 + 3
     batch = as_batch(packed)
     with torch.no_grad():
@@ -150,7 +149,7 @@ def test_the_loss_is_that_of_a_plain_implementation() -> None:
 
 def test_without_a_boundary_there_is_no_loss() -> None:
     encoder, objective = parts()
-    batch = as_batch(Boundary(3).pack(views_of([[1, 9]], [[[9]]]), FakeVocabulary()))
+    batch = as_batch(BoundaryCollator(3).pack(views_of([[1, 9]], [[[9]]]), FakeVocabulary()))
     loss = objective(encoder, batch)[0]["sbo"]
     loss.backward()
     assert float(loss.detach()) == 0.0

@@ -12,13 +12,13 @@ from fake_store import FakeVocabulary, examples_of, random_store
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.corruption.collators.ranked import Ranked
+from paribus.corruption.attention_mask import KINDS, MixedAttention, count_kinds
+from paribus.corruption.collators.encoder import RankedCollator
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.corruption.views.mixed_attention import KINDS, MixedAttention, shares
+from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.full_sentences import FullSentences
-from paribus.data.formats.segment_pair import SegmentPair
+from paribus.data.formats.pairs import SegmentPair
+from paribus.data.formats.sentences import FullSentences
 from paribus.models.bert import Bert
 from paribus.training.run import run
 from paribus.training.steps import as_batch
@@ -33,7 +33,7 @@ def batch(input_format: Any = None, **weights: float) -> dict[str, Any]:
     object.__setattr__(
         examples, "corruption", Corruption(Bernoulli(0.15), Replace(), attention_mask=MixedAttention(**weights))
     )
-    object.__setattr__(examples, "collator", Ranked())
+    object.__setattr__(examples, "collator", RankedCollator())
     return examples.batch(0, np.arange(ROWS))
 
 
@@ -59,7 +59,7 @@ def test_rows_are_of_every_kind_in_the_papers_shares() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranks_say_who_sees_whom(kind: str) -> None:
     arrays = only(kind)
-    assert shares(arrays["rank_BL"])[kind] == ROWS
+    assert count_kinds(arrays["rank_BL"])[kind] == ROWS
     for row in range(20):
         rank_L, length = arrays["rank_BL"][row], int(arrays["length_B"][row])
         source = int(np.flatnonzero(arrays["part_BL"][row])[0])

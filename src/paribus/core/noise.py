@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 SEMANTICS: Final = 1  # raised when any bit changes
 
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND: Final = np.uint64(0x94D049BB133111EB)
+GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+SECOND: Final = np.uint64(0x94D049BB133111EB)
 _WORD: Final = (1 << 64) - 1
 
 
@@ -28,10 +28,10 @@ def mix64(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64's finalizer, a bijection of 64-bit words; works in place and returns its argument."""
     shifted = value >> np.uint64(30)
     value ^= shifted
-    value *= _FIRST
+    value *= FIRST
     np.right_shift(value, np.uint64(27), out=shifted)
     value ^= shifted
-    value *= _SECOND
+    value *= SECOND
     np.right_shift(value, np.uint64(31), out=shifted)
     value ^= shifted
     return value
@@ -45,7 +45,7 @@ def stream_number(name: str) -> np.uint64:
 
 def _absorb(state_B: NDArray[np.uint64], value: Any) -> NDArray[np.uint64]:
     """A sponge step: `value` (number or uint64 [B]) goes into the state; the order of steps counts."""
-    return mix64(state_B * _GOLDEN + mix64(np.atleast_1d(value) + _GOLDEN))
+    return mix64(state_B * GOLDEN + mix64(np.atleast_1d(value) + GOLDEN))
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Noise:
 
     def bits(self, stream: str, n: int) -> NDArray[np.uint32]:
         """uint32 [B, n]: the stream's draws at positions 0..n-1; a larger n only adds columns."""
-        counter = np.arange(1, (n + 1) // 2 + 1, dtype=np.uint64) * _GOLDEN
+        counter = np.arange(1, (n + 1) // 2 + 1, dtype=np.uint64) * GOLDEN
         words = mix64(self._start(stream)[:, None] + counter)
         return words.astype("<u8", copy=False).view("<u4")[:, :n]
 
     def at(self, stream: str, row_P: Any, position_P: Any) -> NDArray[np.uint32]:
         """uint32 [P]: what `bits(stream, ...)[row_P, position_P]` holds, drawn only there."""
         position = np.asarray(position_P).astype(np.uint64)
-        words = mix64(self._start(stream)[row_P] + (position // np.uint64(2) + np.uint64(1)) * _GOLDEN)
+        words = mix64(self._start(stream)[row_P] + (position // np.uint64(2) + np.uint64(1)) * GOLDEN)
         return (words >> (position % np.uint64(2) * np.uint64(32))).astype(np.uint32)
 
     def _start(self, stream: str) -> NDArray[np.uint64]:

@@ -1,52 +1,31 @@
-"""Examples: store x input format x corruption x layout, as a pure function of (epoch, rows)."""
+"""Examples: store x input format x corruption x collator, as a pure function of (epoch, rows)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.collators.encoder import Encoder
+from paribus.corruption.collators.collator import Collator
+from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.prediction import predicted_rate
 from paribus.data.formats.segments import Index, InputFormat, Store, gather
 from paribus.data.order import Passes
 from paribus.data.text import Arrays, Views
+from paribus.data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
-    from paribus.data.tokens.vocabulary import Vocabulary
-
-
-class Collator(Protocol):
-    """Views as the arrays of one kind of architecture, and what follows from it for lengths and rates."""
-
-    semantics: ClassVar[int]
-
-    def pack(self, views: Views, vocabulary: Any) -> Arrays: ...
-
-    def raw_length(self, budget: int, corruption: Corruption) -> int: ...  # of the rows that the input format cuts
-
-    def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]: ...
-
-    def predicted_share(self, raw: int, corruption: Corruption) -> float: ...  # of the tokens read
-
-    def check(self, corruption: Corruption) -> None:
-        """Raise UserError for a corruption that this kind of architecture cannot be trained on."""
-
-    def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]: ...  # counts of how noise is shown
-
-    def rates(self, counts: Mapping[str, int]) -> dict[str, float]: ...  # what noise came out
 
 
 class Stream(Passes, Protocol):
-    """What pre-training reads: `Examples`, or these and others mixed."""
+    """What pre-training reads: `Examples`, or a mixture of them and tasks."""
 
     @property
     def collator(self) -> Collator: ...
@@ -59,20 +38,20 @@ class Stream(Passes, Protocol):
 
     def report(self, epoch: int) -> dict[str, float]: ...
 
-    def batch(self, epoch: int, rows: Any) -> Arrays: ...
+    def batch(self, epoch: int, rows: ArrayLike) -> Arrays: ...
 
 
-SAMPLED: Final = 1000  # sentences in which word starts are looked for
-SEMANTICS: Final = 1  # raised when the frame of rows, the layout or the common evaluation changes
+SAMPLED: Final = 1000  # sentences that are searched for word starts
+SEMANTICS: Final = 1  # raised when the frame of rows, a collator or the held-out evaluation changes
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
     """The examples of one split; an example's id is its number in the corpus' order.
 
-    What a row holds depends on (seed, keys of the epoch, row) alone: not on the rows beside it, nor on the process, nor
-    on earlier calls.
-    Raises UserError where `length` leaves nothing to predict.
+    The content of a row depends only on (seed, keys of the epoch, row): not on other rows, the process or earlier
+    calls.
+    Raises UserError if `length` leaves nothing to predict, or if masking by words gets text without word starts.
     """
 
     store: Store
@@ -94,7 +73,7 @@ class Examples:
 
     @cached_property
     def raw(self) -> int:
-        """Tokens of the rows that the input format cuts: more than `length` where less than the text is read."""
+        """Tokens of the rows that the input format cuts: more than `length` if the model reads less than the text."""
         return self.collator.raw_length(self.length, self.corruption)
 
     def size(self, epoch: int) -> int:
@@ -106,7 +85,7 @@ class Examples:
         return self._total(epoch)[1]
 
     def report(self, epoch: int) -> dict[str, float]:
-        """What the sampling of that pass gave, such as the share of labels."""
+        """Statistics of that pass's sampling, such as the share of labels."""
         return self._pass(epoch)[1].report
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
@@ -116,13 +95,13 @@ class Examples:
 
     @property
     def thinned(self) -> bool:
-        """Whether only a part of the noise is predicted."""
+        """Whether only part of the noise is predicted."""
         masking = self.corruption.masking
         return predicted_rate(masking.rate, masking.predict) < masking.rate
 
     @property
     def predicted_share(self) -> float:
-        """Predictions for each token read, as the settings say."""
+        """Expected predictions for each token read."""
         return self.collator.predicted_share(self.raw, self.corruption)
 
     @property
@@ -130,20 +109,20 @@ class Examples:
         """Rows that each example gives a batch."""
         return self.corruption.readings
 
-    def views(self, epoch: int, rows: Any) -> Views:
-        """The original, the marks and what is read and written of these rows, each as often as it is read."""
+    def views(self, epoch: int, rows: ArrayLike) -> Views:
+        """The original, the noise and what is read and written of these rows, each row once per reading."""
         rows_B = np.asarray(rows, np.int64)
         input_key, index = self._pass(epoch)
         text = gather(self.store, index.segments(rows_B), len(rows_B), self.vocabulary)
         noise = Noise.of(self.seed, (input_key, self.corruption.masking.schedule(epoch)), rows_B)
         return self.corruption(text, noise, self.vocabulary)
 
-    def batch(self, epoch: int, rows: Any) -> Arrays:
-        """The rows as the layout's arrays."""
+    def batch(self, epoch: int, rows: ArrayLike) -> Arrays:
+        """The rows as the collator's arrays."""
         return self.collator.pack(self.views(epoch, rows), self.vocabulary)
 
     def _pass(self, epoch: int) -> tuple[int, Index]:
-        """The input's key of the epoch and its index; two are kept, since a step may cross the end of an epoch."""
+        """The input format's key of the epoch and its index; two are kept, since a step may cross an epoch's end."""
         key = self.input.redraw(epoch)
         if key not in self._index:
             while len(self._index) > 1:
@@ -152,7 +131,7 @@ class Examples:
         return key, self._index[key]
 
     def _total(self, epoch: int) -> tuple[int, int]:
-        """(examples, tokens) of the pass, remembered for every key."""
+        """(examples, tokens) of the pass, cached for every key."""
         key = self.input.redraw(epoch)
         if key not in self._totals:
             length_N = self.lengths(epoch)
@@ -161,7 +140,7 @@ class Examples:
 
 
 def _check_words(store: Store) -> None:
-    """Raise UserError where no sentence of the store's beginning has a second word."""
+    """Raise UserError if none of the store's first sentences has a second word."""
     sentence_start = np.asarray(store.sentence_start[: SAMPLED + 1])
     start_T = np.array(store.word_start[: sentence_start[-1]], np.bool_)
     inner_T = np.ones(len(start_T), np.bool_)
@@ -188,7 +167,7 @@ def open_examples(
     store = data.stores.get(split)
     if store is not None:
         examples = Examples(
-            store, input_format, corruption, collator or Encoder(), data.vocabulary, seed, input_format.length
+            store, input_format, corruption, collator or EncoderCollator(), data.vocabulary, seed, input_format.length
         )
         if examples.size(0):
             return examples

@@ -1,4 +1,4 @@
-"""What flows from the token store to the model: framed rows, marks of noise, views.
+"""What moves from the token store to the model: framed rows, marks of noise, views.
 
 B rows, L positions (a multiple of 8; rows are padded on the right), P predicted positions.
 """
@@ -22,13 +22,13 @@ class Text:
 
     ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
     length_B: NDArray[np.int64]  # tokens, specials included, padding excluded
-    free_BL: NDArray[np.bool_]  # noise may touch it: neither special (unknown words too) nor padding
+    free_BL: NDArray[np.bool_]  # may become noise: neither special (nor an unknown word) nor padding
     start_BL: NDArray[np.bool_]  # the token starts a word; specials do, padding does not
     sentence_BL: NDArray[np.int16]  # number of the sentence in the row, -1 on the frame's specials and padding
     part_BL: NDArray[np.int8]  # segment: 0, or 1 for the second of a pair
     label_B: NDArray[np.int64] | None = None  # of a pair
-    rank_BL: NDArray[np.int32] | None = None  # who sees whom, where not everyone sees everyone
-    annotated_BL: NDArray[np.uint8] | None = None  # 1 where an annotator's span starts, 2 where it goes on, else 0
+    rank_BL: NDArray[np.int32] | None = None  # attention mask: a place sees ranks up to its own; None: all
+    annotated_BL: NDArray[np.uint8] | None = None  # 1 at the start of an annotator's span, 2 inside, else 0
 
     @cached_property
     def word_BL(self) -> NDArray[np.int16]:
@@ -40,8 +40,14 @@ class Text:
         number[~self.free_BL] = -1
         return number
 
-    def repeated(self, times: int) -> Text:
-        """Each row so many times, one after the other."""
+    def reorder(self, order_BL: NDArray[np.int64]) -> Text:
+        """The tokens in the order in which they are read: place i holds column `order_BL[:, i]`."""
+        columns = {name: getattr(self, name) for name in ("ids_BL", "free_BL", "start_BL")}
+        moved: dict[str, Any] = {name: np.take_along_axis(column, order_BL, 1) for name, column in columns.items()}
+        return replace(self, **moved)
+
+    def repeat(self, times: int) -> Text:
+        """Each row `times` times, one after the other."""
         arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         repeated = {name: np.repeat(array, times, axis=0) for name, array in arrays.items() if array is not None}
         return replace(self, **repeated)
@@ -54,15 +60,12 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Which tokens are noise, as span numbers: objectives ask in which span a token stands, or only `> 0`.
-
-    What is noise is corrupted; what of it is predicted may be less.
-    """
+    """Which tokens are noise, as span numbers. All noise is corrupted; less of it may be predicted."""
 
     span_BL: NDArray[np.int16]  # 0 kept, k = k-th noise span of the row
     insert_BL: NDArray[np.int16] | None = None  # blanks put before a place of what is read (spans without length)
     predicted_BL: NDArray[np.bool_] | None = None  # a part of the noise; None: all of it
-    moved_P: NDArray[np.int64] | None = None  # flat indices, ascending: no noise, but out of order, and predicted too
+    moved_P: NDArray[np.int64] | None = None  # flat indices, ascending: not noise, but out of order and predicted
     order_BL: NDArray[np.int64] | None = None  # column of the text read at each place; None: in its own order
 
     @cached_property
@@ -82,17 +85,18 @@ class Marks:
 
 
 class Sequences(NamedTuple):
-    """Rows that an encoding wrote, each with its end-of-sequence token."""
+    """Rows of a text-to-text view, each with its end-of-sequence token."""
 
     ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
     length_B: NDArray[np.int64]  # tokens, padding excluded
-    place_BL: NDArray[np.int64] | None = None  # column of the text, where a token stands for the one there
+    place_BL: NDArray[np.int64] | None = None  # column of the text that each token stands for
 
 
 class Views(NamedTuple):
-    """A corrupted batch: the original, what is noise, what is read, what is written (None: predicted in place)."""
+    """A corrupted batch: the original, its noise, what is read, what is written (None: predicted in place)."""
 
     text: Text
     marks: Marks
     inputs: Text | Sequences
     targets: Text | Sequences | None
+    row_key_B: NDArray[np.uint64] | None = None  # of the noise of each row

@@ -17,7 +17,7 @@ from paribus.models.spec import ModelSpec
 if TYPE_CHECKING:
     from torch import nn
 
-    from paribus.corruption.examples import Collator
+    from paribus.corruption.collators.collator import Collator
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 

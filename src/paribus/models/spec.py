@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from torch import nn
 
-    from paribus.corruption.examples import Collator
+    from paribus.corruption.collators.collator import Collator
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
-from paribus.corruption.collators.single_stream import SingleStream
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -72,8 +71,8 @@ class T5(ModelSpec):
         return self.head == "tied"
 
     @property
-    def collator(self) -> EncoderDecoder:
-        return SingleStream() if self.single else EncoderDecoder()
+    def collator(self) -> EncoderDecoderCollator:
+        return SingleStreamCollator() if self.single else EncoderDecoderCollator()
 
     @property
     def depth(self) -> int:

@@ -9,7 +9,7 @@ from paribus.corruption.corruption import Corruption
 from paribus.objectives.spec import ObjectiveSpec, Statistics
 
 if TYPE_CHECKING:
-    from paribus.corruption.protocols import Masking
+    from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec
@@ -25,7 +25,7 @@ class Denoising(ObjectiveSpec):
     semantics: ClassVar[int] = 1
     writes_text: ClassVar[bool] = True
 
-    def corruption(self, masking: Masking) -> Corruption:
+    def corruption(self, masking: NoisePattern) -> Corruption:
         return Corruption(masking, self.inputs, self.targets)
 
     def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.corruption.collators.causal import Causal
-from paribus.corruption.collators.encoder import Encoder as EncoderCollator
-from paribus.corruption.collators.ranked import Ranked
+from paribus.corruption.collators.encoder import CausalCollator, EncoderCollator, RankedCollator
 from paribus.corruption.corruption import Corruption
 from paribus.objectives.spec import ObjectiveSpec, Statistics
 
 if TYPE_CHECKING:
-    from paribus.corruption.protocols import Masking
+    from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
@@ -38,7 +36,7 @@ class MaskedLM(ObjectiveSpec):
     def collator(self) -> EncoderCollator:
         return EncoderCollator()
 
-    def corruption(self, masking: Masking) -> Corruption:
+    def corruption(self, masking: NoisePattern) -> Corruption:
         return Corruption(masking, self.view, shuffling=self.shuffling)
 
     def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
@@ -83,7 +81,7 @@ class CausalLM(MaskedLM):
 
     @property
     def collator(self) -> EncoderCollator:
-        return Causal()
+        return CausalCollator()
 
     @property
     def loss_name(self) -> str:
@@ -102,9 +100,9 @@ class UnifiedLM(MaskedLM):
     semantics: ClassVar[int] = 1
     needed_attention: ClassVar[str | None] = "full"
 
-    def corruption(self, masking: Masking) -> Corruption:
+    def corruption(self, masking: NoisePattern) -> Corruption:
         return replace(super().corruption(masking), attention_mask=self.attention_mask)
 
     @property
     def collator(self) -> EncoderCollator:
-        return Ranked()
+        return RankedCollator()

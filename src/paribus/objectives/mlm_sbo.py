@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.boundary import Boundary
+from paribus.corruption.collators.encoder import BoundaryCollator
 from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.spec import Statistics
 
@@ -39,8 +39,8 @@ class MaskedLMWithSBO(MaskedLM):
             raise UserError(f"objective.weight={self.weight}", "give a number, at least 0")
 
     @property
-    def collator(self) -> Boundary:
-        return Boundary(self.max_pair_targets)
+    def collator(self) -> BoundaryCollator:
+        return BoundaryCollator(self.max_pair_targets)
 
     @property
     def loss_weights(self) -> dict[str, float]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from paribus.corruption.collators.collator import Collator
     from paribus.corruption.corruption import Corruption
-    from paribus.corruption.examples import Collator
-    from paribus.corruption.protocols import Masking
+    from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec
@@ -61,7 +61,7 @@ class ObjectiveSpec(ABC):
         return None
 
     @abstractmethod
-    def corruption(self, masking: Masking) -> Corruption:
+    def corruption(self, masking: NoisePattern) -> Corruption:
         """What is read, and what is written, under this masking."""
 
     def build(self, network: Network, vocabulary: Vocabulary, seed: int) -> Objective:

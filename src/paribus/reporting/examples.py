@@ -15,9 +15,9 @@ import numpy as np
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.corruption.collators.encoder_decoder import IGNORED
+from paribus.corruption.collators.text_to_text import IGNORED
 from paribus.corruption.examples import Examples
-from paribus.corruption.measured import ROWS, Measured
+from paribus.corruption.measure import ROWS, Measured
 from paribus.data.text import Views
 from paribus.reporting import examples_written
 

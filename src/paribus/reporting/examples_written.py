@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paribus.corruption.collators.encoder_decoder import IGNORED, written_of
-from paribus.corruption.views.sequences import real
+from paribus.corruption.collators.text_to_text import IGNORED, written_rows
+from paribus.corruption.views.view import real_tokens
 from paribus.data.text import Sequences, Text, Views
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def lines(views: Views, row: int, tokenizer: Tokenizer) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
     """(name, pieces of text) of a row's text, inputs and targets; a piece that is a special token is marked True."""
-    for name, rows in (("text", views.text), ("inputs", views.inputs), ("targets", written_of(views))):
+    for name, rows in (("text", views.text), ("inputs", views.inputs), ("targets", written_rows(views))):
         ids = rows.ids_BL[row, : rows.length_B[row]].tolist()
         yield name, list(pieces(ids, tokenizer))
 
@@ -40,13 +40,13 @@ def table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     """
     import pyarrow as pa
 
-    read, whole = _flat(views.inputs, views.inputs.ids_BL), real(views.text)
+    read, whole = _flat(views.inputs, views.inputs.ids_BL), real_tokens(views.text)
     edges, ids = read
     columns: dict[str, Any] = {
         "example_id": pa.array(rows, pa.int64()),
         "input_ids": _lists(edges, ids),
         "labels": _lists(edges, np.full_like(ids, IGNORED)),
-        "decoder_labels": _lists(*_flat(written_of(views), written_of(views).ids_BL)),
+        "decoder_labels": _lists(*_flat(written_rows(views), written_rows(views).ids_BL)),
         "original_ids": _lists(*_flat(views.text, views.text.ids_BL)),
         "token_type_ids": _lists(edges, np.zeros_like(ids)),
         "word_starts": pa.ListArray.from_arrays(_flat(views.text, views.text.ids_BL)[0], views.text.start_BL[whole]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.data.text import Sequences
 from paribus.tasks.encode import Array, kept_tokens, lengths, tokens, truncated
 from paribus.tasks.verbalize import Parts
@@ -47,7 +47,7 @@ class Written:
 
     read: Ragged
     write: Ragged
-    collator: EncoderDecoder
+    collator: EncoderDecoderCollator
     pad: int
     most: int  # tokens that are written at most when nobody says what
     tokenizer: Tokenizer
@@ -63,7 +63,7 @@ class Written:
         `predicted`.
         """
         read, write = self.read.sequences(row_B, self.pad, multiple), self.write.sequences(row_B, self.pad, 1)
-        arrays = self.collator.joined(read, write, self.pad)
+        arrays = self.collator.join(read, write, self.pad)
         taken, predicted = int(arrays["length_B"].sum()), int(write.length_B.sum())
         counts = {"rows": len(row_B), "input_tokens": taken, "predicted": predicted}
         padding = int(arrays["ids_BL"].size) - taken

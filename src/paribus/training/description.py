@@ -19,7 +19,7 @@ from paribus.runs.identity import Identity, identify
 from paribus.tasks.types.choice import task_type_of
 
 if TYPE_CHECKING:
-    from paribus.corruption.protocols import Masking
+    from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.annotators.annotator import Annotator
     from paribus.data.corpus.document import Corpus
     from paribus.data.formats.segments import InputFormat
@@ -46,7 +46,7 @@ class Run:
     corpus: Corpus
     tokenizer: Any
     input: InputFormat
-    masking: Masking
+    masking: NoisePattern
     objective: ObjectiveSpec
     model: ModelSpec
     optimizer: OptimizerSpec

@@ -17,7 +17,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.corruption.examples import Stream
-from paribus.corruption.measured import measured
+from paribus.corruption.measure import measure
 from paribus.data.order import StepPlan
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
@@ -319,7 +319,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
             "step_share": meter.step_seconds / meter.train_seconds if tokens else 0.0,
         },
         "realised": {
-            **measured(examples, stage.data.vocabulary),
+            **measure(examples, stage.data.vocabulary),
             "padding_share": examples.collator.rates(counts)["padding_share"],
             "epochs": counts["sequences"] / examples.readings / examples.size(0),
             "parameters": stage.encoder.parameter_count(),

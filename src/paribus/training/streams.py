@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.encoder import Encoder
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
+from paribus.corruption.collators.collator import Collator
+from paribus.corruption.collators.encoder import EncoderCollator
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.examples import Collator, Examples, open_examples
-from paribus.corruption.masking.bernoulli import Bernoulli
-from paribus.corruption.masking.none import NoNoise
-from paribus.corruption.protocols import Masking
-from paribus.corruption.views.replace import Replace
-from paribus.corruption.views.unchanged import Unchanged
-from paribus.data.formats.segment_pair import SegmentPair
+from paribus.corruption.examples import Examples, open_examples
+from paribus.corruption.masking.pattern import NoisePattern
+from paribus.corruption.masking.single_tokens import Bernoulli
+from paribus.corruption.masking.whole_row import NoNoise
+from paribus.corruption.views.replace import Replace, Unchanged
+from paribus.data.formats.pairs import SegmentPair
 from paribus.data.schedule import Static
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def training_examples(run: Run, data: Data, split: str = "train") -> Examples:
     Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
     objective = run.objective
-    check_pairs(objective.needed_pairs, getattr(run.input, "pairs", None))
+    check_pairs(objective.needed_pairs, run.input.pairs)
     corruption = objective.corruption(run.masking)
-    check_frame(corruption.targets is not None, getattr(run.input, "framed", True))
+    check_frame(corruption.targets is not None, run.input.framed)
     check_noise(objective, corruption.masking, run.model.attention)
     return open_examples(data, split, run.input, corruption, run.root_seed, _collator(run, corruption, objective))
 
@@ -42,7 +42,7 @@ def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None 
     If a text-to-text objective is only shown, with an encoder as the model, an encoder-decoder is assumed.
     """
     stated = run.model.collator or (None if objective is None else objective.collator)
-    return stated or (Encoder() if corruption.targets is None else EncoderDecoder())
+    return stated or (EncoderCollator() if corruption.targets is None else EncoderDecoderCollator())
 
 
 def check_frame(writes: bool, framed: bool) -> None:
@@ -66,7 +66,7 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
-def check_noise(objective: ObjectiveSpec, masking: Masking, attention: str | None) -> None:
+def check_noise(objective: ObjectiveSpec, masking: NoisePattern, attention: str | None) -> None:
     """Raise UserError if nothing hides from the model what it predicts, or noise is not what the objective needs."""
     needed, noisy = objective.needed_attention, objective.predicts_noise
     if needed not in (None, attention):
@@ -81,7 +81,7 @@ def check_noise(objective: ObjectiveSpec, masking: Masking, attention: str | Non
         raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
     if masking.rate and not noisy:
         raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
-    if objective.needs_spans and not getattr(masking, "spans", True):
+    if objective.needs_spans and not masking.spans:
         raise UserError(
             "the objective predicts spans from their boundaries, but masking gives single tokens",
             "set masking=geometric_span or objective=mlm",
@@ -101,7 +101,7 @@ def held_out_examples(run: Run, data: Data, split: str = "validation") -> Exampl
         return open_examples(data, split, own.input, corruption, own.seed, _collator(run, corruption))
     if run.objective.predicts_noise:
         return open_examples(data, split, own.input, _fixed(own.rate, Replace()), own.seed)
-    whole = Corruption(NoNoise(Static()), Unchanged())
+    whole = Corruption(NoNoise(schedule=Static()), Unchanged())
     return open_examples(data, split, own.input, whole, own.seed, run.objective.collator)
 
 

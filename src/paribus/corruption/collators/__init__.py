@@ -1,1 +1,1 @@
-"""Layouts: views as the arrays that one kind of architecture takes."""
+"""Collators: views as the arrays that one kind of architecture takes."""

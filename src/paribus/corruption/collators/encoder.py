@@ -1,29 +1,26 @@
-"""Arrays of an encoder that reads the whole row and predicts in place."""
+"""Collators of encoders that predict in place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.corruption.masking.prediction import predicted_rate
-from paribus.data.text import Arrays, Views
-
-if TYPE_CHECKING:
-    from paribus.corruption.corruption import Corruption
+from paribus.corruption.attention_mask import KINDS, count_kinds
+from paribus.corruption.collators.collator import Collator
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.units import find_begins
+from paribus.data.text import Array, Arrays, Text, Views
+from paribus.data.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """ids, lengths, segments, and the predicted positions with their targets."""
+class EncoderCollator(Collator):
+    """The encoder reads the whole row and predicts in place."""
 
-    semantics: ClassVar[int] = 1
-
-    def pack(self, views: Views, vocabulary: Any) -> Arrays:
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
         """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints."""
         text, slot_P = views.text, views.marks.slot_P
         arrays: Arrays = {
@@ -32,7 +29,7 @@ class Encoder:
             "part_BL": text.part_BL.astype(np.int64),
             "slot_P": slot_P,
             "target_P": text.ids_BL.reshape(-1)[slot_P],
-            "counts": _counts(views),
+            "counts": _count(views),
         }
         if text.label_B is not None:
             arrays["label_N"] = text.label_B
@@ -40,38 +37,28 @@ class Encoder:
             arrays |= {"moved_P": moved_P, "moved_target_P": text.ids_BL.reshape(-1)[moved_P]}
         return arrays
 
-    def raw_length(self, budget: int, corruption: Corruption) -> int:
-        """The encoder reads the rows as they are."""
-        return budget
-
-    def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
-        """The encoder reads the rows as they are."""
-        return raw_N
-
     def predicted_share(self, raw: int, corruption: Corruption) -> float:
-        """Of the tokens read, as the masking says."""
-        return predicted_rate(float(corruption.masking.rate), corruption.masking.predict) + corruption.moved_rate
+        return corruption.predicted_rate
 
     def check(self, corruption: Corruption) -> None:
-        """Raise UserError for a corruption that an encoder cannot be trained on."""
         if corruption.targets is not None:
-            raise UserError("the objective writes text, but the model is an encoder", "take a text-to-text model")
+            raise UserError("the objective writes text, but the model is an encoder", "use a text-to-text model")
         masking = corruption.masking
-        if any(getattr(masking, name, False) for name in ("reorders", "inserts", "whole")):
-            kind = type(masking).__name__
-            raise UserError(f"{kind} leaves nothing to predict in place", "take objective=denoising or another masking")
+        if masking.reorders or masking.inserts or masking.whole_row:
+            pattern = type(masking).__name__
+            mend = "use objective=denoising or another masking"
+            raise UserError(f"{pattern} leaves nothing to predict in place", mend)
 
-    def shown(self, arrays: Arrays, vocabulary: Any) -> dict[str, int]:
+    def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
         """How the predicted tokens are shown; a random token that equals the original counts as kept."""
         read_P = arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]
         masked, kept = (int(np.count_nonzero(read_P == shown)) for shown in (vocabulary.mask, arrays["target_P"]))
         return {"masked": masked, "kept": kept, "randomized": len(read_P) - masked - kept}
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
-        """Share of the text's tokens that are predicted (masking_rate) and that are noise (corruption_rate), of all
-        tokens read that are predicted (predicted_share); of the predicted, the shares shown as mask, random
-        token and itself; padding's share of positions; tokens a span of noise; the share of the text's tokens that is
-        predicted out of order, where words are put out of order.
+        """masking_rate: predicted share of the text · corruption_rate: noise share of the text · predicted_share:
+        predicted share of all tokens read · mask, random, keep: how predicted tokens are shown · padding_share: of
+        positions · mean_span_length: tokens · moved_rate: share of the text predicted out of order, if words are moved.
         """
         predicted = max(counts["predicted"], 1)
         return {
@@ -87,7 +74,78 @@ class Encoder:
         }
 
 
-def _counts(views: Views) -> dict[str, int]:
+@dataclass(frozen=True)
+class CausalCollator(EncoderCollator):
+    """A left-to-right language model: each target is predicted at the place before it, the usual shift by one.
+
+    The first token of a row is never a target, so that the place before a target is in the same row.
+    """
+
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
+        """Those of an encoder; slot_P is one place to the left of each target."""
+        arrays = super().arrays(views, vocabulary)
+        return {**arrays, "slot_P": arrays["slot_P"] - 1}
+
+    def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
+        """No token is shown in its own place."""
+        return {"masked": 0, "kept": 0, "randomized": 0}
+
+
+@dataclass(frozen=True)
+class RankedCollator(EncoderCollator):
+    """Each row has its own attention mask: a place sees the places of a rank not above its own."""
+
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
+        """Those of an encoder, rank_BL, and the rows of each kind of mask in the counts."""
+        arrays = super().arrays(views, vocabulary)
+        assert isinstance(views.inputs, Text)
+        assert views.inputs.rank_BL is not None
+        rank_BL = views.inputs.rank_BL
+        return {**arrays, "rank_BL": rank_BL, "counts": {**arrays["counts"], **count_kinds(rank_BL)}}
+
+    def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """Those of an encoder, and the share of rows of each kind of mask."""
+        rows = max(counts["sequences"], 1)
+        return {**super().rates(counts), **{kind: counts[kind] / rows for kind in KINDS}}
+
+
+@dataclass(frozen=True)
+class BoundaryCollator(EncoderCollator):
+    """Also predicts spans from their boundaries: S targets with the places around their span and the place in it.
+
+    A span is a run of adjacent noise. It has no term if it touches the first or last token of its segment, next to a
+    special token of the frame. Only its first `most` tokens are targets.   SpanBERT (arXiv 1907.10529), section 3.2
+    """
+
+    most: int = 20
+
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
+        """Those of an encoder, and int64: left_S, right_S (flat into B x L), place_S (from 0), inside_S, the target."""
+        arrays, text = super().arrays(views, vocabulary), views.text
+        left_P, right_P = _find_neighbors(views.marks.span_BL > 0)
+        slot_P = views.marks.slot_P
+        left_S, right_S = left_P[slot_P], right_P[slot_P]
+        place_S, framed_P = slot_P - left_S - 1, (text.sentence_BL < 0).reshape(-1)
+        kept_S = ~framed_P[left_S] & ~framed_P[right_S] & (place_S < self.most)
+        names = {"left_S": left_S, "right_S": right_S, "place_S": place_S, "inside_S": arrays["target_P"]}
+        counts = {**arrays["counts"], "boundary": int(np.count_nonzero(kept_S))}
+        return {**arrays, **{name: column_S[kept_S] for name, column_S in names.items()}, "counts": counts}
+
+
+def _find_neighbors(noise_BL: Array) -> tuple[Array, Array]:
+    """For each flat place of noise, the places before and after its run; arbitrary for other places.
+
+    The first token of a row and the last before padding are special, so that a run lies within its row.
+    """
+    begin_P = np.flatnonzero(find_begins(noise_BL))
+    end_P = np.flatnonzero(find_begins(noise_BL[:, ::-1])[:, ::-1])
+    run_P = np.cumsum(find_begins(noise_BL)) - 1
+    if not len(begin_P):
+        return run_P, run_P
+    return begin_P[run_P] - 1, end_P[run_P] + 1
+
+
+def _count(views: Views) -> dict[str, int]:
     tokens, pairs = int(views.text.length_B.sum()), views.text.label_B is not None
     return {
         "sequences": len(views.text.length_B),

@@ -1,1 +1,1 @@
-"""Maskings: which tokens are noise, and when the noise is redrawn."""
+"""Noise patterns: which tokens are noise."""

@@ -6,7 +6,7 @@ ERNIE (arXiv 1904.09223), section 3.2, masks phrases and entities whole as well;
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -14,56 +14,60 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.budget import check_rates, check_rounding, spanbert_budget
-from paribus.corruption.masking.units import FIELD, NEVER, Units, begins, earliest, number, shuffled, units
+from paribus.corruption.masking.pattern import NoisePattern, spanbert_budget
+from paribus.corruption.masking.units import (
+    FIELD,
+    NEVER,
+    Units,
+    find_begins,
+    find_units,
+    mark_runs,
+    shuffle_units,
+    take_earliest,
+)
 from paribus.data.annotators.annotator import Annotator
-from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Marks, Text
 
 _MOST: Final = 1 << 12  # words between two spans, at most: more than a row holds
 
 
 @dataclass(frozen=True)
-class AnnotatedSpan:
+class AnnotatedSpan(NoisePattern):
     """Annotated spans and single words until ceil(rate * free tokens) of a row are noise.
 
-    Each draw takes, with probability `share`, one of the row's annotated spans that have not been drawn, else one of
-    its words, each as likely as any other; what is noise already stays so. Where the spans are used up, all draws take
-    words. The budget may cut the last. Noise that touches is one span; a special token between parts it. A span is the
-    whole words that the annotator's characters touch; what the edge of a row leaves of one is a span too.
-    Raises UserError for settings out of range.
+    Each draw takes, with probability `share`, one of the row's remaining annotated spans, otherwise one of its words,
+    all equally likely; tokens that are noise already stay noise. When the spans are used up, all draws take words. The
+    budget may cut the last draw. Adjacent noise is one span unless a special token is between. A span holds the whole
+    words that the annotator's characters touch; the part of a span that the edge of a row leaves is a span too.
+    Raises UserError for a share outside (0, 1].
     """
 
-    rate: float
     annotator: Annotator
     share: float = 0.5
-    predict: float | None = None
-    schedule: Schedule = field(default_factory=Dynamic)
-    semantics: ClassVar[int] = 1
-    by_words: ClassVar[bool] = True
+    rounds_up: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, self.predict)
+        super().__post_init__()
         if not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             raise UserError(f"masking.share={self.share}", "give a share of the draws above 0, at most 1")
 
-    def check(self, length: int) -> None:
-        """Raise UserError where `predict` rounds to nothing in a full row; the budget of the noise is rounded up."""
-        check_rounding(None, self.predict, length)
+    @property
+    def by_words(self) -> bool:
+        return True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
-        words = units(text)
-        noisy_N = earliest(self._draws(text, words, noise), words, spanbert_budget(words.free_B, self.rate))
+        words = find_units(text)
+        noisy_N = take_earliest(self._draws(text, words, noise), words, spanbert_budget(words.free_B, self.rate))
         chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
         chosen_BL.reshape(-1)[words.slot_F[noisy_N]] = True
-        return Marks(number(chosen_BL, begins(chosen_BL)))
+        return mark_runs(chosen_BL)
 
     def _draws(self, text: Text, words: Units, noise: Noise) -> NDArray[np.int32]:
         """int32 [F]: the number of the draw that makes each token noise: its word's, or its span's if that is earlier.
 
-        A coin for each draw is the same as a geometric number of words between one span and the next.
+        A coin for each draw is equivalent to a geometric number of words between two spans.
         """
-        spans = _spans(text, words)
+        spans = _find_spans(text, words)
         row_S, column_S = np.divmod(words.slot_F[spans.start_S], text.ids_BL.shape[1])
         order_S = np.lexsort((noise.at("annotated span", row_S, column_S), row_S))
         first_B = np.searchsorted(row_S, np.arange(len(words.free_B)))
@@ -73,7 +77,7 @@ class AnnotatedSpan:
         ahead_S = total_S - (total_S - gap_S)[first_B[row_S]]  # words ahead of the row's n-th span
         drawn_S = np.full(len(row_S) + 1, NEVER, np.int64)  # the last: of what is in no span
         drawn_S[order_S] = ahead_S + nth_S
-        drawn_U = _word_draws(shuffled(text, words, noise), words, row_S, ahead_S)
+        drawn_U = _number_word_draws(shuffle_units(text, words, noise), words, row_S, ahead_S)
         return np.minimum(drawn_U[words.unit_F], drawn_S[spans.number_F]).astype(np.int32)
 
     def _bounds(self) -> NDArray[np.float64]:
@@ -87,19 +91,19 @@ class _Spans(NamedTuple):
     """The annotated spans of all rows from left to right."""
 
     start_S: NDArray[np.int64]  # place of the first token
-    number_F: NDArray[np.int64]  # of the span that the token is in, -1 in none
+    number_F: NDArray[np.int64]  # of the token's span, -1 if it is in none
 
 
-def _spans(text: Text, words: Units) -> _Spans:
+def _find_spans(text: Text, words: Units) -> _Spans:
     if text.annotated_BL is None:
-        raise UserError("masking=annotated_span, but the text is not annotated", "take the data from data_of(cfg)")
+        raise UserError("masking=annotated_span, but the text is not annotated", "prepare the data with its annotator")
     inside_BL = (text.annotated_BL > 0) & text.free_BL
-    begin_F = begins(inside_BL, text.annotated_BL == 1).reshape(-1)[words.slot_F]
+    begin_F = find_begins(inside_BL, text.annotated_BL == 1).reshape(-1)[words.slot_F]
     number_F = np.where(inside_BL.reshape(-1)[words.slot_F], np.cumsum(begin_F) - 1, -1)
     return _Spans(np.flatnonzero(begin_F), number_F)
 
 
-def _word_draws(
+def _number_word_draws(
     order_U: NDArray[np.int64], words: Units, row_S: NDArray[np.int64], ahead_S: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """int64 [U]: the number of the draw that takes each word; ahead_S: words ahead of the spans, in their order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -10,62 +10,52 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, integers
-from paribus.corruption.masking.budget import check_choice, check_rates, check_rounding, spanbert_budget
-from paribus.corruption.masking.units import NEVER, Units, begins, earliest, number, units
+from paribus.corruption.masking.pattern import NoisePattern, check_at_least_one, check_choice, spanbert_budget
+from paribus.corruption.masking.units import NEVER, Units, find_units, mark_runs, take_earliest
 from paribus.data.formats.segments import runs
-from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Marks, Text
 
 _ROUND: Final = 64  # draws of one round at most
 
 
 @dataclass(frozen=True)
-class GeometricSpan:
+class GeometricSpan(NoisePattern):
     """Spans of words (`unit=word`) or of tokens (`unit=token`) until ceil(rate * free tokens) of a row are noise.
 
     A draw is a length, from the geometric distribution of mean `mean_length` cut to 1..`max_length` and renormalized,
-    and an anchor, uniform over the row's free tokens. An anchor that is noise already is dropped with its length. The
-    span starts with the anchor's unit and ends after so many units, at the row's end or with the budget, which may cut
-    a word. Spans that touch or overlap are one; a special token between two parts them.
+    and an anchor, uniform over the row's free tokens. A draw whose anchor is noise already is dropped. The span starts
+    with the anchor's unit and ends after `length` units, at the row's end or with the budget, which may cut a word.
+    Adjacent or overlapping spans are one unless a special token is between.
     Raises UserError for settings out of range.
     """
 
-    rate: float
     mean_length: float = 5.0
     max_length: int = 10
     unit: str = "word"
-    predict: float | None = None
-    schedule: Schedule = field(default_factory=Dynamic)
-    semantics: ClassVar[int] = 1
+    rounds_up: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, self.predict)
+        super().__post_init__()
         check_choice("unit", self.unit, ("word", "token"))
-        if not isinstance(self.max_length, int) or self.max_length < 1:
-            raise UserError(f"masking.max_length={self.max_length}", "give a whole number of units, at least 1")
+        check_at_least_one("max_length", self.max_length, "a whole number of units")
         if not isinstance(self.mean_length, int | float) or not 1 <= self.mean_length < np.inf:
             raise UserError(f"masking.mean_length={self.mean_length}", "give a number of units, at least 1")
 
     @property
     def by_words(self) -> bool:
-        """Whether the text must tell where words start."""
         return self.unit == "word"
 
-    def check(self, length: int) -> None:
-        """Raise UserError where `predict` rounds to nothing in a full row; the budget of the noise is rounded up."""
-        check_rounding(None, self.predict, length)
-
     def __call__(self, text: Text, noise: Noise) -> Marks:
-        free = units(text, self.by_words)
+        free = find_units(text, self.by_words)
         budget_B = spanbert_budget(free.free_B, self.rate)
         chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
-        chosen_BL.reshape(-1)[free.slot_F[earliest(self._draws(free, noise, budget_B), free, budget_B)]] = True
-        return Marks(number(chosen_BL, begins(chosen_BL)))
+        chosen_BL.reshape(-1)[free.slot_F[take_earliest(self._draws(free, noise, budget_B), free, budget_B)]] = True
+        return mark_runs(chosen_BL)
 
     def _draws(self, free: Units, noise: Noise, budget_B: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32 [F]: the number of the draw that made each token noise; rounds go on until every budget is reached.
+        """int32 [F]: the number of the draw that made each token noise; rounds continue until every budget is reached.
 
-        How many draws a round takes changes nothing: a draw of a row sees the row's earlier draws alone.
+        The number of draws in a round changes nothing: a draw depends only on the earlier draws of its row.
         """
         drawn_F = np.full(len(free.slot_F), NEVER, np.int32)
         row_R, first, size = np.flatnonzero(budget_B), 0, self._enough(free)
@@ -114,7 +104,7 @@ def _reject(anchor_KR: NDArray[np.int64], start_KR: NDArray[np.int64], stop_KR: 
 
 
 def _cover(drawn_F: NDArray[np.int32], start_KR: NDArray[np.int64], stop_KR: NDArray[np.int64], first: int) -> None:
-    """Write the number of the earliest draw that covers a token, where none has before; works in place."""
+    """Write the number of the earliest draw that covers a token, unless it has one; works in place."""
     length_P = (stop_KR - start_KR)[::-1].reshape(-1)
     place_Q = runs(start_KR[::-1].reshape(-1), length_P)
     draw_Q = np.repeat(np.repeat(np.arange(first + len(start_KR) - 1, first - 1, -1), start_KR.shape[1]), length_P)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.corruption import reordered
-from paribus.corruption.masking.bernoulli import lowest
-from paribus.corruption.masking.budget import check_choice, check_rates, spanbert_budget
-from paribus.corruption.masking.sentence_permutation import permuted
-from paribus.corruption.masking.units import Units, number, units
-from paribus.corruption.views.sequences import check_share
+from paribus.corruption.masking.pattern import Counts, NoisePattern, check_choice, check_share, spanbert_budget
+from paribus.corruption.masking.single_tokens import choose_lowest
+from paribus.corruption.masking.units import Units, find_units, number_spans, spread
+from paribus.corruption.masking.whole_row import permute_sentences
 from paribus.data.formats.segments import before
-from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Marks, Text
 
 Ints = NDArray[np.int64]
@@ -26,28 +23,24 @@ _TAIL: Final = 64  # lengths above the mean that a draw can give
 
 
 @dataclass(frozen=True)
-class Infilling:
+class Infilling(NoisePattern):
     """Lengths are drawn from Poisson(mean_length) until they reach ceil(rate * words); the last one is cut.
 
-    A span starts with a word of its own and goes on for so many whole words, or to the row's end; where another begins
-    within it the two are one, so that less than the budget comes out. `exact` lays the spans side by side or apart, and
-    all of the budget is noise. Spans without length are blanks in random places.
+    Each span starts at a different word and covers `length` whole words, or those up to the row's end; overlapping
+    spans are one, so that less than the budget is noise. With `exact` spans do not overlap and all of the budget is
+    noise. Spans of length 0 are blanks in random places.
     permute_sentences: share of sentences that change places first.
     Raises UserError for settings out of range.
     """
 
-    rate: float
     mean_length: float = 3.0
     exact: bool = False
     unit: str = "word"
     permute_sentences: float = 0.0
-    schedule: Schedule = field(default_factory=Dynamic)
-    semantics: ClassVar[int] = 1
-    predict: ClassVar[None] = None
     inserts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, None)
+        super().__post_init__()
         check_choice("unit", self.unit, ("word", "token"))
         check_share("masking.permute_sentences", self.permute_sentences)
         if not isinstance(self.mean_length, int | float) or not 0 < self.mean_length < 100:
@@ -55,55 +48,53 @@ class Infilling:
 
     @property
     def by_words(self) -> bool:
-        """Whether the text must tell where words start."""
         return self.unit == "word"
 
     @property
     def reorders(self) -> bool:
-        """Whether the text is read in another order."""
         return self.permute_sentences > 0
 
     @property
-    def row(self) -> str:
-        """The name of the pattern, such as infilling_3.5_30."""
+    def row_name(self) -> str:
+        """Such as infilling_3.5_30."""
         return f"infilling_{self.mean_length:g}_{100 * self.rate:g}" + ("_sentences" if self.reorders else "")
 
     def check(self, length: int) -> None:
-        """Raise UserError where the noise of `length` tokens is shorter than one mean span."""
+        """Raise UserError if the noise of `length` tokens is shorter than one mean span."""
         if math.ceil(self.rate * length) < self.mean_length:
             raise UserError(
                 f"masking.mean_length={self.mean_length:g} is longer than the noise of {length} tokens",
                 "shorten the spans, or raise masking.rate or input.length",
             )
 
-    def expected(self, raw: int) -> tuple[float, float]:
-        """(noise tokens, spans) of a row of `raw` tokens on average, overlaps left out."""
-        return self.rate * raw, self.rate * raw / self.mean_length
+    def counts(self, raw: int) -> Counts:
+        """Means, overlaps left out."""
+        return Counts(self.rate * raw, self.rate * raw / self.mean_length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
-        order_BL = permuted(text, noise, self.permute_sentences) if self.reorders else None
-        read, _ = reordered(text, Marks(np.zeros(text.ids_BL.shape, np.int16), order_BL=order_BL))
-        words = units(read, self.by_words)
-        spans, blanks_B = self._spans(words, noise)
-        span_BL = _marked(spans, words, read)
-        insert_BE = _blanks(span_BL, blanks_B, read, noise)
+        order_BL = permute_sentences(text, noise, self.permute_sentences) if self.reorders else None
+        read = text if order_BL is None else text.reorder(order_BL)
+        words = find_units(read, self.by_words)
+        spans, blanks_B = self._draw_spans(words, noise)
+        span_BL = _mark_spans(spans, words, read)
+        insert_BE = _place_blanks(span_BL, blanks_B, read, noise)
         if order_BL is not None:
             there_BL = span_BL
             span_BL = np.zeros_like(there_BL)
             np.put_along_axis(span_BL, order_BL, there_BL, 1)
         return Marks(span_BL, insert_BE, order_BL=order_BL)
 
-    def _spans(self, words: Units, noise: Noise) -> tuple[_Spans, Ints]:
+    def _draw_spans(self, words: Units, noise: Noise) -> tuple[_Spans, Ints]:
         """The spans in words, and how many blanks each row has."""
         words_B = np.diff(words.until_B, prepend=0)
-        length_BK = poisson_lengths(spanbert_budget(words_B, self.rate), self.mean_length, noise)
+        length_BK = draw_lengths(spanbert_budget(words_B, self.rate), self.mean_length, noise)
         count_B = np.count_nonzero(length_BK > 0, axis=1)
         row_S = np.repeat(np.arange(len(words_B)), count_B)
-        size_S = _mixed(length_BK[length_BK > 0], row_S, noise)
+        size_S = _shuffle_sizes(length_BK[length_BK > 0], row_S, noise)
         noise_B = np.bincount(row_S, size_S, len(words_B)).astype(np.int64)
         places_B = words_B - noise_B + count_B if self.exact else words_B
-        start_S = _places(places_B, count_B, noise)
-        if self.exact:  # each span took one place: make room for the rest of those before it
+        start_S = _choose_places(places_B, count_B, noise)
+        if self.exact:  # each span took one place: add the rest of the spans before it
             start_S += before(size_S - 1) - np.repeat(before(noise_B - count_B), count_B)
         begin_S = (words.until_B - words_B)[row_S] + start_S
         return _Spans(begin_S, np.minimum(begin_S + size_S, words.until_B[row_S])), np.sum(length_BK == 0, axis=1)
@@ -116,15 +107,15 @@ class _Spans(NamedTuple):
     end_S: Ints
 
 
-def _places(places_B: Ints, count_B: Ints, noise: Noise) -> Ints:
-    """So many different places of each row, row by row, ascending."""
+def _choose_places(places_B: Ints, count_B: Ints, noise: Noise) -> Ints:
+    """`count` different places of each row, row by row, ascending."""
     width = int(places_B.max(initial=1))
-    flag_BW = lowest(noise.bits("span place", width), np.arange(width) < places_B[:, None], count_B)
+    flag_BW = choose_lowest(noise.bits("span place", width), np.arange(width) < places_B[:, None], count_B)
     return np.nonzero(flag_BW)[1]
 
 
-def poisson_lengths(budget_B: Ints, mean: float, noise: Noise) -> Ints:
-    """int64 [B, K]: Poisson lengths until their sum reaches the budget, the last one cut; -1 behind it."""
+def draw_lengths(budget_B: Ints, mean: float, noise: Noise) -> Ints:
+    """int64 [B, K]: Poisson lengths until their sum reaches the budget, the last one cut; -1 after it."""
     bound_K = poisson_bounds(mean)
     draws = 4
     length_BK = total_BK = np.zeros((len(budget_B), 1), np.int64)
@@ -146,7 +137,7 @@ def poisson_bounds(mean: float) -> NDArray[np.float64]:
     return bound_K
 
 
-def _mixed(size_S: Ints, row_S: Ints, noise: Noise) -> Ints:
+def _shuffle_sizes(size_S: Ints, row_S: Ints, noise: Noise) -> Ints:
     """The sizes of each row in random order, since the last one drawn was cut."""
     order_S = np.lexsort((noise.at("span order", row_S, np.arange(len(row_S)) - _first(row_S)), row_S))
     return size_S[order_S]
@@ -157,23 +148,22 @@ def _first(row_S: Ints) -> Ints:
     return np.searchsorted(row_S, row_S)
 
 
-def _marked(spans: _Spans, words: Units, text: Text) -> NDArray[np.int16]:
-    """Span numbers; a span that another one runs into is one with it, one that only follows it is not."""
+def _mark_spans(spans: _Spans, words: Units, text: Text) -> NDArray[np.int16]:
+    """Span numbers; overlapping spans are one, adjacent ones are not."""
     depth_U = np.zeros(len(words.start_U), np.int64)
     depth_U[spans.begin_S] += 1
     np.subtract.at(depth_U, spans.end_S, 1)
     depth_U = np.cumsum(depth_U)
     leads_S = spans.begin_S[depth_U[spans.begin_S] == 1]
-    chosen_BL, begin_BL = np.zeros((2, *text.free_BL.shape), np.bool_)
-    chosen_BL.reshape(-1)[words.slot_F] = depth_U[words.unit_F] > 0
-    begin_BL.reshape(-1)[words.slot_F[words.start_U[leads_S]]] = True
-    return number(chosen_BL, begin_BL)
+    begin_F = np.zeros(len(words.slot_F), np.bool_)
+    begin_F[words.start_U[leads_S]] = True
+    return number_spans(spread(depth_U[words.unit_F] > 0, words, text), spread(begin_F, words, text))
 
 
-def _blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise: Noise) -> NDArray[np.int16]:
-    """int16 [B, L + 1]: blanks before each place that is read, every way to place them equally likely.
+def _place_blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise: Noise) -> NDArray[np.int16]:
+    """int16 [B, L + 1]: blanks before each place that is read, all ways to place them equally likely.
 
-    No more than the spans save, so that a row never grows.
+    There are at most as many as the spans save tokens, so that a row never grows.
     """
     rows, width = span_BL.shape
     lead_BL = (span_BL > 0) & (np.diff(span_BL, axis=1, prepend=np.int16(0)) != 0)
@@ -181,7 +171,7 @@ def _blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise: Noise
     read_B = np.count_nonzero(read_BL, axis=1)
     blanks_B = np.minimum(blanks_B, text.length_B - read_B)
     slots = max(int((read_B + blanks_B).max(initial=1)), 1)
-    flag_BW = lowest(noise.bits("blanks", slots), np.arange(slots) < (read_B + blanks_B)[:, None], blanks_B)
+    flag_BW = choose_lowest(noise.bits("blanks", slots), np.arange(slots) < (read_B + blanks_B)[:, None], blanks_B)
     row_S, slot_S = np.nonzero(flag_BW)
     gap_S = slot_S - np.arange(len(row_S)) + _first(row_S)
     column_F = np.append(np.nonzero(read_BL)[1], width)

@@ -2,69 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.budget import bert_budget, check_cap, check_rates, check_rounding
-from paribus.corruption.masking.units import Units, number, shuffled, units
+from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_at_least_one, check_cap
+from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, spread
 from paribus.data.formats.segments import runs
-from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Marks, Text
 
 _ROUND: Final = 64  # words of a row that one round visits at most
 
 
 @dataclass(frozen=True)
-class NGram:
+class NGram(NoisePattern):
     """Noise over n-grams of whole words; each is its own span, and two may touch.
 
     The words of a row are visited in random order. Each starts an n-gram, n from 1..max_length with probability ~ 1/n
-    (`favor_shorter=false`: the same probabilities in reverse), renormalized where the row has fewer words left. One
-    that would pass min(max_predictions, max(1, round(rate * length))) tokens is shortened word by word, else skipped;
-    so is one that covers a token of an earlier one.
+    (`favor_shorter=false`: the same probabilities in reverse), renormalized if the row has fewer words left. One that
+    would exceed min(max_predictions, max(1, round(rate * length))) tokens is shortened word by word, otherwise skipped;
+    one that covers a token of an earlier one is skipped too.
     Raises UserError for settings out of range.
     """
 
-    rate: float
     max_length: int = 3
     favor_shorter: bool = True
     max_predictions: int | None = None
-    predict: float | None = None
-    schedule: Schedule = field(default_factory=Dynamic)
     semantics: ClassVar[int] = 2
-    by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, self.predict)
+        super().__post_init__()
         check_cap(self.max_predictions)
-        if not isinstance(self.max_length, int) or self.max_length < 1:
-            raise UserError(f"masking.max_length={self.max_length}", "give a whole number of words, at least 1")
+        check_at_least_one("max_length", self.max_length, "a whole number of words")
 
-    def check(self, length: int) -> None:
-        """Raise UserError where a full row of `length` tokens rounds to no prediction."""
-        check_rounding(self.rate, self.predict, length)
+    @property
+    def by_words(self) -> bool:
+        return True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
-        words = units(text)
+        words = find_units(text)
         room_B = bert_budget(text, self.rate, self.max_predictions)
-        order_U, row_U = shuffled(text, words, noise), words.row_U
+        order_U, row_U = shuffle_units(text, words, noise), words.row_U
         size_U, chosen_F = np.diff(words.start_U), np.zeros(len(words.slot_F), np.bool_)
         begin_F = chosen_F.copy()
         while len(order_U):
-            visits = _Visits.of(order_U, row_U, _width(order_U, row_U, room_B))
+            visits = _Visits.of(order_U, row_U, _visit_count(order_U, row_U, room_B))
             before_F = np.append(0, np.cumsum(chosen_F))
-            start_P, stop_P = self._walk(visits, words, noise, text.ids_BL.shape[1], room_B, before_F)
+            start_P, stop_P = self._take_ngrams(visits, words, noise, text.ids_BL.shape[1], room_B, before_F)
             chosen_F[runs(start_P, stop_P - start_P)] = begin_F[start_P] = True
             order_U = order_U[visits.left_U]
             order_U = order_U[(size_U[order_U] <= room_B[row_U[order_U]]) & ~chosen_F[words.start_U[order_U]]]
-        return Marks(number(*(_spread(flag_F, words, text) for flag_F in (chosen_F, begin_F))))
+        return Marks(number_spans(*(spread(flag_F, words, text) for flag_F in (chosen_F, begin_F))))
 
-    def _walk(
+    def _take_ngrams(
         self,
         visits: _Visits,
         words: Units,
@@ -73,12 +66,12 @@ class NGram:
         room_B: NDArray[np.int64],
         before_F: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and stops, as places, of the n-grams that the visits take; takes them off the room, in place.
+        """Starts and stops, as places, of the n-grams that the visits take; reduces the room in place.
 
-        `before_F`: how many places before each one earlier rounds have taken.
+        `before_F`: how many places before each place earlier rounds have taken.
         """
         unit_KR, row_R = visits.unit_KR, visits.row_R
-        n_KR = self._lengths(unit_KR, row_R, words, noise, width)
+        n_KR = self._draw_lengths(unit_KR, row_R, words, noise, width)
         start_KR, room_R = words.start_U[unit_KR], room_B[row_R]
         stop_NKR = words.start_U[
             np.minimum(unit_KR + np.arange(1, self.max_length + 1)[:, None, None], words.until_B[row_R])
@@ -96,7 +89,7 @@ class NGram:
         room_B[row_R] = room_R
         return start_KR[stop_KR > 0], stop_KR[stop_KR > 0]
 
-    def _lengths(
+    def _draw_lengths(
         self, unit_KR: NDArray[np.int64], row_R: NDArray[np.int64], words: Units, noise: Noise, width: int
     ) -> NDArray[np.int64]:
         """int64 [K, R]: the n of each visit, at most the words left in the row."""
@@ -107,7 +100,7 @@ class NGram:
         return n_KR
 
     def shares(self) -> NDArray[np.float64]:
-        """[N, N]: row a - 1 has the probabilities of n = 1..N where a words are left; they are 0 above a."""
+        """[N, N]: row a - 1 has the probabilities of n = 1..N if a words are left; they are 0 above a."""
         weight_N = 1 / np.arange(1, self.max_length + 1)
         weight_NN = np.tril(np.tile(weight_N if self.favor_shorter else weight_N[::-1], (self.max_length, 1)))
         share_NN: NDArray[np.float64] = weight_NN / weight_NN.sum(axis=1, keepdims=True)
@@ -132,13 +125,6 @@ class _Visits(NamedTuple):
         return cls(unit_KR, visit_K < count_R, row_R, rank_U >= most)
 
 
-def _width(order_U: NDArray[np.int64], row_U: NDArray[np.int64], room_B: NDArray[np.int64]) -> int:
-    """Words that are worth a visit in one round."""
+def _visit_count(order_U: NDArray[np.int64], row_U: NDArray[np.int64], room_B: NDArray[np.int64]) -> int:
+    """How many words of a row one round visits."""
     return int(np.clip(room_B[row_U[order_U]].max(), 1, _ROUND))
-
-
-def _spread(flag_F: NDArray[np.bool_], words: Units, text: Text) -> NDArray[np.bool_]:
-    """Flags of free tokens at their places in the rows."""
-    flag_BL = np.zeros(text.free_BL.shape, np.bool_)
-    flag_BL.reshape(-1)[words.slot_F] = flag_F
-    return flag_BL

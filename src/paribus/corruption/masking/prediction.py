@@ -1,52 +1,51 @@
-"""Corruption apart from prediction.   Wettig et al. (arXiv 2202.08005), section 5 and table 3
+"""Corruption and prediction at different rates.   Wettig et al. (arXiv 2202.08005), section 5 and table 3
 
 With `predict` below `rate` only some spans of the noise are predicted. With `predict` n times the `rate`, noise is
-drawn at the rate of prediction, its spans are dealt out, and the row is read n times, each time with another part as
-its noise: all that is predicted is corrupted, at n times the compute.
+drawn at the rate of prediction, its spans are split into n parts, and the row is read n times, each time with another
+part as its noise: all predicted tokens are corrupted, at n times the compute.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.noise import Noise
-from paribus.corruption.masking.units import number
-from paribus.corruption.protocols import Masking
+from paribus.corruption.masking.pattern import NoisePattern
+from paribus.corruption.masking.units import number_spans
 from paribus.data.text import Marks, Text
 
 
-def readings(rate: float, predict: float | None) -> int:
+def count_readings(rate: float, predict: float | None) -> int:
     """How often a row is read."""
     return max(1, 1 if predict is None else round(predict / rate))
 
 
 def predicted_rate(rate: float, predict: float | None) -> float:
-    """The share of the tokens read that is predicted: all of them where there is no noise."""
+    """The share of the tokens read that is predicted: all of them if there is no noise."""
     if rate == 0:
         return 1.0
     return rate if predict is None else min(rate, predict)
 
 
-def marked(masking: Masking, text: Text, noise: Noise) -> tuple[Text, Noise, Marks]:
-    """The rows as often as they are read (the readings of a row in turn), their noise and their marks."""
+def mark_rows(masking: NoisePattern, text: Text, noise: Noise) -> tuple[Text, Noise, Marks]:
+    """The rows, each repeated once per reading, with their noise and their marks."""
     rate, predict = masking.rate, masking.predict
     if predict is None or predict == rate:
         return text, noise, masking(text, noise)
     if predict < rate:
         marks = masking(text, noise)
-        return text, noise, replace(marks, predicted_BL=_thinned(marks, noise, predict / rate))
-    whole: Any = replace(masking, rate=predict, predict=None)  # type: ignore[type-var]
-    times = readings(rate, predict)
-    return text.repeated(times), Noise(np.repeat(noise.row_B, times)), _dealt(whole(text, noise), noise, times)
+        return text, noise, replace(marks, predicted_BL=_thin(marks, noise, predict / rate))
+    whole, times = replace(masking, rate=predict, predict=None), count_readings(rate, predict)
+    return text.repeat(times), Noise(np.repeat(noise.row_B, times)), _deal(whole(text, noise), noise, times)
 
 
-def _thinned(marks: Marks, noise: Noise, share: float) -> NDArray[np.bool_]:
+def _thin(marks: Marks, noise: Noise, share: float) -> NDArray[np.bool_]:
     """bool [B, L]: spans in random order until round(share * noise) tokens of the row, at least 1; the last is cut."""
-    spans = _shuffled(marks, noise)
+    spans = _shuffle_spans(marks, noise)
     within_P = np.arange(spans.size_S.sum()) - np.repeat(np.cumsum(spans.size_S) - spans.size_S, spans.size_S)
     before_P, wanted_S = np.repeat(spans.before_S, spans.size_S), np.maximum(1, np.rint(share * spans.total_S))
     predicted_BL = np.zeros(marks.span_BL.shape, np.bool_)
@@ -54,17 +53,17 @@ def _thinned(marks: Marks, noise: Noise, share: float) -> NDArray[np.bool_]:
     return predicted_BL
 
 
-def _dealt(marks: Marks, noise: Noise, times: int) -> Marks:
-    """Marks of B x times rows: the spans of a row in random order, cut into equal parts where they stay whole."""
-    spans = _shuffled(marks, noise)
-    reading_S = (2 * spans.before_S + spans.size_S) * times // (2 * spans.total_S)  # where the middle of the span falls
+def _deal(marks: Marks, noise: Noise, times: int) -> Marks:
+    """Marks of B x times rows: the spans of a row in random order, split into equal parts; no span is cut."""
+    spans = _shuffle_spans(marks, noise)
+    reading_S = (2 * spans.before_S + spans.size_S) * times // (2 * spans.total_S)  # by the span's middle
     rows, width = marks.span_BL.shape
     row_P, column_P = np.divmod(marks.noise_P, width)
     place_P = (row_P * times + np.repeat(reading_S, spans.size_S)) * width + column_P
     chosen_CL, begin_CL = np.zeros((2, rows * times, width), np.bool_)
     chosen_CL.reshape(-1)[place_P] = True
-    begin_CL.reshape(-1)[place_P[_leads(marks)]] = True
-    return Marks(number(chosen_CL, begin_CL))
+    begin_CL.reshape(-1)[place_P[_find_leads(marks)]] = True
+    return Marks(number_spans(chosen_CL, begin_CL))
 
 
 class _Spans(NamedTuple):
@@ -75,8 +74,8 @@ class _Spans(NamedTuple):
     total_S: NDArray[np.int64]
 
 
-def _shuffled(marks: Marks, noise: Noise) -> _Spans:
-    lead_P = _leads(marks)
+def _shuffle_spans(marks: Marks, noise: Noise) -> _Spans:
+    lead_P = _find_leads(marks)
     row_S, column_S = np.divmod(marks.noise_P[lead_P], marks.span_BL.shape[1])
     size_S = np.diff(np.flatnonzero(lead_P), append=len(lead_P))
     total_B = np.bincount(row_S, size_S, len(marks.span_BL)).astype(np.int64)
@@ -87,7 +86,7 @@ def _shuffled(marks: Marks, noise: Noise) -> _Spans:
     return _Spans(size_S, before_S, total_B[row_S])
 
 
-def _leads(marks: Marks) -> NDArray[np.bool_]:
+def _find_leads(marks: Marks) -> NDArray[np.bool_]:
     """bool [P]: the tokens of the noise that are the first of their span."""
     span_P, row_P = marks.span_BL.reshape(-1)[marks.noise_P], marks.noise_P // marks.span_BL.shape[1]
     lead_P = np.ones(len(span_P), np.bool_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,43 +10,38 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.bernoulli import lowest
-from paribus.corruption.masking.budget import check_rates
+from paribus.corruption.masking.pattern import Counts, NoisePattern
+from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.data.formats.segments import before, runs
-from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Array, Marks, Text
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RandomSpans:
+class RandomSpans(NoisePattern):
     """round(rate * length) noise tokens of a row in round(noise / mean_length) spans, at least one of each.
 
-    The noise and the text between are each cut into that many parts, every way equally likely, and laid in turn, text
-    first: a row starts with text, ends with noise, and no two spans touch. Halves round to even.
+    The noise and the text are each cut into that many parts, all ways equally likely, and alternate, text first: a row
+    starts with text, ends with noise, and no two spans touch. Halves round to even.
     Raises UserError for settings out of range.
     """
 
-    rate: float
     mean_length: float = 3.0
-    schedule: Schedule = field(default_factory=Dynamic)
-    semantics: ClassVar[int] = 1
-    predict: ClassVar[None] = None
-    by_words: ClassVar[bool] = False
+    fixed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, None)
+        super().__post_init__()
         if not isinstance(self.mean_length, int | float) or not 1 <= self.mean_length < np.inf:
             raise UserError(f"masking.mean_length={self.mean_length}", "give a number of tokens, at least 1")
 
     @property
-    def row(self) -> str:
-        """T5's name of the pattern, such as span_3_15."""
+    def row_name(self) -> str:
+        """Such as span_3_15."""
         return f"span_{self.mean_length:g}_{100 * self.rate:g}"
 
     def check(self, length: int) -> None:
-        """Raise UserError where the noise of `length` tokens is shorter than one mean span."""
+        """Raise UserError if the noise of `length` tokens is shorter than one mean span."""
         noise = round(length * self.rate)
         if noise < self.mean_length:
             raise UserError(
@@ -54,13 +49,12 @@ class RandomSpans:
                 "shorten the spans, or raise masking.rate or input.length",
             )
 
-    def fixed(self, raw: int) -> tuple[int, int]:
-        """(noise tokens, spans) of every row of `raw` tokens."""
-        noise_B, spans_B = self.counts(np.array([raw]))
-        return int(noise_B[0]), int(spans_B[0])
+    def counts(self, raw: int) -> Counts:
+        noise_B, spans_B = self._budget(np.array([raw]))
+        return Counts(int(noise_B[0]), int(spans_B[0]))
 
-    def counts(self, length_B: Ints) -> tuple[Ints, Ints]:
-        """(noise tokens, spans) of rows with these free tokens; none of both where fewer than two are free."""
+    def _budget(self, length_B: Ints) -> tuple[Ints, Ints]:
+        """(noise tokens, spans) of rows with these free tokens; 0 if fewer than two tokens are free."""
         noise_B = np.clip(np.rint(length_B * self.rate), 1, np.maximum(length_B - 1, 1))
         spans_B = np.clip(np.rint(noise_B / self.mean_length), 1, np.minimum(noise_B, length_B - noise_B))
         possible_B = length_B >= 2
@@ -68,10 +62,10 @@ class RandomSpans:
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         free_B = np.count_nonzero(text.free_BL, axis=1)
-        noise_B, spans_B = self.counts(free_B)
+        noise_B, spans_B = self._budget(free_B)
         used_B = np.where(spans_B > 0, free_B, 0)
-        noise_S = composed(noise_B, spans_B, noise, "noise cuts")
-        text_S = composed(used_B - noise_B, spans_B, noise, "text cuts")
+        noise_S = _cut_totals(noise_B, spans_B, noise, "noise cuts")
+        text_S = _cut_totals(used_B - noise_B, spans_B, noise, "text cuts")
         first_S = np.cumsum(text_S + noise_S) - noise_S
         if (used_B != free_B).any():
             first_S += np.repeat(before(free_B) - before(used_B), spans_B)
@@ -83,12 +77,12 @@ class RandomSpans:
         return Marks(span_BL)
 
 
-def composed(total_B: Ints, parts_B: Ints, noise: Noise, stream: str) -> Ints:
-    """The sizes of all parts, row by row: each total cut into that many parts of at least 1, every way as likely."""
+def _cut_totals(total_B: Ints, parts_B: Ints, noise: Noise, stream: str) -> Ints:
+    """All parts, row by row: each total cut into that many parts of at least 1, all ways equally likely."""
     width = max(int(total_B.max(initial=0)), 2)
     place_W = np.arange(width)
     flag_BW: Array = np.ones((len(total_B), width), np.bool_)
     inner_BW = place_W[1:] < total_B[:, None]
-    flag_BW[:, 1:] = lowest(noise.bits(stream, width - 1), inner_BW, parts_B - 1)
+    flag_BW[:, 1:] = choose_lowest(noise.bits(stream, width - 1), inner_BW, parts_B - 1)
     flag_F = flag_BW.reshape(-1) if (total_B == width).all() else flag_BW[place_W < total_B[:, None]]
     return np.diff(np.flatnonzero(flag_F), append=len(flag_F))

@@ -1,6 +1,6 @@
-"""The free tokens of all rows closed up, and the units (words or single tokens) that maskings take them in.
+"""The free tokens of all rows packed together, and their units: words or single tokens.
 
-F free tokens, U units, W places of the widest array; a place is an index into the F closed-up tokens.
+F free tokens, U units, C candidates; a place is an index into the F packed tokens.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.noise import Noise
-from paribus.data.text import Text
+from paribus.data.text import Marks, Text
 
 FIELD: Final = 21  # bits of a place in a row, of a draw's number and of a row's number within one sort key
-NEVER: Final = np.int32(np.iinfo(np.int32).max)  # the draw of a token that no draw made noise
+NEVER: Final = np.int32(np.iinfo(np.int32).max)  # the draw of a token that stays text
 
 
 class Units(NamedTuple):
-    """Free tokens without what stands between them, so that frames and pairs do not matter."""
+    """Free tokens without what is between them, so that frames and pairs do not matter."""
 
     slot_F: NDArray[np.int64]  # flat index into B x L
     free_B: NDArray[np.int64]  # free tokens of the row
@@ -33,8 +33,8 @@ class Units(NamedTuple):
         return np.repeat(np.arange(len(self.until_B)), np.diff(self.until_B, prepend=0))
 
 
-def units(text: Text, words: bool = True) -> Units:
-    """Units of words, or of single tokens; a row's first free token starts one."""
+def find_units(text: Text, words: bool = True) -> Units:
+    """The words of each row, or its single tokens; a row's first free token starts a unit."""
     slot_F, free_B = np.flatnonzero(text.free_BL), np.count_nonzero(text.free_BL, axis=1)
     first_B = np.cumsum(free_B) - free_B
     if words:
@@ -46,7 +46,7 @@ def units(text: Text, words: bool = True) -> Units:
     return Units(slot_F, free_B, first_B, unit_F, start_U, until_B)
 
 
-def shuffled(text: Text, words: Units, noise: Noise) -> NDArray[np.int64]:
+def shuffle_units(text: Text, words: Units, noise: Noise) -> NDArray[np.int64]:
     """int64 [U]: the units row by row, in random order within each.
 
     A unit's draw is that of its first token; equal draws (of 22 bits) keep the order of the text.
@@ -61,8 +61,8 @@ def shuffled(text: Text, words: Units, noise: Noise) -> NDArray[np.int64]:
     return order_U
 
 
-def earliest(drawn_F: NDArray[np.int32], free: Units, budget_B: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places that were noise first, `budget` in each row: by the number of the draw, from left to right in one."""
+def take_earliest(drawn_F: NDArray[np.int32], free: Units, budget_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The `budget` places of each row that became noise first: by number of the draw, from left to right within one."""
     place_C = np.flatnonzero(drawn_F != NEVER)
     row_C = np.repeat(np.arange(len(free.free_B)), np.diff(np.searchsorted(place_C, free.first_B), append=len(place_C)))
     key_C = row_C << 2 * FIELD | drawn_F[place_C].astype(np.int64) << FIELD | (place_C - free.first_B[row_C])
@@ -74,12 +74,12 @@ def earliest(drawn_F: NDArray[np.int32], free: Units, budget_B: NDArray[np.int64
 
 
 def word_starts(text: Text) -> NDArray[np.bool_]:
-    """bool [B, L]: the free tokens that start a word or stand behind a special token, which parts words."""
-    return begins(text.free_BL, text.start_BL)
+    """bool [B, L]: the free tokens that start a word or follow a special token, which separates words."""
+    return find_begins(text.free_BL, text.start_BL)
 
 
-def begins(marked_BL: NDArray[np.bool_], also_BL: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """bool [B, L]: the first of each run of marked places, and the marked places of `also`."""
+def find_begins(marked_BL: NDArray[np.bool_], also_BL: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """bool [B, L]: the first place of each run of marked places, and the marked places of `also`."""
     begin_BL = marked_BL.copy()
     begin_BL[:, 1:] &= ~marked_BL[:, :-1]
     if also_BL is not None:
@@ -87,8 +87,20 @@ def begins(marked_BL: NDArray[np.bool_], also_BL: NDArray[np.bool_] | None = Non
     return begin_BL
 
 
-def number(chosen_BL: NDArray[np.bool_], begin_BL: NDArray[np.bool_]) -> NDArray[np.int16]:
-    """int16 [B, L]: 1, 2, ... for the spans of chosen tokens that start where `begin` says, 0 elsewhere."""
+def number_spans(chosen_BL: NDArray[np.bool_], begin_BL: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """int16 [B, L]: 1, 2, ... for the spans of chosen tokens, which start at `begin`; 0 elsewhere."""
     span_BL: NDArray[np.int16] = np.cumsum(begin_BL, axis=1, dtype=np.int16)
     span_BL *= chosen_BL
     return span_BL
+
+
+def mark_runs(chosen_BL: NDArray[np.bool_]) -> Marks:
+    """Each run of chosen tokens as one span."""
+    return Marks(number_spans(chosen_BL, find_begins(chosen_BL)))
+
+
+def spread(flag_F: NDArray[np.bool_], free: Units, text: Text) -> NDArray[np.bool_]:
+    """bool [B, L]: flags of the free tokens at their places in the rows."""
+    flag_BL = np.zeros(text.free_BL.shape, np.bool_)
+    flag_BL.reshape(-1)[free.slot_F] = flag_F
+    return flag_BL

@@ -2,70 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.noise import Noise
-from paribus.corruption.masking.bernoulli import lowest
-from paribus.corruption.masking.budget import bert_budget, check_cap, check_choice, check_rates, check_rounding
-from paribus.corruption.masking.units import Units, number, shuffled, units, word_starts
-from paribus.data.schedule import Dynamic, Schedule
+from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice
+from paribus.corruption.masking.single_tokens import choose_lowest
+from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, word_starts
 from paribus.data.text import Marks, Text
 
 
 @dataclass(frozen=True)
-class WholeWord:
+class WholeWord(NoisePattern):
     """Noise over whole words; each is its own span.
 
-    budget: `exact` takes the words of a row in random order and skips one that would pass
-    min(max_predictions, max(1, round(rate * length))) tokens, specials counted in the length (BERT), so that a row
-    falls short only where no word fits; `words` takes floor(rate * words + u) words, u uniform in [0, 1) (fairseq).
-    Raises UserError for a rate outside (0, 1), an unknown budget or a cap below 1.
+    budget: `exact` takes the words of a row in random order and skips a word that would exceed
+    min(max_predictions, max(1, round(rate * length))) tokens, special tokens counted in the length (BERT), so that a
+    row falls short only if no word fits; `words` takes floor(rate * words + u) words, u uniform in [0, 1) (fairseq).
+    Raises UserError for an unknown budget or a cap below 1.
     """
 
-    rate: float
     budget: str = "exact"
     max_predictions: int | None = None
-    predict: float | None = None
-    schedule: Schedule = field(default_factory=Dynamic)
-    semantics: ClassVar[int] = 1
-    by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, self.predict)
+        super().__post_init__()
         check_choice("budget", self.budget, ("exact", "words"))
         check_cap(self.max_predictions)
 
-    def check(self, length: int) -> None:
-        """Raise UserError where a full row of `length` tokens rounds to no prediction."""
-        check_rounding(self.rate, self.predict, length)
+    @property
+    def by_words(self) -> bool:
+        return True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         if self.budget == "words":
             start_BL = word_starts(text)
-            chosen_BL = lowest(noise.bits("masking", start_BL.shape[1]), start_BL, self._words(start_BL, noise))
-            words = units(text)
-            return whole(text, words, chosen_BL.reshape(-1)[words.slot_F[words.start_U[:-1]]])
-        words = units(text)
-        return whole(text, words, walk(shuffled(text, words, noise), words, self.counts(text)))
+            bits_BL = noise.bits("masking", start_BL.shape[1])
+            chosen_BL = choose_lowest(bits_BL, start_BL, self._count_words(start_BL, noise))
+            words = find_units(text)
+            return mark_words(text, words, chosen_BL.reshape(-1)[words.slot_F[words.start_U[:-1]]])
+        words, budget_B = find_units(text), bert_budget(text, self.rate, self.max_predictions)
+        return mark_words(text, words, take_words(shuffle_units(text, words, noise), words, budget_B))
 
-    def counts(self, text: Text) -> NDArray[np.int64]:
-        """Tokens of each row that the exact budget allows."""
-        return bert_budget(text, self.rate, self.max_predictions)
-
-    def _words(self, start_BL: NDArray[np.bool_], noise: Noise) -> NDArray[np.int64]:
+    def _count_words(self, start_BL: NDArray[np.bool_], noise: Noise) -> NDArray[np.int64]:
         uniform_B = noise.bits("budget", 1)[:, 0] / 2**32
         count_B: NDArray[np.int64] = (self.rate * np.count_nonzero(start_BL, axis=1) + uniform_B).astype(np.int64)
         return count_B if self.max_predictions is None else np.minimum(count_B, self.max_predictions)
 
 
-def walk(order_U: NDArray[np.int64], words: Units, budget_B: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool [U]: the words taken in this order (row by row), each unless it would pass what is left of the budget.
+def take_words(order_U: NDArray[np.int64], words: Units, budget_B: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool [U]: the words taken in this order (row by row), each unless it would exceed the rest of the budget.
 
-    A pass takes what fits up to the first word that does not, and leaves only words that still can: few are needed.
+    A pass takes all words up to the first that does not fit and keeps only words that still can, so few passes suffice.
     """
     taken_U, room_B = np.zeros(len(order_U), np.bool_), budget_B.copy()
     size_U = np.diff(words.start_U)
@@ -80,9 +70,9 @@ def walk(order_U: NDArray[np.int64], words: Units, budget_B: NDArray[np.int64]) 
     return taken_U
 
 
-def whole(text: Text, words: Units, taken_U: NDArray[np.bool_]) -> Marks:
-    """The words that are taken as a span each."""
+def mark_words(text: Text, words: Units, taken_U: NDArray[np.bool_]) -> Marks:
+    """Each word that is taken as a span."""
     chosen_BL, first_BL = np.zeros((2, *text.free_BL.shape), np.bool_)
     chosen_BL.reshape(-1)[words.slot_F] = taken_U[words.unit_F]
     first_BL.reshape(-1)[words.slot_F[words.start_U[:-1][taken_U]]] = True
-    return Marks(number(chosen_BL, first_BL))
+    return Marks(number_spans(chosen_BL, first_BL))

@@ -1,1 +1,1 @@
-"""Encodings: how a view shows the noise."""
+"""Corruption views: what the model reads and what it writes of a row and its noise."""

@@ -1,30 +1,37 @@
-"""Noise replaced in place: by the mask, by a random token, or kept.   BERT (arXiv 1810.04805), section 3.1"""
+"""Noise replaced token by token, and the text unchanged."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
-from paribus.data.text import Array, Marks, Text
-
-if TYPE_CHECKING:
-    from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.corruption.views.view import View, check_symbol, pack_rows, real_tokens, symbol_id
+from paribus.data.text import Array, Marks, Sequences, Text
+from paribus.data.tokens.vocabulary import Vocabulary
 
 UNITS = ("token", "word", "span")
 
 
 @dataclass(frozen=True)
-class Replace:
-    """Each noise token becomes the mask, a uniform random token that is never special, or stays, with these shares.
+class Unchanged(View):
+    """The text as it is."""
+
+    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text:
+        return text
+
+
+@dataclass(frozen=True)
+class Replace(View):
+    """Each noise token becomes the mask, a uniform ordinary token, or stays, with these shares.
 
     unit: what one draw decides: a `token`, the noise of a `word`, or a `span` of noise (SpanBERT). Random tokens are
-    drawn one by one whatever the unit.
+    drawn one by one whatever the unit.   BERT (arXiv 1810.04805), section 3.1
     Raises UserError for shares that do not sum to 1 or an unknown unit.
     """
 
@@ -32,7 +39,6 @@ class Replace:
     random: float = 0.1
     keep: float = 0.1
     unit: str = "token"
-    semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         shares = (self.mask, self.random, self.keep)
@@ -42,19 +48,23 @@ class Replace:
         if self.unit not in UNITS:
             raise UserError(f"objective.view.unit={self.unit}", f"choose {', '.join(UNITS)}")
 
-    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text:
+    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text | Sequences:
+        return replace(text, ids_BL=self.corrupt_ids(text, marks, noise, vocabulary))
+
+    def corrupt_ids(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> NDArray[np.int64]:
+        """int64 [B, L]: the ids that are read."""
         slot_P = marks.noise_P
         row_P, position_P = np.divmod(slot_P, text.ids_BL.shape[1])
-        draw_P = noise.at("replace", row_P, self._drawing(text, marks, row_P, position_P))
+        draw_P = noise.at("replace", row_P, self._deciding_positions(text, marks, row_P, position_P))
         ids_BL = text.ids_BL.copy()
         ids_BL.reshape(-1)[slot_P[draw_P < below(self.mask)]] = vocabulary.mask
         random_P = np.flatnonzero((draw_P >= below(self.mask)) & (draw_P < below(self.mask + self.random)))
-        drawn = noise.at("random token", row_P[random_P], position_P[random_P])
-        ids_BL.reshape(-1)[slot_P[random_P]] = ordinary(drawn, vocabulary)
-        return replace(text, ids_BL=ids_BL)
+        bits_P = noise.at("random token", row_P[random_P], position_P[random_P])
+        ids_BL.reshape(-1)[slot_P[random_P]] = ordinary_ids(bits_P, vocabulary)
+        return ids_BL
 
-    def _drawing(self, text: Text, marks: Marks, row_P: Array, position_P: Array) -> Array:
-        """int64 [P]: the position whose draw decides, the first of the noise in the same unit."""
+    def _deciding_positions(self, text: Text, marks: Marks, row_P: Array, position_P: Array) -> Array:
+        """int64 [P]: the position whose draw decides: the first noise token of the same unit."""
         if self.unit == "token":
             return position_P
         unit_P = (text.word_BL if self.unit == "word" else marks.span_BL).reshape(-1)[marks.noise_P]
@@ -64,8 +74,40 @@ class Replace:
         return leading_P
 
 
-def ordinary(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """Draws as token ids, uniform over those that are not special."""
+@dataclass(frozen=True)
+class MaskTokens(Replace):
+    """As `Replace`, but an end-of-sequence token closes the row; `symbol` as in `SharedSentinel`.
+
+    Random tokens are never special; T5's own may be sentinels.   T5 (arXiv 1910.10683), section 3.3.1, table 3
+    """
+
+    mask: float = 1.0
+    random: float = 0.0
+    keep: float = 0.0
+    symbol: str = "sentinel"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_symbol(self.symbol)
+
+    @property
+    def short_name(self) -> str:
+        """m, or the shares in percent, such as r10s90."""
+        shares = {"r": self.random, "k": self.keep, "s": self.mask}
+        named = "".join(f"{kind}{100 * share:g}" for kind, share in shares.items() if share)
+        return "m" if self.mask == 1 else named
+
+    @property
+    def sentinels(self) -> Literal["none", "one", "each"]:
+        return "one" if self.symbol == "sentinel" else "none"
+
+    def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
+        shown = replace(vocabulary, mask=symbol_id(self.symbol, vocabulary))
+        return pack_rows(self.corrupt_ids(text, marks, noise, shown), real_tokens(text), vocabulary)
+
+
+def ordinary_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Draws as token ids, uniform over the ids that are not special."""
     specials = np.asarray(vocabulary.specials, np.int64)
     rank_P = integers(bits_P, vocabulary.size - len(specials))
     return rank_P + np.searchsorted(specials - np.arange(len(specials)), rank_P, side="right")

@@ -1,1 +1,1 @@
-"""Input formats: which stretches of the token store make one example."""
+"""Input formats: which runs of the token store make one example."""

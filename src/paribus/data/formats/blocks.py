@@ -1,26 +1,24 @@
-"""Cutting a stream of lines into blocks, as fairseq's TokenBlockDataset does.   RoBERTa (arXiv 1907.11692), section 4.2
+"""A stream of lines cut into blocks, as in fairseq's TokenBlockDataset.   RoBERTa (arXiv 1907.11692), section 4.2
 
-A line is a sentence with its separator; a blank line, a lone separator, stands between documents.
+A line is a sentence with its separator; a blank line, a single separator, is between documents.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from paribus.core.errors import UserError
 
 MODES = ("none", "eos", "complete", "complete_doc")
 
 
-def blocks(sizes: Any, mode: str, budget: int, blank: int = 1) -> NDArray[np.int64]:
+def cut_blocks(sizes: ArrayLike, mode: str, budget: int, blank: int = 1) -> NDArray[np.int64]:
     """Token ranges [N, 2] (start, end) of the blocks of a stream of lines with these sizes.
 
-    none: every `budget` tokens · eos: each line · complete: whole lines while they fit, a longer line is a block of its
-    own and exceeds the budget · complete_doc: the same, but a line of `blank` tokens ends the block and is dropped, and
-    blocks of at most one token are dropped.
+    none: every `budget` tokens · eos: each line · complete: whole lines while they fit; a longer line is a block that
+    exceeds the budget · complete_doc: the same, but a line of `blank` tokens ends the block and is dropped, and blocks
+    of at most one token are dropped.
     Raises UserError for another mode.
     """
     size_L = np.asarray(sizes, np.int64)
@@ -36,7 +34,7 @@ def blocks(sizes: Any, mode: str, budget: int, blank: int = 1) -> NDArray[np.int
 
 
 def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Line ranges [N, 2] of `complete`, or of `complete_doc` where `blank_L` marks the lines between documents."""
+    """Line ranges [N, 2] of `complete`; of `complete_doc` if `blank_L` marks the lines between documents."""
     edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
     after_L = np.searchsorted(edge_L, edge_L[:-1] + budget, side="right") - 1
     after_L = np.maximum(after_L, np.arange(1, len(edge_L)))
@@ -51,7 +49,7 @@ def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool
 
 
 def _next_blank(blank_L: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where a block that starts at each line must end: at the next blank line; a blank line ends behind itself."""
+    """The line at which a block from each line must end: the next blank line; after itself for a blank line."""
     place_L = np.where(blank_L, np.arange(len(blank_L)), len(blank_L))
     nearest_L = np.minimum.accumulate(place_L[::-1])[::-1]
     return nearest_L + blank_L

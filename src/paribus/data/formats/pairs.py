@@ -1,15 +1,15 @@
 """Pairs of segments from the token store, framed `[CLS] A [SEP] B [SEP]`.
 
 BERT's sampler (arXiv 1810.04805, section A.2 and `create_pretraining_data.py`), rule by rule, but as arrays: where a
-chunk that starts at a sentence would end, split and go on depends on that sentence alone, so that all of it is drawn at
-once and the chunks of a pass are a walk along "goes on at". Every draw is keyed by the chunk's first sentence, which no
-two chunks of a pass share.
+chunk ends and splits, and where the next one starts, depends only on its first sentence. So all chunks are drawn at
+once, and a pass is a walk from each chunk to the next. Every draw is keyed by the chunk's first sentence, which no two
+chunks of a pass share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,26 +18,77 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats.blocks import walk
-from paribus.data.formats.segments import Segments, Store, before, runs
+from paribus.data.formats.segments import Draw, InputFormat, Segments, Store, before, runs
+from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Array
 
-CHUNK: Final = 1 << 17  # sentences that are sampled at a time, which bounds memory
-FRAME: Final = 3  # specials of a row
-TRIES: Final = 10  # draws of another document; the last one counts whatever it is
+CHUNK: Final = 1 << 17  # sentences sampled at a time, which bounds memory
+FRAME: Final = 3  # special tokens of a row
+TRIES: Final = 10  # draws of another document; the last is used even if it is the same
 PAIRS: Final = ("next", "order", "three")
 
 SWAPPED, RANDOM = 1, 2  # labels of `three` beside 0, next
 
-Draw = Callable[[NDArray[np.int64]], Noise]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _PairFormat(InputFormat):
+    """Rows of two segments.
+
+    pairs: `next` (B follows A, or is drawn from another document), `order` (B follows A, or the two are swapped) or
+    `three` (either, or neither, with a third each; StructBERT, arXiv 1908.04577, section 2.3).
+    Raises UserError for bad settings, and for documents that allow no pairs when it is indexed.
+    """
+
+    pairs: str = "next"
+    redraw: Schedule = field(default_factory=Dynamic, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.length, int) or self.length < FRAME + 2:
+            mend = f"give a whole number, at least {FRAME + 2}: a token in each segment"
+            raise UserError(f"input.length={self.length}", mend)
+        if self.pairs not in PAIRS:
+            raise UserError(f"input.pairs={self.pairs}", f"choose one of {', '.join(PAIRS)}")
+
+
+@dataclass(frozen=True)
+class SegmentPair(_PairFormat):
+    """SEGMENT-PAIR: chunks of whole sentences of a document up to a target length, split in two.
+
+    short_seq_prob: share of documents whose target in a pass is drawn from [2, length - 3] instead of being length - 3.
+    """
+
+    short_seq_prob: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share = self.short_seq_prob
+        if not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise UserError(f"input.short_seq_prob={share}", "give a share from 0 to 1")
+
+    def index(self, store: Store, length: int, draw: Draw) -> PairIndex:
+        return Sampler(self.pairs, length - FRAME, self.short_seq_prob, single=False).index(store, draw)
+
+
+@dataclass(frozen=True)
+class SentencePair(_PairFormat):
+    """SENTENCE-PAIR: a sentence and the next one, or one of another document, whose unused sentence then starts the
+    next pair.   RoBERTa (arXiv 1907.11692), section 4.2
+
+    Rows are far shorter than the budget, so batch by token count.
+    """
+
+    def index(self, store: Store, length: int, draw: Draw) -> PairIndex:
+        return Sampler(self.pairs, length - FRAME, 0.0, single=True).index(store, draw)
 
 
 @dataclass(frozen=True)
 class PairIndex:
     """The pairs of one pass, in the corpus' order; column 0 is A, column 1 is B, both truncated.
 
-    label_N: 0 where B follows A; 1 where it does not, of three kinds where it precedes A and 2 where it is random.
-    single: chunks of one sentence, which have no next segment of their own.
+    label_N: 0 if B follows A, otherwise 1; of three kinds 1 if B precedes A and 2 if it is random.
+    single: number of chunks of one sentence, which have no next segment.
     """
 
     store: Store
@@ -61,7 +112,7 @@ class PairIndex:
         return {**rates, "dropped_chunks": float(self.single)}
 
     def segments(self, rows_B: Ints) -> Segments:
-        """A piece for each sentence, or the part of it that truncation left; a separator ends each segment."""
+        """One run of tokens per sentence, or what truncation left of it; a separator ends A and B."""
         edge = self.store.sentence_start
         start_G = self.start_N2[rows_B].reshape(-1)  # G: segments, A and B of each row in turn
         end_G = start_G + self.length_N2[rows_B].reshape(-1)
@@ -80,9 +131,8 @@ class PairIndex:
 class Sampler:
     """How one pass is sampled.
 
-    pairs: `next` (B follows A, or is drawn from another document), `order` (B follows A, or the two are swapped) or
-    `three` (either, or neither, with a third each; StructBERT, arXiv 1908.04577, section 2.3). But for `next`, a chunk
-    of one sentence is left out. single: A and B are one sentence each; else they fill a target length.
+    A chunk of one sentence is used only by `next`. single: A and B are one sentence each; otherwise they fill a target
+    length.
     """
 
     pairs: str
@@ -91,7 +141,7 @@ class Sampler:
     single: bool
 
     def index(self, store: Store, draw: Draw) -> PairIndex:
-        """Raises UserError where the documents of the store allow no such pairs."""
+        """Raises UserError if the documents of the store allow no such pairs."""
         start_D = np.unique(store.document_start)
         self._check(len(start_D) - 1, int(start_D[-1]))
         parts = _Pass(self, store.sentence_start, start_D, draw).parts()
@@ -123,28 +173,28 @@ class _Pass:
     draw: Draw
 
     def parts(self) -> Iterator[tuple[Array, ...]]:
-        """start [N, 2], length [N, 2], label [N] of the rows, and [1] chunks of one sentence; so many at a time."""
+        """start [N, 2], length [N, 2], label [N] of the rows, and [1] chunks of one sentence; by `CHUNK` sentences."""
         first, sentences = int(self.start_D[0]), int(self.start_D[-1])
         while first < sentences:
-            chunks = self._chunks(np.arange(first, min(first + CHUNK, sentences)))
+            chunks = self._draw_chunks(np.arange(first, min(first + CHUNK, sentences)))
             after_S = np.where(chunks.random_S, chunks.split_S, chunks.end_S)
             begins_N = walk(after_S - first)
             first = int(after_S[begins_N[-1]])
-            yield self._paired(chunks.take(begins_N))
+            yield self._pair(chunks.take(begins_N))
 
-    def _chunks(self, first_S: Ints) -> _Chunks:
+    def _draw_chunks(self, first_S: Ints) -> _Chunks:
         """The chunk that would start at each of these consecutive sentences."""
         document_S = np.searchsorted(self.start_D, first_S, side="right") - 1
-        target_D = self._targets(self.draw(self.start_D[document_S[0] : document_S[-1] + 1]))
+        target_D = self._draw_targets(self.draw(self.start_D[document_S[0] : document_S[-1] + 1]))
         target_S = target_D[document_S - document_S[0]]
         end_S = self._end(first_S, document_S, target_S, sentences=2)
         noise, count_S = self.draw(first_S), end_S - first_S
         split_S = first_S + 1 + integers(noise.bits("split", 1)[:, 0], np.maximum(count_S - 1, 1))
-        swap_S, random_S = self._kinds(noise.bits("label", 1)[:, 0], count_S > 1)
+        swap_S, random_S = self._draw_kinds(noise.bits("label", 1)[:, 0], count_S > 1)
         return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, swap_S)
 
-    def _kinds(self, draw_S: NDArray[np.uint32], whole_S: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """(A and B are swapped, B is random) for chunks that can be split where `whole`."""
+    def _draw_kinds(self, draw_S: NDArray[np.uint32], whole_S: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """(A and B are swapped, B is random) of chunks; those that are `whole` can be split."""
         if self.rule.pairs == "three":
             kind_S = integers(draw_S, 3)
             return kind_S == SWAPPED, (kind_S == RANDOM) & whole_S
@@ -152,38 +202,38 @@ class _Pass:
         never_S = np.zeros_like(coin_S)
         return (never_S, ~whole_S | coin_S) if self.rule.pairs == "next" else (coin_S, never_S)
 
-    def _targets(self, noise: Noise) -> Ints:
+    def _draw_targets(self, noise: Noise) -> Ints:
         """Target length of each document in this pass."""
         draw_D2 = noise.bits("target", 2)
         short_D = draw_D2[:, 0] < below(self.rule.short)
         return np.where(short_D, 2 + integers(draw_D2[:, 1], self.rule.most - 1), self.rule.most)
 
     def _end(self, first_S: Ints, document_S: Ints, target_S: Ints, sentences: int) -> Ints:
-        """The sentence before which a run ends: at least one sentence, until it has the target or the document ends.
+        """The sentence before which a run ends: after at least one sentence, at the target or the document's end.
 
-        `sentences`: of a run where segments are single ones.
+        `sentences`: length of a run if segments are single sentences.
         """
         if self.rule.single:
             return np.minimum(first_S + sentences, self.start_D[document_S + 1])
         enough_S = np.searchsorted(self.edge, self.edge[first_S] + target_S, side="left")
         return np.minimum(np.maximum(enough_S, first_S + 1), self.start_D[document_S + 1])
 
-    def _paired(self, chunks: _Chunks) -> tuple[Array, ...]:
+    def _pair(self, chunks: _Chunks) -> tuple[Array, ...]:
         single_S = chunks.end_S - chunks.first_S == 1
         if self.rule.pairs != "next":
             chunks = chunks.take(~single_S)
         first_N2 = np.stack([chunks.first_S, chunks.split_S], axis=1)
         last_N2 = np.stack([chunks.split_S, chunks.end_S], axis=1)
         swap_N, random_N = chunks.swap_S, chunks.random_S
-        first_N2[random_N, 1], last_N2[random_N, 1] = self._elsewhere(chunks.take(random_N))
+        first_N2[random_N, 1], last_N2[random_N, 1] = self._draw_elsewhere(chunks.take(random_N))
         first_N2[swap_N], last_N2[swap_N] = first_N2[swap_N, ::-1], last_N2[swap_N, ::-1]
         label_N = np.where(random_N, RANDOM if self.rule.pairs == "three" else 1, swap_N)
         length_N2 = self.edge[last_N2] - self.edge[first_N2]
-        start_N2, kept_N2 = truncated(self.edge[first_N2], length_N2, self.rule.most, self.draw(chunks.first_S))
+        start_N2, kept_N2 = truncate(self.edge[first_N2], length_N2, self.rule.most, self.draw(chunks.first_S))
         return start_N2, kept_N2.astype(np.int32), label_N.astype(np.int8), single_S.sum(keepdims=True)
 
-    def _elsewhere(self, chunks: _Chunks) -> tuple[Ints, Ints]:
-        """(first sentence, sentence behind the last) of a random B for each chunk."""
+    def _draw_elsewhere(self, chunks: _Chunks) -> tuple[Ints, Ints]:
+        """(first sentence, sentence after the last) of a random B for each chunk."""
         noise = self.draw(chunks.first_S)
         tried_NT = integers(noise.bits("document", TRIES), len(self.start_D) - 1)
         other_NT = tried_NT != chunks.document_S[:, None]
@@ -212,36 +262,28 @@ class _Chunks(NamedTuple):
         return _Chunks(*(column[chosen] for column in columns))
 
 
-def truncated(start_N2: Ints, length_N2: Ints, most: int, noise: Noise) -> tuple[Ints, Ints]:
-    """Segments cut to `most` tokens a pair: token by token from the longer one (a tie: from B), at the front or the
-    back with equal probability. Which segment loses how many is no matter of chance; a bit decides each token's end.
+def truncate(start_N2: Ints, length_N2: Ints, most: int, noise: Noise) -> tuple[Ints, Ints]:
+    """Segments cut to `most` tokens per pair: token by token from the longer one (a tie: from B), at the front or the
+    back with equal probability. How many tokens each loses is certain; a random bit decides the end of each.
     """
-    kept_N2 = np.stack(kept(length_N2[:, 0], length_N2[:, 1], most), axis=1)
-    front_N2 = np.stack([_heads(noise, f"front {c}", (length_N2 - kept_N2)[:, c]) for c in (0, 1)], axis=1)
+    kept_N2 = np.stack(count_kept(length_N2[:, 0], length_N2[:, 1], most), axis=1)
+    front_N2 = np.stack([_count_heads(noise, f"front {c}", (length_N2 - kept_N2)[:, c]) for c in (0, 1)], axis=1)
     return start_N2 + front_N2, kept_N2
 
 
-def kept(a_N: Ints, b_N: Ints, most: int) -> tuple[Ints, Ints]:
-    """Tokens of A and B that the rule leaves."""
+def count_kept(a_N: Ints, b_N: Ints, most: int) -> tuple[Ints, Ints]:
+    """Tokens of A and B that truncation leaves."""
     half = most // 2
     b_kept_N = np.where(b_N <= half, b_N, np.maximum(half, most - a_N))
     b_kept_N = np.where(a_N + b_N <= most, b_N, b_kept_N)
     return np.minimum(a_N, most - b_kept_N), b_kept_N
 
 
-def _heads(noise: Noise, stream: str, tosses_N: Ints) -> Ints:
-    """How many of so many fair coins show heads, one bit a coin."""
+def _count_heads(noise: Noise, stream: str, tosses_N: Ints) -> Ints:
+    """How many of these fair coins show heads, one bit per coin."""
     words_N = -(-tosses_N // 32)
     row_W = np.repeat(np.arange(len(words_N)), words_N)
     word_W = np.arange(len(row_W)) - before(words_N)[row_W]
     spare_W = np.maximum(32 * (word_W + 1) - tosses_N[row_W], 0).astype(np.uint32)
     heads_W = np.bitwise_count(noise.at(stream, row_W, word_W) >> spare_W)
     return np.bincount(row_W, weights=heads_W, minlength=len(words_N)).astype(np.int64)
-
-
-def check(length: object, pairs: object) -> None:
-    """Raise UserError for a row without room for a token in each segment, or unknown pairs."""
-    if not isinstance(length, int) or length < FRAME + 2:
-        raise UserError(f"input.length={length}", f"give a whole number, at least {FRAME + 2}: a token in each segment")
-    if pairs not in PAIRS:
-        raise UserError(f"input.pairs={pairs}", f"choose one of {', '.join(PAIRS)}")

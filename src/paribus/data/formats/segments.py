@@ -1,19 +1,19 @@
-"""From stretches of the token store to framed rows: what every input format shares."""
+"""The base class of input formats, and the framed rows that all of them share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from paribus.core.noise import Noise
-from paribus.data.schedule import Schedule
+from paribus.data.schedule import Schedule, Static
 from paribus.data.text import Array, Text
-
-if TYPE_CHECKING:
-    from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.data.tokens.vocabulary import Vocabulary
 
 WIDTH = 8  # rows are padded to a multiple of this
 
@@ -25,7 +25,7 @@ class Store(Protocol):
     def ids(self) -> Array: ...  # [T]
 
     @property
-    def word_start(self) -> Array: ...  # [T], 1 where a token starts a word
+    def word_start(self) -> Array: ...  # [T], 1 if the token starts a word
 
     @property
     def sentence_start(self) -> Array: ...  # int64 [S + 1], in tokens
@@ -34,7 +34,7 @@ class Store(Protocol):
     def document_start(self) -> Array: ...  # int64 [D + 1], in sentences
 
     @property
-    def annotated(self) -> Array | None: ...  # [T], 1 where an annotated span starts, 2 where it goes on, else 0
+    def annotated(self) -> Array | None: ...  # [T], 1 at the start of an annotated span, 2 inside, else 0
 
 
 class Segments(NamedTuple):
@@ -44,12 +44,12 @@ class Segments(NamedTuple):
     start_S: NDArray[np.int64]
     length_S: NDArray[np.int64]  # tokens; may be 0
     close_S: NDArray[np.int64]  # separators after the run
-    part_S: NDArray[np.int64] | None = None  # segment; None: all 0
+    part_S: NDArray[np.int64] | None = None  # 0 or 1, the first or second of a pair; None: all 0
     label_B: NDArray[np.int64] | None = None
 
 
-class Stretches(NamedTuple):
-    """Rows that are one run of store tokens each and get no frame."""
+class BareRows(NamedTuple):
+    """Rows of one run of store tokens each, without a frame."""
 
     start_B: NDArray[np.int64]
     length_B: NDArray[np.int64]
@@ -62,36 +62,43 @@ class Index(Protocol):
     def length_N(self) -> NDArray[np.int32]: ...  # of each framed row
 
     @property
-    def report(self) -> dict[str, float]: ...  # what sampling gave, by name; empty where nothing is sampled
+    def report(self) -> dict[str, float]: ...  # statistics of the sampling, by name; empty if nothing is sampled
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments | Stretches: ...
-
-
-class InputFormat(Protocol):
-    """Which stretches of the store make one example."""
-
-    semantics: ClassVar[int]
-
-    @property
-    def length(self) -> int: ...  # the model's input budget in tokens, specials included
-
-    @property
-    def pairs(self) -> str | None: ...  # what the labels of pairs say, "next" or "order"; None: no pairs
-
-    @property
-    def redraw(self) -> Schedule: ...  # the key of an epoch's index
-
-    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
-        """The rows of at most `length` tokens; `draw(ids)` gives noise for what is sampled."""
+    def segments(self, rows_B: NDArray[np.int64]) -> Segments | BareRows: ...
 
 
-def gather(store: Store, segments: Segments | Stretches, rows: int, vocabulary: Vocabulary) -> Text:
-    """Frame rows: cls, then each piece and its separators; padded to the longest row, a multiple of WIDTH.
+Draw = Callable[[NDArray[np.int64]], Noise]  # the noise of these ids in one pass
 
-    Stretches stay as they are, all of their tokens free (unknown words, too), padded to the longest.
+
+@dataclass(frozen=True)
+class InputFormat(ABC):
+    """Decides which runs of store tokens make one example.
+
+    length: tokens that the model reads, special tokens included. redraw: when the rows are sampled again.
     """
-    if isinstance(segments, Stretches):
-        return _bare(store, segments, vocabulary)
+
+    length: int
+    redraw: Schedule = field(default_factory=Static, kw_only=True)
+    semantics: ClassVar[int] = 1
+    framed: ClassVar[bool] = True  # special tokens open the rows and close the segments
+
+    @property
+    def pairs(self) -> str | None:
+        """What the labels of pairs say: `next`, `order` or `three`; None: rows of one text."""
+        return None
+
+    @abstractmethod
+    def index(self, store: Store, length: int, draw: Draw) -> Index:
+        """The rows of at most `length` tokens; `draw(ids)` gives the noise of what is sampled."""
+
+
+def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: Vocabulary) -> Text:
+    """Rows of text: cls, then each segment and its separators, padded to a multiple of WIDTH that holds the longest.
+
+    Bare rows get no frame, all of their tokens are free (even unknown words), and they are padded to the longest.
+    """
+    if isinstance(segments, BareRows):
+        return _gather_bare(store, segments, vocabulary)
     row_S, start_S, length_S, close_S = segments[:4]
     size_S = length_S + close_S
     length_B = 1 + np.bincount(row_S, weights=size_S, minlength=rows).astype(np.int64)
@@ -104,16 +111,16 @@ def gather(store: Store, segments: Segments | Stretches, rows: int, vocabulary: 
     return Text(
         ids_BL=_ids(ids_P, into_P, separator_P, (rows, width), vocabulary),
         length_B=length_B,
-        free_BL=_placed(False, np.bool_, (rows, width), (into_P, free_P)),
+        free_BL=_fill(False, np.bool_, (rows, width), (into_P, free_P)),
         start_BL=_starts(store.word_start[from_P] | ~free_P, into_P, separator_P, (rows, width)),
-        sentence_BL=_placed(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
+        sentence_BL=_fill(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
         part_BL=_parts(segments, into_S, size_S, (rows, width)),
         label_B=segments.label_B,
         annotated_BL=_annotated(store, from_P, into_P, (rows, width)),
     )
 
 
-def _bare(store: Store, segments: Stretches, vocabulary: Vocabulary) -> Text:
+def _gather_bare(store: Store, segments: BareRows, vocabulary: Vocabulary) -> Text:
     start_B, length_B = segments
     column_L = np.arange(int(length_B.max(initial=1)))
     real_BL = column_L < length_B[:, None]
@@ -132,8 +139,8 @@ def _bare(store: Store, segments: Stretches, vocabulary: Vocabulary) -> Text:
     return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, parts_BL, annotated_BL=annotated_BL)
 
 
-def _sentences(store: Store, segments: Stretches, width: int) -> NDArray[np.int16]:
-    """[B, L]: the number of the sentence in the row; a row may begin within one."""
+def _sentences(store: Store, segments: BareRows, width: int) -> NDArray[np.int16]:
+    """int16 [B, L]: the number of the sentence in the row; a row may begin within one."""
     edge, (start_B, length_B) = store.sentence_start, segments
     first_B = np.searchsorted(edge, start_B, side="right")
     count_B = np.searchsorted(edge, start_B + length_B, side="left") - first_B
@@ -145,7 +152,7 @@ def _sentences(store: Store, segments: Stretches, width: int) -> NDArray[np.int1
 
 
 def _ordinary(vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """[V]: the id is not special; text can hold special ids, such as the one for unknown words."""
+    """bool [V]: the id is not special; text can hold special ids, such as that of unknown words."""
     table_V = np.ones(vocabulary.size, np.bool_)
     table_V[list(vocabulary.specials)] = False
     return table_V
@@ -161,7 +168,7 @@ def runs(start_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.
     return np.repeat(start_S - before(length_S), length_S) + np.arange(length_S.sum())
 
 
-def _placed(ground: Any, kind: Any, shape: tuple[int, int], *layers: tuple[Array, Any]) -> Array:
+def _fill(ground: int, kind: DTypeLike, shape: tuple[int, int], *layers: tuple[Array, ArrayLike]) -> Array:
     """An array of `ground` with values written at flat places."""
     flat = np.full(shape[0] * shape[1], ground, kind)
     for place_P, value in layers:
@@ -170,29 +177,29 @@ def _placed(ground: Any, kind: Any, shape: tuple[int, int], *layers: tuple[Array
 
 
 def _ids(ids_P: Array, into_P: Array, separator_P: Array, shape: tuple[int, int], vocabulary: Vocabulary) -> Array:
-    ids_BL = _placed(vocabulary.pad, np.int64, shape, (into_P, ids_P), (separator_P, vocabulary.sep))
+    ids_BL = _fill(vocabulary.pad, np.int64, shape, (into_P, ids_P), (separator_P, vocabulary.sep))
     ids_BL[:, 0] = vocabulary.cls
     return ids_BL
 
 
 def _starts(start_P: Array, into_P: Array, separator_P: Array, shape: tuple[int, int]) -> Array:
-    start_BL = _placed(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
+    start_BL = _fill(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
     start_BL[:, 0] = True
     return start_BL
 
 
 def _annotated(store: Store, from_P: Array, into_P: Array, shape: tuple[int, int]) -> Array | None:
-    return None if store.annotated is None else _placed(0, np.uint8, shape, (into_P, store.annotated[from_P]))
+    return None if store.annotated is None else _fill(0, np.uint8, shape, (into_P, store.annotated[from_P]))
 
 
 def _parts(segments: Segments, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:
     if segments.part_S is None:
         return np.zeros(shape, np.int8)
-    return _placed(0, np.int8, shape, (runs(into_S, size_S), np.repeat(segments.part_S, size_S)))
+    return _fill(0, np.int8, shape, (runs(into_S, size_S), np.repeat(segments.part_S, size_S)))
 
 
 def _numbers(row_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of each piece in its row, pieces without tokens not counted."""
+    """The number of each segment in its row, empty segments not counted."""
     count_S = np.cumsum(length_S > 0)
     first_S = np.searchsorted(row_S, row_S)
     return count_S - 1 - (count_S - (length_S > 0))[first_S]

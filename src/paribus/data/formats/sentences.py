@@ -1,34 +1,32 @@
-"""Blocks of whole sentences from the token store, framed `<s> s1 </s> s2 </s> </s> t1 </s>`.
+"""FULL-SENTENCES and DOC-SENTENCES: rows of whole sentences, framed `<s> s1 </s> s2 </s> </s> t1 </s>`.
 
-RoBERTa (arXiv 1907.11692), section 4.2, as fairseq does it: every sentence ends with its separator, one more stands
-between documents, `<s>` comes before each block, so that a block may hold one token less than the model reads.
+RoBERTa (arXiv 1907.11692), section 4.2, as in fairseq: a separator ends every sentence, one more is between documents,
+and `<s>` comes before each block, so that a block may hold one token less than the model reads.
 
-Two departures, so that nothing exceeds the model and every row has something to predict: a sentence longer than the
-budget, which fairseq leaves as a block that is too long, is cut into rows that fit, each closed by a separator, and no
-text is lost; a block of nothing but separators is dropped.
+Two differences, so that no row exceeds the model and every row has something to predict: a sentence longer than the
+budget, which fairseq leaves as a block that is too long, is cut into rows that fit, each closed by a separator, without
+loss of text; a block of separators alone is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.core.noise import Noise
 from paribus.data.formats.blocks import line_blocks
-from paribus.data.formats.segments import Index, Segments, Store, before, runs
-from paribus.data.schedule import Schedule, Static
+from paribus.data.formats.segments import Draw, Index, InputFormat, Segments, Store, before, runs
 from paribus.data.text import Array
 
-CHUNK = 1 << 18  # lines that are cut into blocks at a time, which bounds memory
+CHUNK = 1 << 18  # lines cut into blocks at a time, which bounds memory
 
 
 class Rows(NamedTuple):
-    """Each row is a run of tokens over whole sentences, or a part of one long sentence."""
+    """Each row is a run of tokens over whole sentences, or part of one long sentence."""
 
     sentence_N: Array  # int64: the first
     count_N: Array  # int32: of sentences
@@ -40,23 +38,27 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SentenceFormat:
-    """Rows of whole sentences; nothing is sampled, so that every pass has the same rows.
+class FullSentences(InputFormat):
+    """Whole sentences up to the budget, across the ends of documents: fairseq's `complete`.
 
+    Nothing is sampled, so that every pass has the same rows.
     Raises UserError for a length without room for text.
     """
 
-    length: int
-    redraw: Schedule = field(default_factory=Static)
-    semantics: ClassVar[int] = 1
-    pairs: ClassVar[None] = None  # rows of one text
-    cross: ClassVar[bool]  # whether a row may hold sentences of several documents
+    cross: ClassVar[bool] = True  # a row may hold sentences of several documents
 
     def __post_init__(self) -> None:
         check_length(self.length)
 
-    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> Index:
-        return sentence_index(store, length, cross=self.cross)
+    def index(self, store: Store, length: int, draw: Draw) -> Index:
+        return index_sentences(store, length, cross=self.cross)
+
+
+@dataclass(frozen=True)
+class DocSentences(FullSentences):
+    """Whole sentences of one document: fairseq's `complete_doc`. Rows are shorter, so batch by token count."""
+
+    cross: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class SentenceIndex:
     report: ClassVar[dict[str, float]] = {}
 
     def segments(self, rows_B: NDArray[np.int64]) -> Segments:
-        """A piece for each sentence; where a row starts with a separator, an empty piece before them."""
+        """One segment per sentence; before them an empty one if a row starts with a separator."""
         chosen = Rows(*(column[rows_B] for column in self.rows))
         count_B = chosen.count_N.astype(np.int64) + chosen.lead_N
         row_S = np.repeat(np.arange(len(rows_B)), count_B)
@@ -78,7 +80,7 @@ class SentenceIndex:
         start_S, length_S = self._tokens(chosen, sentence_S, row_S)
         close_S = np.ones_like(row_S)
         if chosen.inner_N.any():
-            close_S += _member(sentence_S + 1, self.store.document_start)
+            close_S += _is_member(sentence_S + 1, self.store.document_start)
             close_S[first_B + count_B - 1] = 1
         close_S[first_B + count_B - 1] += chosen.trail_N
         lead_S = first_B[chosen.lead_N]
@@ -92,27 +94,27 @@ class SentenceIndex:
         return start_S, end_S - start_S
 
 
-def _member(value_S: Array, sorted_D: Array) -> NDArray[np.bool_]:
+def _is_member(value_S: Array, sorted_D: Array) -> NDArray[np.bool_]:
     place_S = np.minimum(np.searchsorted(sorted_D, value_S), len(sorted_D) - 1)
     found_S: NDArray[np.bool_] = sorted_D[place_S] == value_S
     return found_S
 
 
 def check_length(length: object) -> None:
-    """Raise UserError where a row of `length` has no room for a token between its specials."""
+    """Raise UserError if a row of `length` has no room for a token between its special tokens."""
     if not isinstance(length, int) or length < 3:
         raise UserError(f"input.length={length}", "give a whole number, at least 3: a token between two specials")
 
 
-def sentence_index(store: Store, length: int, cross: bool) -> SentenceIndex:
-    """The rows of at most `length` tokens; `cross`: a row may go over the end of a document."""
-    parts = [_cut(store, *found, length - 1) for found in _found(store, length - 1, cross)]
-    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else _none()
+def index_sentences(store: Store, length: int, cross: bool) -> SentenceIndex:
+    """The rows of at most `length` tokens; with `cross` a row may contain the end of a document."""
+    parts = [_cut(store, *found, length - 1) for found in _find_blocks(store, length - 1, cross)]
+    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else _no_rows()
     close_N = rows.count_N + rows.lead_N + rows.trail_N + rows.inner_N
     return SentenceIndex(store, rows, (1 + rows.tokens_N + close_N).astype(np.int32))
 
 
-def _none() -> Rows:
+def _no_rows() -> Rows:
     return Rows(*_narrow(*(np.zeros(0) for _ in Rows._fields)))
 
 
@@ -121,7 +123,7 @@ class _Lines(NamedTuple):
 
     size_L: NDArray[np.int64]
     blank_L: NDArray[np.bool_]
-    sentence_L: NDArray[np.int64]  # number of the sentence; of a blank line, of the sentence behind it
+    sentence_L: NDArray[np.int64]  # number of the sentence; of a blank line, of the sentence after it
 
 
 def _lines(store: Store, blank_D: NDArray[np.int64], first: int, last: int) -> _Lines:
@@ -136,8 +138,8 @@ def _lines(store: Store, blank_D: NDArray[np.int64], first: int, last: int) -> _
     return _Lines(size_L, blank_L, sentence_L)
 
 
-def _found(store: Store, budget: int, cross: bool) -> Iterator[tuple[_Lines, NDArray[np.int64]]]:
-    """Chunks of lines with their blocks; a block that a chunk's end cut is found again in the next chunk."""
+def _find_blocks(store: Store, budget: int, cross: bool) -> Iterator[tuple[_Lines, NDArray[np.int64]]]:
+    """Chunks of lines with their blocks; a block cut by a chunk's end is found again in the next chunk."""
     sentences = len(store.sentence_start) - 1
     inner_D = np.unique(store.document_start)
     inner_D = inner_D[(inner_D > 0) & (inner_D < sentences)]
@@ -164,17 +166,17 @@ def _cut(store: Store, lines: _Lines, range_N2: NDArray[np.int64], budget: int) 
     start_N = store.sentence_start[sentence_N]
     tokens_N = store.sentence_start[sentence_N + count_N] - start_N
     rows = Rows(sentence_N, count_N, start_N, tokens_N, lead_N, trail_N, blanks_N - lead_N - trail_N)
-    return _fit(Rows(*(column[tokens_N > 0] for column in rows)), budget)
+    return _split_long(Rows(*(column[tokens_N > 0] for column in rows)), budget)
 
 
-def _fit(rows: Rows, budget: int) -> Rows:
-    """Rows of one sentence that is too long become several, each with room for its separator."""
+def _split_long(rows: Rows, budget: int) -> Rows:
+    """Splits rows of one sentence that is too long, each part with room for its separator."""
     room = budget - 1
     long_N = rows.tokens_N + rows.count_N > budget
-    pieces_N: NDArray[np.int64] = np.where(long_N, -(-rows.tokens_N // room), 1)
-    sentence, count, start, tokens, lead, trail, inner = (np.repeat(column, pieces_N) for column in rows)
-    skip_M = (np.arange(len(start)) - np.repeat(before(pieces_N), pieces_N)) * room
-    tokens = np.where(np.repeat(long_N, pieces_N), np.minimum(room, tokens - skip_M), tokens)
+    parts_N: NDArray[np.int64] = np.where(long_N, -(-rows.tokens_N // room), 1)
+    sentence, count, start, tokens, lead, trail, inner = (np.repeat(column, parts_N) for column in rows)
+    skip_M = (np.arange(len(start)) - np.repeat(before(parts_N), parts_N)) * room
+    tokens = np.where(np.repeat(long_N, parts_N), np.minimum(room, tokens - skip_M), tokens)
     return Rows(*_narrow(sentence, count, start + skip_M, tokens, lead, trail, inner))
 
 

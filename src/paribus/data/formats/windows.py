@@ -1,24 +1,21 @@
 """Raw windows for text-to-text objectives: contiguous tokens without a frame.   T5 (arXiv 1910.10683), section 3.1.4
 
-How long a window is follows from the corruption: what the encoder reads of it, with its sentinels and the token that
-ends it, fills `length` (`Corruption.raw_length`).
+The corruption decides how long a window is: what the encoder reads of it, with sentinels and the end-of-sequence token,
+fills `length` (`Corruption.raw_length`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.core.noise import Noise
-from paribus.data.formats.segments import Store, Stretches, before
-from paribus.data.schedule import Schedule, Static
+from paribus.data.formats.segments import BareRows, Draw, InputFormat, Store, before
 
-SHORTEST: Final = 2  # tokens of a window: one that is kept, one of noise
+SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 
 
 @dataclass(frozen=True)
@@ -29,30 +26,26 @@ class WindowIndex:
     length_N: NDArray[np.int32]
     report: ClassVar[dict[str, float]] = {}
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Stretches:
-        return Stretches(self.start_N[rows_B], self.length_N[rows_B].astype(np.int64))
+    def segments(self, rows_B: NDArray[np.int64]) -> BareRows:
+        return BareRows(self.start_N[rows_B], self.length_N[rows_B].astype(np.int64))
 
 
 @dataclass(frozen=True)
-class Windows:
-    """The stream of all documents (`cross`), or each document, cut every so many tokens.
+class Windows(InputFormat):
+    """The stream of all documents (`cross`), or each document, cut into windows of equal length.
 
-    The last window of a stream may be short; one of a single token is left out. Nothing stands between documents.
+    The last window of a stream may be shorter; one of a single token is dropped. No token separates documents.
     Raises UserError for a length without room for text.
     """
 
-    length: int
     cross: bool = True
-    redraw: Schedule = field(default_factory=Static)
-    semantics: ClassVar[int] = 1
-    pairs: ClassVar[None] = None
     framed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.length, int) or self.length <= SHORTEST:
             raise UserError(f"input.length={self.length}", "give a whole number, at least 3: two tokens and an end")
 
-    def index(self, store: Store, length: int, draw: Callable[[NDArray[np.int64]], Noise]) -> WindowIndex:
+    def index(self, store: Store, length: int, draw: Draw) -> WindowIndex:
         document_start = np.unique(store.document_start)
         edge_D = np.asarray(store.sentence_start)[document_start[[0, -1]] if self.cross else document_start]
         size_D = np.diff(edge_D)

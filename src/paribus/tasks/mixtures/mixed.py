@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder, written_of
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, written_rows
 from paribus.corruption.examples import Examples
-from paribus.corruption.views.sequences import Ints
+from paribus.corruption.views.view import Ints
 from paribus.data.order import Passes, StepPlan
 from paribus.data.text import Arrays, Sequences, Text
 from paribus.tasks.written import Written
@@ -72,7 +72,7 @@ class TextRows:
         views = self.examples.views(epoch, rows)
         raw, noise = int(views.text.length_B.sum()), len(views.marks.noise_P)
         counts = {"raw_tokens": raw, "noise": noise, "spans": views.marks.spans}
-        return Views(views.inputs, written_of(views), counts)
+        return Views(views.inputs, written_rows(views), counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class TaskRows:
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """[N]: tokens that each puts through the model."""
-        taken_N = self.rows.collator.taken(self.rows.read.length_N, self.rows.write.length_N)
+        taken_N = self.rows.collator.model_lengths(self.rows.read.length_N, self.rows.write.length_N)
         return taken_N.astype(np.int32)
 
     def views(self, epoch: int, rows: Ints) -> Views:
@@ -123,7 +123,7 @@ class Mixed:
     """
 
     plans: Mapping[str, StepPlan[Source]]  # by name of the source
-    collator: EncoderDecoder
+    collator: EncoderDecoderCollator
     pad: int
     readings: int = 1
     _cached: Any = field(init=False, repr=False, compare=False, default=None)
@@ -184,7 +184,7 @@ class Mixed:
                 counts |= {key: counts[key] + count for key, count in views.counts.items()}
         read = _joined([(at_X, views.read) for at_X, views in pieces], len(row_B), self.pad)
         written = _joined([(at_X, views.written) for at_X, views in pieces], len(row_B), self.pad)
-        arrays = self.collator.joined(read, written, self.pad)
+        arrays = self.collator.join(read, written, self.pad)
         return {**arrays, "counts": {**counts, **_counts(arrays, int(written.length_B.sum()))}}
 
     def _draw(self, epoch: int) -> Drawn:
@@ -240,11 +240,11 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, Written], data: Dat
     return Mixed(plans, collator, data.vocabulary.pad)
 
 
-def _collator(text: Examples) -> EncoderDecoder:
+def _collator(text: Examples) -> EncoderDecoderCollator:
     """Raise UserError if the objective writes nothing, or tokens at places that tasks do not have."""
     targets, collator = text.corruption.targets, text.collator
-    if targets is None or not isinstance(collator, EncoderDecoder):
+    if targets is None or not isinstance(collator, EncoderDecoderCollator):
         raise UserError("a mixture is of texts that are written", "take objective=denoising model=t5_tiny")
-    if targets.letter == "fragment":
+    if targets.in_place:
         raise UserError("objective/targets=fragment has places that tasks have not", "take other targets")
     return collator

@@ -57,14 +57,13 @@ class TextTaskType(TaskType):
 
     def encode(self, examples: Sequence[Any], tokenizer: Any, vocabulary: Any, settings: Any) -> Written:
         """See `TaskType.encode`."""
-        from paribus.corruption.collators.encoder_decoder import EncoderDecoder
-        from paribus.corruption.collators.single_stream import SingleStream
+        from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 
         head = head_part(settings.truncation)
         parts = [self.source(row) for row in examples]
         read = sources(parts, tokenizer, vocabulary, settings.length, head)
         write = targets([self.target(row) for row in examples], tokenizer, vocabulary, settings.target_length)
-        collator = SingleStream() if self.single else EncoderDecoder()
+        collator = SingleStreamCollator() if self.single else EncoderDecoderCollator()
         most = self.most(tokenizer, settings)
         return Written(Ragged.of(read), Ragged.of(write), collator, vocabulary.pad, most, tokenizer)
 

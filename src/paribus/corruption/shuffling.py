@@ -1,7 +1,8 @@
-"""Words out of order: trigrams of what is not masked are shuffled.   StructBERT (arXiv 1908.04577), section 2.2"""
+"""Text beside the noise that is read in another order, as in StructBERT (arXiv 1908.04577), section 2.2."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -17,27 +18,39 @@ ORDERS: Final = np.array([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
 _TAKEN: Final = np.iinfo(np.uint64).max
 
 
-@dataclass(frozen=True)
-class ShuffledTrigrams:
-    """Of the runs of three ordinary tokens without noise, `share` are read in another order, each order as likely.
+class Shuffling(ABC):
+    """A step after the views: tokens beside the noise are read in another order and predicted too."""
 
-    They are drawn one after the other, none over another: max(1, round(share * runs)) of a row, fewer where no more
-    have room. All three places are predicted, also one that keeps its token. Raises UserError for another share.
+    semantics: ClassVar[int] = 1
+
+    @abstractmethod
+    def __call__(self, views: Views, noise: Noise) -> Views:
+        """The views with the new order in `inputs` and the moved places in `marks.moved_P`."""
+
+    @abstractmethod
+    def rate(self, masked: float) -> float:
+        """The expected share of a row's tokens that are out of order if a share `masked` is noise."""
+
+
+@dataclass(frozen=True)
+class ShuffledTrigrams(Shuffling):
+    """A `share` of the runs of three ordinary tokens without noise is read in another order, all orders equally likely.
+
+    The runs are drawn one after another and never overlap: max(1, round(share * runs)) of a row, fewer if no more fit.
+    All three places are predicted, even one that keeps its token. Raises UserError for a share outside (0, 1].
     """
 
     share: float = 0.05
-    semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise UserError(f"objective.shuffling.share={self.share}", "give a share above 0, at most 1")
 
     def rate(self, masked: float) -> float:
-        """The expected share of a row's tokens that is out of order where so many are masked."""
         return SIZE * self.share * (1.0 - masked) ** SIZE
 
     def __call__(self, views: Views, noise: Noise) -> Views:
-        row_S, column_S = np.nonzero(self._chosen(views.text, views.marks, noise))
+        row_S, column_S = np.nonzero(self._choose(views.text, views.marks, noise))
         start_S1 = (row_S * views.text.ids_BL.shape[1] + column_S)[:, None]
         order_S3 = ORDERS[integers(noise.at("trigram order", row_S, column_S), len(ORDERS))]
         moved_P = (start_S1 + np.arange(SIZE)).reshape(-1)
@@ -46,9 +59,9 @@ class ShuffledTrigrams:
         read = replace(views.text, ids_BL=ids_BL)
         return views._replace(marks=replace(views.marks, moved_P=moved_P), inputs=read)
 
-    def _chosen(self, text: Text, marks: Marks, noise: Noise) -> NDArray[np.bool_]:
+    def _choose(self, text: Text, marks: Marks, noise: Noise) -> NDArray[np.bool_]:
         """bool [B, L]: the first tokens of the trigrams."""
-        possible_BL = runs_of_three(text.free_BL & (marks.span_BL == 0))
+        possible_BL = find_runs(text.free_BL & (marks.span_BL == 0))
         runs_B = np.count_nonzero(possible_BL, axis=1)
         wanted_B = np.minimum(np.maximum(1, np.rint(self.share * runs_B)), runs_B)
         draw_BL = noise.bits("trigrams", text.ids_BL.shape[1]).astype(np.uint64)
@@ -64,8 +77,8 @@ class ShuffledTrigrams:
         return chosen_BL
 
 
-def runs_of_three(plain_BL: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """bool [B, L]: this place and the two behind it are marked."""
+def find_runs(plain_BL: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """bool [B, L]: this place and the two after it are marked."""
     run_BL = np.zeros_like(plain_BL)
     run_BL[:, : 1 - SIZE] = plain_BL[:, : 1 - SIZE] & plain_BL[:, 1:-1] & plain_BL[:, SIZE - 1 :]
     return run_BL

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
-from paribus.data.formats.blocks import blocks
+from paribus.data.formats.blocks import cut_blocks
 
 SIZES = [3, 4, 2, 1, 5, 3]
 GOLDEN = {
@@ -20,7 +20,7 @@ GOLDEN = {
 
 
 def ranges(sizes: list[int], mode: str, budget: int) -> list[tuple[int, int]]:
-    return [(int(start), int(end)) for start, end in blocks(sizes, mode, budget)]
+    return [(int(start), int(end)) for start, end in cut_blocks(sizes, mode, budget)]
 
 
 @pytest.mark.parametrize("mode", GOLDEN)
@@ -43,7 +43,7 @@ def test_nothing_gives_nothing() -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(UserError, match="complete_doc"):
-        blocks(SIZES, "whole", 7)
+        cut_blocks(SIZES, "whole", 7)
 
 
 def one_by_one(sizes: list[int], budget: int, documents: bool) -> list[tuple[int, int]]:
@@ -72,6 +72,6 @@ def test_blocks_follow_the_rule(sizes: list[int], budget: int) -> None:
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=60), st.integers(1, 25))
 @settings(max_examples=50, deadline=None)
 def test_none_cuts_the_stream_evenly(sizes: list[int], budget: int) -> None:
-    found = blocks(sizes, "none", budget)
+    found = cut_blocks(sizes, "none", budget)
     assert np.array_equal(np.concatenate([np.arange(a, b) for a, b in found]), np.arange(sum(sizes)))
     assert ((found[:-1, 1] - found[:-1, 0]) == budget).all()

@@ -1,10 +1,11 @@
-"""Rows of one batch that are read under different attention masks.   UniLM (arXiv 1905.03197), section 2.3"""
+"""Attention masks that a corruption draws for each row, as in UniLM (arXiv 1905.03197), section 2.3."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -15,20 +16,33 @@ from paribus.data.text import Array, Text, Views
 KINDS: Final = ("bidirectional", "sequence_to_sequence", "left_to_right", "right_to_left")
 
 
-@dataclass(frozen=True)
-class MixedAttention:
-    """Who sees whom, drawn for each row: every token all others, those of a source all of it and those of the target
-    besides what is left of them, every token what is left, or what is right of it.
+class AttentionMask(ABC):
+    """A step after the views: gives each row its attention mask, as `rank_BL` of what is read.
 
-    A place sees those of a rank not above its own. The source is the first segment, or of a single text the tokens up
-    to a random place behind its first. The weights are relative. Raises UserError for one below 0, and where all are.
+    A place attends to the places of a rank not above its own.
+    """
+
+    semantics: ClassVar[int] = 1
+
+    @abstractmethod
+    def __call__(self, views: Views, noise: Noise) -> Views:
+        """The views with `inputs.rank_BL`."""
+
+
+@dataclass(frozen=True)
+class MixedAttention(AttentionMask):
+    """One of four masks, drawn for each row with these relative weights.
+
+    bidirectional: a token sees all tokens. sequence_to_sequence: it sees the source, and a target token also the target
+    to its left. left_to_right, right_to_left: it sees the tokens on one side. The source is the first segment, or the
+    tokens up to a random place after the first if there is one text.
+    Raises UserError for a negative weight, or if all weights are 0.
     """
 
     bidirectional: float = 2.0
     sequence_to_sequence: float = 2.0
     left_to_right: float = 1.0
     right_to_left: float = 1.0
-    semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         weights = {kind: getattr(self, kind) for kind in KINDS}
@@ -36,24 +50,24 @@ class MixedAttention:
             raise UserError(f"objective.attention_mask={weights}", "give weights of at least 0, one of them above it")
 
     def __call__(self, views: Views, noise: Noise) -> Views:
-        text: Any = views.inputs
-        return views._replace(inputs=replace(text, rank_BL=self._ranks(views.text, noise)))
+        assert isinstance(views.inputs, Text)
+        return views._replace(inputs=replace(views.inputs, rank_BL=self._ranks(views.text, noise)))
 
     def _ranks(self, text: Text, noise: Noise) -> Array:
         """int32 [B, L]."""
         place_L = np.arange(text.ids_BL.shape[1])
-        kind_B1 = self._kinds(noise)[:, None]
-        behind_BL = np.maximum(place_L - _source(text, noise)[:, None] + 1, 0)
+        kind_B1 = self._draw_kinds(noise)[:, None]
+        behind_BL = np.maximum(place_L - _source_length(text, noise)[:, None] + 1, 0)
         return np.select([kind_B1 == 0, kind_B1 == 1, kind_B1 == 2], [0, behind_BL, place_L], -place_L).astype(np.int32)
 
-    def _kinds(self, noise: Noise) -> Array:
+    def _draw_kinds(self, noise: Noise) -> Array:
         """int [B]: place in `KINDS`."""
         bound = np.cumsum([getattr(self, kind) for kind in KINDS])
         draw_B = noise.bits("sight", 1)[:, 0] / 2.0**32 * bound[-1]
         return np.asarray(np.searchsorted(bound, draw_B, side="right"))
 
 
-def _source(text: Text, noise: Noise) -> Array:
+def _source_length(text: Text, noise: Noise) -> Array:
     """int64 [B]: tokens of the source, at least two; [CLS] is one."""
     pair_B = text.part_BL.any(axis=1)
     first_B = text.part_BL.argmax(axis=1)
@@ -61,13 +75,13 @@ def _source(text: Text, noise: Noise) -> Array:
     return np.where(pair_B, np.maximum(first_B, 2), cut_B)
 
 
-def shares(rank_BL: Array) -> Mapping[str, int]:
-    """Rows of each kind, told by the ranks: of the second place, and of the last where that is 0."""
+def count_kinds(rank_BL: Array) -> Mapping[str, int]:
+    """Rows of each kind, recognized by the rank of the second place, and of the last place if that is 0."""
     second_B, last_B = rank_BL[:, 1], rank_BL[:, -1]
-    found = {
+    kinds = {
         "bidirectional": (second_B == 0) & (last_B == 0),
         "sequence_to_sequence": (second_B == 0) & (last_B > 0),
         "left_to_right": second_B > 0,
         "right_to_left": second_B < 0,
     }
-    return {kind: int(np.count_nonzero(rows_B)) for kind, rows_B in found.items()}
+    return {kind: int(np.count_nonzero(rows_B)) for kind, rows_B in kinds.items()}

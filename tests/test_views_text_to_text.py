@@ -15,19 +15,16 @@ from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.collators.encoder import Encoder
-from paribus.corruption.collators.encoder_decoder import EncoderDecoder
-from paribus.corruption.collators.single_stream import SingleStream
+from paribus.corruption.collators.encoder import EncoderCollator
+from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
-from paribus.corruption.masking.fragment import Fragment as MassFragment
-from paribus.corruption.measured import measured
-from paribus.corruption.views.drop import Drop
-from paribus.corruption.views.fragment import Fragment
-from paribus.corruption.views.full import Full
-from paribus.corruption.views.mask_tokens import MaskTokens
-from paribus.corruption.views.shared_sentinel import SharedSentinel
-from paribus.corruption.views.unique_sentinel import UniqueSentinel
+from paribus.corruption.masking.one_span import Fragment as MassFragment
+from paribus.corruption.masking.single_tokens import Iid
+from paribus.corruption.measure import measure
+from paribus.corruption.views.replace import MaskTokens
+from paribus.corruption.views.sentinels import SharedSentinel, UniqueSentinel
+from paribus.corruption.views.tokens import Drop, Fragment, Full
 from paribus.data.formats.windows import Windows
 from paribus.data.text import Marks
 
@@ -182,7 +179,7 @@ def store() -> FakeStore:
 
 def examples(store: FakeStore, case: tuple[str, str, str], collator: Any = None, **input_format: Any) -> Examples:
     made = corruption(*case)
-    return Examples(store, Windows(64, **input_format), made, collator or EncoderDecoder(), VOCABULARY, 0, 64)
+    return Examples(store, Windows(64, **input_format), made, collator or EncoderDecoderCollator(), VOCABULARY, 0, 64)
 
 
 @pytest.mark.parametrize("case", [case for case in LEGAL if case[1] != "nothing"])
@@ -206,9 +203,9 @@ def test_every_row_packs_for_both_layouts(case: tuple[str, str, str], store: Fak
     )
     if case[2] == "fragment":
         with pytest.raises(UserError, match="needs a decoder of its own"):
-            examples(store, case, SingleStream())
+            examples(store, case, SingleStreamCollator())
         return
-    stream = examples(store, case, SingleStream()).batch(1, rows)
+    stream = examples(store, case, SingleStreamCollator()).batch(1, rows)
     for row in range(12):
         read, written = tokens(views.inputs, row), tokens(views.targets, row)
         length = len(read) + len(written)
@@ -220,7 +217,7 @@ def test_every_row_packs_for_both_layouts(case: tuple[str, str, str], store: Fak
 
 
 def test_a_language_model_reads_nothing_first(store: FakeStore) -> None:
-    made = examples(store, ("all", "nothing", "full"), SingleStream())
+    made = examples(store, ("all", "nothing", "full"), SingleStreamCollator())
     batch = made.batch(0, [0, 3])
     assert batch["prefix_length_B"].tolist() == [0, 0]
     assert batch["ids_BL"].shape == (2, 64)
@@ -246,7 +243,7 @@ def test_mass_feeds_the_token_before_each(store: FakeStore) -> None:
 def test_the_extremes_of_mass(store: FakeStore, rate: float, size: int) -> None:
     made = Corruption(MassFragment(rate), INPUTS["mask_80_10_10"], TARGETS["fragment"])
     made.check(63, VOCABULARY)
-    packed = Examples(store, Windows(64), made, EncoderDecoder(), VOCABULARY, 0, 64)
+    packed = Examples(store, Windows(64), made, EncoderDecoderCollator(), VOCABULARY, 0, 64)
     batch, views = packed.batch(0, np.arange(40)), packed.views(0, np.arange(40))
     assert views.marks.span_BL.sum(axis=1).tolist() == batch["target_length_B"].tolist() == [size] * 40
     shown_BL, text_BL = batch["ids_BL"][:, :63], views.text.ids_BL
@@ -266,8 +263,8 @@ def test_fixed_counts_leave_no_padding(store: FakeStore) -> None:
     assert counts["input_tokens"] == 40 * 64 == made.lengths(0)[:40].sum()
     assert counts["raw_tokens"] == 40 * made.raw
     assert made.predicted_share == counts["target_tokens"] / counts["input_tokens"]
-    rates = measured(made, VOCABULARY)
-    assert rates["mean_span_length"] == pytest.approx(made.corruption.masking.fixed(made.raw)[0] / 3, rel=0.01)  # type: ignore[attr-defined]
+    rates = measure(made, VOCABULARY)
+    assert rates["mean_span_length"] == pytest.approx(made.corruption.masking.counts(made.raw).noise / 3, rel=0.01)
     assert abs(rates["corruption_rate"] - 0.15) < 0.01
 
 
@@ -315,8 +312,8 @@ BAD: dict[str, Any] = {
     "random=2": lambda: SharedSentinel(random=2),
     "mask=0.5, random=0.1": lambda: MaskTokens(0.5, 0.1),
     r"input\.length=2": lambda: Windows(2),
-    "the model is an encoder": lambda: Encoder().check(corruption("iid", "unique", "unique")),
-    "predicts in place": lambda: EncoderDecoder().check(corruption("iid", "unique", "unique").__class__(None, None)),  # type: ignore[arg-type]
+    "the model is an encoder": lambda: EncoderCollator().check(corruption("iid", "unique", "unique")),
+    "predicts in place": lambda: EncoderDecoderCollator().check(Corruption(Iid(0.15), Full())),
 }
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
 from paribus.data.formats import sentences
-from paribus.data.formats.blocks import blocks
-from paribus.data.formats.doc_sentences import DocSentences
-from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.formats.blocks import cut_blocks
+from paribus.data.formats.sentences import DocSentences, FullSentences
 
 FORMS = {"complete": FullSentences, "complete_doc": DocSentences}
 DOCUMENTS = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=1, max_size=7)
@@ -37,7 +36,7 @@ def stream(store: FakeStore) -> tuple[list[int], list[int]]:
 def expected(store: FakeStore, mode: str, length: int) -> list[list[int]]:
     ids, sizes = stream(store)
     rows: list[list[int]] = []
-    for start, end in blocks(sizes, mode, length - 1):
+    for start, end in cut_blocks(sizes, mode, length - 1):
         block = ids[start:end]
         if len(block) > length - 1:
             text = block[:-1]

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats import pairs
-from paribus.data.formats.segment_pair import SegmentPair
-from paribus.data.formats.sentence_pair import SentencePair
+from paribus.data.formats.pairs import SegmentPair, SentencePair
 from paribus.data.schedule import Copies, Dynamic, Static
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=7), min_size=2, max_size=8).filter(
@@ -110,7 +109,7 @@ def cut(draws: Told, a: list[int], b: list[int], most: int) -> tuple[list[int], 
     """One token at a time from the longer segment; bits of a word are taken from its high end."""
     lost = [0, 0]
     a, b = list(a), list(b)
-    over = [max(0, len(a) - pairs.kept(*map(np.array, (len(a), len(b))), most)[0]), 0]
+    over = [max(0, len(a) - pairs.count_kept(*map(np.array, (len(a), len(b))), most)[0]), 0]
     over[1] = max(0, len(a) + len(b) - most) - over[0]
     while len(a) + len(b) > most:
         which = 0 if len(a) > len(b) else 1
@@ -172,7 +171,7 @@ def test_no_pair_crosses_the_limit_and_no_sentence_is_lost(
 def test_truncation_takes_from_the_longer_and_of_a_tie_from_b() -> None:
     a_N, b_N = (grid.reshape(-1) for grid in np.mgrid[1:30, 1:30])
     for most in (2, 3, 10, 11):
-        found = np.stack(pairs.kept(a_N, b_N, most))
+        found = np.stack(pairs.count_kept(a_N, b_N, most))
         for a, b, kept_a, kept_b in zip(a_N.tolist(), b_N.tolist(), *found.tolist(), strict=True):
             while a + b > most:
                 a, b = (a - 1, b) if a > b else (a, b - 1)

@@ -1,0 +1,206 @@
+"""Collators of models that write: an encoder-decoder, and a decoder that reads and writes one stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.corruption.collators.collator import Collator
+from paribus.corruption.corruption import Corruption
+from paribus.data.formats.segments import runs
+from paribus.data.text import Arrays, Sequences, Text, Views
+from paribus.data.tokens.vocabulary import Vocabulary
+
+IGNORED: Final = -100  # label of a position that is not predicted
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class EncoderDecoderCollator(Collator):
+    """One row that is read and one that is written; the decoder starts with the pad token, as in T5."""
+
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
+        """The arrays of `join`, and counts: ints. If targets keep their places in the text: position_BT, the column of
+        each; the decoder then reads the tokens that precede them there.
+        """
+        written = written_rows(views)
+        arrays = self.join(views.inputs, written, vocabulary.pad)
+        if written.place_BL is not None:
+            before_BT = np.take_along_axis(views.text.ids_BL, np.maximum(written.place_BL - 1, 0), axis=1)
+            arrays["decoder_ids_BT"] = np.where(written.place_BL > 0, before_BT, vocabulary.pad)
+            arrays["position_BT"] = written.place_BL
+        return {**arrays, "counts": _count(views, written)}
+
+    def join(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
+        """ids_BL [B, L], length_B: read · decoder_ids_BT [B, T]: the labels shifted right · label_BT: what is written,
+        -100 at padding · slot_P, target_P: flat places of the labels that are no padding, and these · target_length_B.
+        All int64; L and T are those of the longest row.
+        """
+        label_BT = _label(written)
+        return {
+            "ids_BL": read.ids_BL,
+            "length_B": read.length_B,
+            "decoder_ids_BT": _shift(written, pad),
+            "label_BT": label_BT,
+            **_find_slots(label_BT),
+            "target_length_B": written.length_B,
+        }
+
+    def raw_length(self, budget: int, corruption: Corruption) -> int:
+        return corruption.raw_length(budget)
+
+    def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
+        """int32 [N]: tokens that the model reads of windows of these lengths; the most if the noise varies."""
+        return corruption.read_lengths(raw_N)
+
+    def model_lengths(self, read_N: Ints, written_N: Ints) -> Ints:
+        """[N]: tokens put through the model of rows with these tokens read and written."""
+        return read_N
+
+    def predicted_share(self, raw: int, corruption: Corruption) -> float:
+        """Tokens written for each token read, end-of-sequence tokens included."""
+        read, written = corruption.lengths(raw)
+        return written / read
+
+    def check(self, corruption: Corruption) -> None:
+        _check_writes(corruption)
+        if corruption.inputs.empty:
+            raise UserError("objective/inputs=nothing leaves the encoder without text", "use masking=prefix")
+
+    def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """corruption_rate: noise share of the text · mean_span_length: tokens · spans_per_row · targets_per_input:
+        tokens written for each token read · padding_share: of positions.
+        """
+        positions = counts["padding"] + counts["input_tokens"] + counts["target_tokens"]
+        return {
+            "corruption_rate": counts["noise"] / max(counts["raw_tokens"], 1),
+            "mean_span_length": counts["noise"] / max(counts["spans"], 1),
+            "spans_per_row": counts["spans"] / max(counts["sequences"], 1),
+            "targets_per_input": counts["target_tokens"] / max(counts["input_tokens"], 1),
+            "padding_share": counts["padding"] / max(positions, 1),
+        }
+
+
+@dataclass(frozen=True)
+class SingleStreamCollator(EncoderDecoderCollator):
+    """A language model, or a prefix LM that reads the inputs in both directions; only targets are predicted.
+
+    T5 (arXiv 1910.10683), section 3.2.1
+    """
+
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
+        """The arrays of `join`, and counts: ints."""
+        written = written_rows(views)
+        arrays = self.join(views.inputs, written, vocabulary.pad)
+        tokens = int(arrays["length_B"].sum())
+        padding = arrays["ids_BL"].size - tokens
+        return {**arrays, "counts": _count(views, written) | {"input_tokens": tokens, "padding": padding}}
+
+    def join(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
+        """ids_BL [B, L], length_B: start (the pad token), inputs, targets without their last token · label_BL: the next
+        token, -100 if it is no target · slot_P, target_P: flat places of the other labels, and these ·
+        prefix_length_B: start and inputs, which may see each other; 0 if nothing is read. All int64; L is that of the
+        longest row.
+        """
+        stream_BL, target_P = _concatenate(read, written, pad)
+        label_BL = np.full_like(stream_BL, IGNORED)
+        label_BL.reshape(-1)[target_P] = stream_BL.reshape(-1)[target_P]
+        ids_BL = np.empty_like(stream_BL)
+        ids_BL[:, 0], ids_BL[:, 1:] = pad, stream_BL[:, :-1]
+        length_B = read.length_B + written.length_B
+        ids_BL[np.arange(stream_BL.shape[1]) >= length_B[:, None]] = pad
+        return {
+            "ids_BL": ids_BL,
+            "length_B": length_B,
+            "label_BL": label_BL,
+            **_find_slots(label_BL),
+            "prefix_length_B": np.where(read.length_B > 0, read.length_B + 1, 0),
+        }
+
+    def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
+        """int32 [N]: tokens of the stream; means, rounded up, if the noise of a row varies."""
+        raw_U, at_N = np.unique(raw_N, return_inverse=True)
+        return np.array([np.ceil(sum(corruption.lengths(int(raw)))) for raw in raw_U], np.int32)[at_N]
+
+    def model_lengths(self, read_N: Ints, written_N: Ints) -> Ints:
+        return read_N + written_N
+
+    def predicted_share(self, raw: int, corruption: Corruption) -> float:
+        """Tokens written of all tokens of the stream."""
+        read, written = corruption.lengths(raw)
+        return written / (read + written)
+
+    def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """Those of an encoder-decoder; input tokens of the stream include the tokens written."""
+        read = counts.get("input_tokens", 0) - counts.get("target_tokens", 0)
+        return super().rates(Counter({**counts, "input_tokens": read}))
+
+    def check(self, corruption: Corruption) -> None:
+        _check_writes(corruption)
+        if corruption.written.in_place:
+            raise UserError("objective/targets=fragment needs a separate decoder", "use an encoder-decoder")
+
+
+def _check_writes(corruption: Corruption) -> None:
+    if corruption.targets is None:
+        raise UserError("the objective predicts in place, but the model writes", "use objective=denoising")
+
+
+def written_rows(views: Views) -> Sequences:
+    """The rows that are written."""
+    assert isinstance(views.targets, Sequences)
+    return views.targets
+
+
+def _label(written: Sequences) -> Ints:
+    """[B, T]: the rows, IGNORED at padding."""
+    width = written.ids_BL.shape[1]
+    if (written.length_B == width).all():
+        return written.ids_BL
+    return np.where(np.arange(width) < written.length_B[:, None], written.ids_BL, IGNORED)
+
+
+def _find_slots(label_BT: Ints) -> Arrays:
+    """slot_P: flat places of the labels that are predicted, ascending · target_P: their labels."""
+    slot_P = np.flatnonzero(label_BT != IGNORED)
+    return {"slot_P": slot_P, "target_P": label_BT.reshape(-1)[slot_P]}
+
+
+def _shift(written: Sequences, start: int) -> Ints:
+    """[B, T]: the token before each, `start` before the first."""
+    out_BT = np.empty_like(written.ids_BL)
+    out_BT[:, 0], out_BT[:, 1:] = start, written.ids_BL[:, :-1]
+    return out_BT
+
+
+def _concatenate(read: Sequences | Text, written: Sequences, pad: int) -> tuple[Ints, Ints]:
+    """(rows of what is read, then what is written, padded; flat places of what is written)."""
+    width = int((read.length_B + written.length_B).max(initial=1))
+    first_B = np.arange(len(read.length_B)) * width
+    stream_BL = np.full((len(first_B), width), pad, np.int64)
+    target_P = runs(first_B + read.length_B, written.length_B)
+    for rows, place_P in ((read, runs(first_B, read.length_B)), (written, target_P)):
+        real_BL = np.arange(rows.ids_BL.shape[1]) < rows.length_B[:, None]
+        stream_BL.reshape(-1)[place_P] = rows.ids_BL[real_BL]
+    return stream_BL, target_P
+
+
+def _count(views: Views, written: Sequences) -> dict[str, int]:
+    """Of a batch; `predicted` are the tokens written, `padding` that of both rows."""
+    read, targets = int(views.inputs.length_B.sum()), int(written.length_B.sum())
+    return {
+        "sequences": len(written.length_B),
+        "raw_tokens": int(views.text.length_B.sum()),
+        "input_tokens": read,
+        "target_tokens": targets,
+        "padding": views.inputs.ids_BL.size - read + written.ids_BL.size - targets,
+        "predicted": targets,
+        "noise": len(views.marks.noise_P),
+        "spans": views.marks.spans,
+    }

@@ -1,0 +1,76 @@
+"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise, below, integers
+from paribus.corruption.masking.pattern import Counts, NoisePattern
+from paribus.data.text import Marks, Text
+
+FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment stands at the start, at the end
+
+
+@dataclass(frozen=True)
+class Fragment(NoisePattern):
+    """round(rate * length) consecutive free tokens.   MASS (arXiv 1905.02450), sections 3.1 and 3.2, and its code
+
+    In a fifth of the rows they are the first tokens, in a fifth the last ones, otherwise all places are equally likely.
+    One token is BERT's objective, a rate of 1 that of a language model.
+    Raises UserError for a rate outside (0, 1].
+    """
+
+    rate: float = 0.5
+    fixed: ClassVar[bool] = True
+    single_span: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rate, int | float) or not 0 < self.rate <= 1:
+            raise UserError(f"masking.rate={self.rate}", "give a share above 0, at most 1 for whole rows, such as 0.5")
+
+    def counts(self, raw: int) -> Counts:
+        return Counts(max(1, round(self.rate * raw)), 1)
+
+    def __call__(self, text: Text, noise: Noise) -> Marks:
+        place_BL = np.cumsum(text.free_BL, axis=1) - 1
+        free_B = place_BL[:, -1] + 1
+        size_B = np.maximum(np.rint(self.rate * free_B), 1).astype(np.int64)
+        draw_B2 = noise.bits("masking", 2)
+        start_B = integers(draw_B2[:, 1], free_B - size_B + 1)
+        start_B[draw_B2[:, 0] < below(FIRST)] = 0
+        last_B = draw_B2[:, 0] >= below(1 - LAST)
+        start_B[last_B] = (free_B - size_B)[last_B]
+        inside_BL = (place_BL >= start_B[:, None]) & (place_BL < (start_B + size_B)[:, None])
+        return Marks((inside_BL & text.free_BL).astype(np.int16))
+
+
+@dataclass(frozen=True)
+class Prefix(NoisePattern):
+    """All free tokens after a prefix of uniform length in [1, length - 1]: read the beginning, write the rest.
+
+    T5 (arXiv 1910.10683), section 3.3.1; its `random_prefix_noise_mask`
+    """
+
+    rate: float = field(default=0.5, init=False)
+    single_span: ClassVar[bool] = True
+
+    @property
+    def row_name(self) -> str:
+        return "prefix"
+
+    def check(self, length: int) -> None:
+        """Raise UserError if a row has no room for a prefix and a rest."""
+        if length < 2:
+            raise UserError(f"rows of {length} tokens have no prefix", "raise input.length")
+
+    def counts(self, raw: int) -> Counts:
+        return Counts(raw / 2, 1.0)
+
+    def __call__(self, text: Text, noise: Noise) -> Marks:
+        place_BL = np.cumsum(text.free_BL, axis=1)
+        prefix_B = 1 + integers(noise.bits("masking", 1)[:, 0], np.maximum(place_BL[:, -1] - 1, 1))
+        return Marks(((place_BL > prefix_B[:, None]) & text.free_BL).astype(np.int16))
