@@ -1,4 +1,4 @@
-"""`scale=` and `family=` choose a recipe, in every Hydra application on our configs; presets set only keys that exist."""
+"""`scale=` and `family=` choose a recipe in every Hydra application on our configs. Presets set only known keys."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import renamed, suggest, sweeps_dir, table_seeds
+from paribus.core.config import sweeps_dir, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.sweeps.space import dimension
