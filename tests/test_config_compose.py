@@ -1,20 +1,22 @@
-"""Every YAML of the project composes; bad keys are explained; a user's own conf folder extends ours."""
+"""Every YAML of the project composes; presets and precedence; bad keys are explained; a user's conf extends ours."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 
-from paribus.core.config import compose, conf_dir, expand, flat, plain, scale_settings, split_overrides
+from paribus.core.config import compose, conf_dir, flat, plain, renamed, split_overrides, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.settings import GROUPS
 
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
-RECIPES = [name for name in FILES if name.startswith("recipe/")]
+RECIPES = [name for name in FILES if name.startswith("recipe/") and name != "recipe/none"]
 LAUNCHERS = [name for name in FILES if name.startswith("launcher/")]
 CHOICES = [name for name in FILES if name not in ("train", "run", *RECIPES, *LAUNCHERS)]
 REQUIRED = {
@@ -47,23 +49,110 @@ def test_every_choice_composes_and_resolves(name: str) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_composes(name: str) -> None:
     _, family, scale = name.split("/")
-    values = plain(compose([f"family={family}", f"scale={scale}"]))
-    for text in scale_settings(family, scale)["overrides"]:
-        key, _, value = text.partition("=")
-        if key in flat(values):
-            assert flat(values)[key] == yaml.safe_load(value) or str(flat(values)[key]) == value or "e-" in value
-    assert len(set(scale_settings(family, scale)["seeds"])) >= 2
+    composed = compose([f"family={family}", f"scale={scale}"])
+    values = flat(plain(composed))
+    body = yaml.safe_load((conf_dir() / f"{name}.yaml").read_text())
+    del body["defaults"]
+    assert (composed.family, composed.scale) == (family, scale)
+    assert {key: values[key] for key in flat(body)} == flat(body)
+    assert len(set(table_seeds(family, scale))) >= 2
+
+
+@pytest.mark.parametrize("given", [["recipe=t5/cpu"], ["+recipe=t5/cpu"], ["scale=cpu", "model=t5_tiny"]])
+def test_a_recipe_is_what_scale_and_family_choose(given: list[str]) -> None:
+    assert compose(given) == compose(["scale=cpu", "family=t5"])
+
+
+@pytest.mark.parametrize("given", [["family=t5"], ["model=t5_mini"], ["model=t5_mini", "scale=null"]])
+def test_a_family_and_a_model_compose_alone(given: list[str]) -> None:
+    cfg = compose(given)
+    parts = (cfg.objective, cfg.input, cfg.masking, cfg.evaluation.masking, cfg.tokenizer, cfg.model)
+    names = [part._target_.rpartition(".")[2] for part in parts]
+    assert names == ["Denoising", "Windows", "RandomSpans", "RandomSpans", "Unigram", "T5"]
+    assert cfg.family == "t5"
+    assert cfg.tokenizer.sentinels == 100
+
+
+def test_what_is_chosen_goes_with_a_family() -> None:
+    given = compose(["family=t5", "objective=denoising", "input=windows", "masking=random_spans"])
+    assert given == compose(["family=t5"])
+
+
+def test_no_recipe() -> None:
+    assert compose(["scale=null"]) == compose(["recipe=none"]) == compose(["recipe=null"])
+    assert compose(["scale=null"]).scale is None
+
+
+def test_later_presets_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defaults, family, recipe, experiment, debug, command line."""
+    folder = tmp_path / "conf" / "experiment"
+    folder.mkdir(parents=True)
+    preset = "# @package _global_\ndefaults: [override /model: t5_mini, override /masking: iid]\n"
+    (folder / "mine.yaml").write_text(f"{preset}study: mine\nbatch: {{size: 5}}\ntrainer: {{max_steps: 7}}\n")
+    monkeypatch.chdir(tmp_path)
+    cfg = compose(["experiment=mine", "scale=cpu"])
+    assert (cfg.family, cfg.scale, cfg.study) == ("t5", "cpu", "mine")
+    assert (cfg.model.layers, cfg.model.dropout) == (4, 0.0), "a recipe's value outlasts another choice of the group"
+    assert (cfg.batch.size, cfg.trainer.max_steps) == (5, 7)
+    assert cfg.masking._target_.endswith("Iid")
+    cfg = compose(["+experiment=mine", "debug=one_batch", "batch.size=6", "batch.size=3"])
+    assert (cfg.study, cfg.batch.size, cfg.trainer.max_steps, cfg.scale) == ("debug", 3, 1, "smoke")
+    (folder / "mine.yaml").write_text("# @package _global_\ndefaults: [override /recipe: t5/test]\n")
+    assert compose(["experiment=mine"]).scale == "test"
+    assert compose(["experiment=mine", "scale=gpu"]) == compose(["family=t5", "scale=gpu"])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("sede: 1", "'sede' is no config group or key: did you mean seed"),
+        ("optimizer: {lrr: 1}", "did you mean optimizer.lr"),
+        ("model: {buckets: 1}", "'model.buckets'"),
+        ("objective: {encoding: {mask: 1}}", "'objective.encoding' is now 'objective/view'"),
+        ("overrides: [seed=1]", "'overrides' is no config group or key"),
+    ],
+)
+def test_a_preset_sets_only_keys_that_exist(
+    body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    (tmp_path / "conf" / "experiment" / "mine.yaml").write_text(f"# @package _global_\n{body}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refused:
+        compose(["experiment=mine"])
+    assert said in str(refused.value)
+    assert "experiment/mine.yaml" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+PLAIN_HYDRA = """
+import hydra, sys
+@hydra.main(version_base="1.3", config_path=sys.argv.pop(), config_name="train")
+def main(cfg):
+    print(cfg.scale, cfg.family, cfg.model.hidden, cfg.objective._target_.split(".")[-1])
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "composed"),
+    [
+        (["scale=paper"], ["paper bert 768 MaskedLM"]),
+        (["-m", "scale=test,paper", "family=bert,t5"], [
+            "test bert 128 MaskedLM", "test t5 128 Denoising", "paper bert 768 MaskedLM", "paper t5 768 Denoising",
+        ]),
+    ],
+)  # fmt: skip
+def test_hydra_itself_composes_the_recipe(arguments: list[str], composed: list[str], tmp_path: Path) -> None:
+    """In an application that is not ours."""
+    command = [sys.executable, "-c", PLAIN_HYDRA, *arguments, str(conf_dir())]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.stdout.splitlines() == composed, ended.stderr
 
 
 def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
     cfg = compose(["scale=smoke", "batch.size=5", "batch.size=7", "model=bert_mini"])
     assert (cfg.batch.size, cfg.model.layers, cfg.model.norm) == (7, 4, "pre")
-
-
-def test_expand_lays_the_recipe_below() -> None:
-    full = expand(["scale=test", "trainer.max_steps=9"])
-    assert [text for text in full if text.startswith("trainer.max_steps=")] == ["trainer.max_steps=9"]
-    assert "model=bert_tiny" in full
     assert list(split_overrides(["a=1", "b=2", "a=3"]).items()) == [("b", "2"), ("a", "3")]
 
 
@@ -71,9 +160,18 @@ def test_expand_lays_the_recipe_below() -> None:
     ("override", "said"),
     [
         ("modle=bert_tiny", "did you mean model"),
-        ("model=bert_tinny", "bert_base, bert_large"),
+        ("model=bert_tinny", "unknown choice model=bert_tinny: did you mean bert_tiny"),
+        ("model=elmo", "bert_base, bert_large"),
         ("optimizer.lrr=1", "optimizer.lr"),
-        ("scale=huge", "known scales: cpu, gpu, paper, smoke, test"),
+        ("model.buckets=1", "'model.buckets' is no config group or key"),
+        ("corpus.rules=1", "'corpus.rules' is no config group or key"),
+        ("objective/inputs=mask", "'objective/inputs' has no place in this config"),
+        ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, paper, smoke, test"),
+        ("scale=smok", "scale=smok is unknown for family=bert: did you mean smoke?"),
+        ("family=t6", "unknown choice family=t6: known: bert, t5"),
+        ("recipe=t5/cppu", "unknown choice recipe=t5/cppu: did you mean t5/cpu"),
+        ("experiment=exampel", "unknown choice experiment=exampel: did you mean example?"),
+        ("debug=overfitt", "unknown choice debug=overfitt: did you mean overfit?"),
         ("seed", "write seed=VALUE"),
         ("optimizer.lr=[1", "optimizer.lr=[1"),
     ],
@@ -85,16 +183,59 @@ def test_bad_overrides_say_what_is_near(override: str, said: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("finetuning=lora", "finetune/method"),
+        ("+finetuning=lora", "finetune/method"),
+        ("finetuning.size=8", "finetune.method.size"),
+        ("objective/encoding=replace", "objective/view"),
+        ("objective.encoding.mask=1.0", "objective.view.mask"),
+        ("objective/disorder=trigrams", "objective/shuffling"),
+        ("objective.disorder.rate=0.1", "objective.shuffling.rate"),
+        ("objective.sight.bidirectional=1.0", "objective.attention_mask.bidirectional"),
+    ],
+)
+def test_an_old_key_names_the_new_one(old: str, new: str) -> None:
+    key = old.lstrip("+").partition("=")[0]
+    with pytest.raises(UserError, match=rf"^'{key}' is now '{new}': write {new}=VALUE$"):
+        compose([old])
+
+
+@pytest.mark.parametrize("key", ["finetune.method", "objective.view", "finetunings", "objective"])
+def test_a_key_of_today_has_no_other_name(key: str) -> None:
+    assert renamed(key) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["recipe=t5/cpu", "scale=gpu"], "recipe=t5/cpu and scale=gpu contradict each other"),
+        (["recipe=t5/cpu", "family=bert"], "recipe=t5/cpu and family=bert contradict each other"),
+        (["model=t5_tiny", "family=bert"], "recipe/bert/smoke.yaml: 'model.norm' has no place in this config"),
+        (["debug=overfit", "study=roberta_table1"], "a debug run belongs to the study 'debug'"),
+    ],
+)
+def test_what_does_not_go_together(given: list[str], said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        compose(given)
+    assert said in str(refused.value)
+
+
 def test_a_users_conf_folder_extends_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "conf" / "model"
     own.mkdir(parents=True)
     (own / "bert_mine.yaml").write_text((conf_dir() / "model" / "bert_tiny.yaml").read_text().replace("128", "64"))
     recipe = tmp_path / "conf" / "recipe" / "bert" / "pocket.yaml"
     recipe.parent.mkdir(parents=True)
-    recipe.write_text("overrides: [model=bert_mine]\nseeds: [0, 1]\n")
+    body = "# @package _global_\ndefaults: [override /model: bert_mine]\nscale: pocket\n"
+    recipe.write_text(f"{body}table_seeds: [0, 1]\n")
     monkeypatch.chdir(tmp_path)
-    scale_settings.cache_clear()
     assert compose(["scale=pocket"]).model.hidden == 64
+    assert table_seeds("bert", "pocket") == (0, 1)
+    recipe.write_text(body)
+    with pytest.raises(UserError, match="lacks 'table_seeds'"):
+        table_seeds("bert", "pocket")
     assert compose(["scale=null", "model=bert_tiny"]).model.hidden == 128
 
 

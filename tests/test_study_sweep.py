@@ -114,7 +114,7 @@ def test_own_sweeps_folder_comes_first(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_later_levels_win(tmp_path: Path) -> None:
-    """Base, recipe of the scale, refinement of the scale, arm, refinement of the arm, the user."""
+    """Recipe of the scale, base, refinement of the scale, arm, refinement of the arm, the user."""
     path = write(
         tmp_path,
         base=["objective=mlm", "batch.size=1", "masking.rate=0.1"],
@@ -123,7 +123,9 @@ def test_later_levels_win(tmp_path: Path) -> None:
     )
     sweep = load(path)
     own = dict(text.split("=", 1) for text in arm_overrides(sweep, "test", "fixed", ["trainer.clip=5"]))
-    assert own["batch.size"] == "4"  # the recipe of scale=test over the base
+    assert own["batch.size"] == "1"
+    cfg = compose(arm_overrides(sweep, "test", "fixed"))
+    assert (cfg.batch.size, cfg.trainer.max_steps) == (1, 2), "the base over the recipe of scale=test"
     assert own["input.length"] == "64"
     assert own["optimizer.lr"] == "3"
     assert own["masking.rate"] == "0.3"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paribus.commands.table import table
-from paribus.core.config import compose, conf_dir, scale_settings
+from paribus.core.config import compose, conf_dir, table_seeds
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
 from paribus.sweeps.runner import run_sweep
@@ -24,7 +24,7 @@ OWN_TEXT = {"t5_table8": ["corpus.of.distributions=[rich,hypothesis]"], "t5_tabl
 def test_every_scale_has_a_recipe_for_every_family_of_the_sweeps() -> None:
     families = {load(name).family for name in SWEEPS}
     assert families == {path.name for path in (conf_dir() / "recipe").iterdir() if path.is_dir()}
-    assert all(scale_settings(family, scale)["seeds"] for family in families for scale in SCALES)
+    assert all(table_seeds(family, scale) for family in families for scale in SCALES)
 
 
 @pytest.mark.parametrize("name", SWEEPS)

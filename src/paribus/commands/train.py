@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
-from paribus.core.config import conf_dir, expand, explained, split_overrides
+from paribus.core.config import conf_dir, explained
 from paribus.core.errors import UserError
 
 _SINGULAR = {"seeds": "seed", "arms": "arm"}
@@ -52,12 +51,7 @@ def train(argv: list[str]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: torch makes large arrays anew each step
     flags, overrides = _split(argv)
-    overrides = [*_searched(overrides), *overrides]
-    multirun = "-m" in flags or "--multirun" in flags
-    own_scale = (
-        multirun and "hydra/sweeper=arms" in overrides
-    )  # that sweeper lays the scale over the sweep's base itself
-    sys.argv = ["paribus train", *flags, *(_singular(overrides) if own_scale else expand(overrides))]
+    sys.argv = ["paribus train", *flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
     return 2 if failures else 0
@@ -87,18 +81,6 @@ def _trial(cfg: Any) -> dict[str, float]:
     if record["status"] != "done":
         raise UserError(f"the run {record['status']}: {record.get('error', '')}")
     return {**record["budget"], **record["metrics"]}
-
-
-def _searched(overrides: list[str]) -> list[str]:
-    """The space of `search=NAME` as overrides: they come after the scale's recipe and before the user's own."""
-    import yaml
-
-    name = split_overrides(overrides).get("search")
-    for folder in (conf_dir(), Path.cwd() / "conf"):
-        if name and (path := folder / "search" / f"{name}.yaml").is_file():
-            sweeper = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("hydra", {}).get("sweeper", {})
-            return [f"{key}={value}" for key, value in sweeper.get("params", {}).items()]
-    return []
 
 
 def _singular(overrides: list[str]) -> list[str]:

@@ -1,10 +1,10 @@
-"""Composing an arm: Hydra's config groups, the measured recipe of a scale, one clear line for a bad key."""
+"""The config of a run, composed by Hydra; one clear line for a bad key."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +14,26 @@ from paribus.core.hashing import digest
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-FAMILY, SCALE = "bert", "smoke"  # what `paribus train` composes where nothing is said
+FAMILY, SCALE = "bert", "smoke"  # of `conf/train.yaml`
+PRESETS = ("family", "recipe", "experiment", "debug")  # groups of `# @package _global_`, in the order of precedence
+# Keys of earlier versions by their names of today. Groups are written with a dot as well.
+RENAMED = {
+    "finetuning": "finetune.method",
+    "objective.encoding": "objective.view",
+    "objective.disorder": "objective.shuffling",
+    "objective.sight": "objective.attention_mask",
+}
 
 
 def _packaged(name: str) -> Path:
-    """A folder that stands at the top of a checkout and inside the package of a wheel."""
+    """A folder at the top of a checkout, or inside the package of a wheel."""
     package = Path(__file__).parents[1]
     inside, checkout = package / "_files" / name, package.parents[1] / name
     return inside if inside.is_dir() else checkout
 
 
 def conf_dir() -> Path:
-    """The config groups; a `conf` folder in the working directory extends them (Hydra's search path)."""
+    """The shipped config groups. A `conf` folder in the working directory extends them (Hydra's search path)."""
     return _packaged("conf")
 
 
@@ -35,20 +43,33 @@ def sweeps_dir() -> Path:
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:
-    """The config of one run: defaults, then the scale's choices, then `overrides`.
+    """The config of one run, as Hydra composes it: `conf/train.yaml` with presets and `overrides`.
+
+    Later wins; the fourth and fifth exist only for the arms of a sweep, the sixth and seventh only for single runs:
+
+        1. defaults        `conf/train.yaml` and the file of each choice
+        2. family          `conf/family/NAME.yaml`: objective, input format, held-out evaluation
+        3. scale           `conf/recipe/FAMILY/SCALE.yaml`: the size and the recipe that was measured for it
+        4. sweep           `base` of the sweep file, then its `scales.SCALE.overrides`
+        5. arm             `arms.NAME`, then `scales.SCALE.arms.NAME`, then what a search chose for the arm
+        6. experiment      `conf/experiment/NAME.yaml`, a preset of the user's own
+        7. debug           `conf/debug/NAME.yaml`
+        8. command line    `key=value`, the last one if a key is given twice
+
+    A value outlasts a later choice of its group: a recipe's `model.dropout` also holds for `model=bert_base`.
 
     Raises UserError naming an unknown key, group or choice, and what comes near it.
     """
-    return _composed("train", expand(overrides))
+    return _compose("train", overrides)
 
 
 def compose_launcher(overrides: Sequence[str]) -> DictConfig:
     """The config of the launcher that `overrides` of `conf/run.yaml` choose. Raises UserError as `compose` does."""
-    launcher: DictConfig = _composed("run", overrides).launcher
+    launcher: DictConfig = _compose("run", overrides).launcher
     return launcher
 
 
-def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
+def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -59,17 +80,9 @@ def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
 
 
 def root_seed(cfg: Mapping[str, Any]) -> int:
-    """What every draw of a run follows from: its seed, or another that seed and `replicate` name together."""
+    """The seed of every draw in a run: `seed` itself, or a hash of `seed` and `replicate` if `replicate` is not 0."""
     replicate, seed = int(cfg.get("replicate", 0)), int(cfg["seed"])
     return seed if replicate == 0 else int(digest(["replicate", replicate, seed], 12), 16)
-
-
-def expand(overrides: Sequence[str]) -> list[str]:
-    """Put the scale's choices before the explicit overrides; of a key that is given twice the last one counts."""
-    given = split_overrides(overrides)
-    family, scale = given.get("family", FAMILY), given.get("scale", SCALE)
-    recipe = [] if scale in ("null", "none") else scale_settings(family, scale)["overrides"]
-    return [f"{key}={value}" for key, value in {**split_overrides(recipe), **given}.items()]
 
 
 def split_overrides(overrides: Sequence[str]) -> dict[str, str]:
@@ -87,22 +100,35 @@ def split_overrides(overrides: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-@cache
-def scale_settings(family: str, scale: str) -> dict[str, Any]:
-    """The file `conf/recipe/<family>/<scale>.yaml`: `overrides` (the measured recipe) and `seeds`.
+def table_seeds(family: str, scale: str) -> tuple[int, ...]:
+    """The seeds that the recipe of a scale gives every arm of a table.
 
-    A file of the same name in the working directory's own `conf` counts too.
-    Raises UserError naming the known scales.
+    Raises UserError naming the known scales, and for a recipe without seeds.
     """
     import yaml
 
-    folders = [root / "recipe" / family for root in (conf_dir(), Path.cwd() / "conf")]
-    for folder in folders:
-        if (path := folder / f"{scale}.yaml").is_file():
-            settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-            return settings
-    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise UserError(f"scale={scale} is unknown for family={family}", f"known scales: {', '.join(known) or 'none'}")
+    name = f"{family}/{scale}"
+    for folder in roots():
+        if (path := folder / "recipe" / f"{name}.yaml").is_file():
+            settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+            if not settings.get("table_seeds"):
+                raise UserError(f"{path} lacks 'table_seeds'", "add table_seeds: [0, 1, 2]")
+            return tuple(settings["table_seeds"])
+    raise unknown_recipe(family, scale)
+
+
+def unknown_recipe(family: str, scale: str) -> UserError:
+    """The error for a scale that a family has no recipe for, or for an unknown family."""
+    known = choices(f"recipe/{family}")
+    if not known:
+        return UserError(f"unknown choice family={family}", suggest(family, choices("family")))
+    return UserError(f"scale={scale} is unknown for family={family}", suggest(scale, known))
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """What to type instead of `name`: the names that come near it, otherwise all known ones."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.55)
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
 
 
 class explained:
@@ -120,21 +146,20 @@ class explained:
 
 
 def explain(error: BaseException) -> UserError:
-    """The UserError for a failed composition: the cause in one line, with near names where a key is unknown."""
+    """The UserError for a failed composition: the cause in one line, with near names if a key is unknown."""
     text = " ".join(str(error).split())
-    if "is not in struct" in text and "Could not override '" in text:
-        key = text.split("Could not override '")[1].split("'")[0]
-        return UserError(f"unknown key '{key}'", _near(key))
-    if text.startswith("Could not override '"):
-        key = text.split("'")[1]
-        return UserError(f"'{key}' is no config group or key", _near(key))
-    if "Could not find '" in text:
-        choice = text.split("Could not find '")[1].split("'")[0]
-        group, _, name = choice.rpartition("/")
-        return UserError(f"unknown choice {group}={name}", f"known: {', '.join(choices(group)) or 'none'}")
+    if key := re.search(r"Could not override '([^'@]+)", text):
+        return unknown_key(key[1])
+    if chosen := re.search(r"Could not find '([^']+)'", text):
+        group, _, name = chosen[1].rpartition("/")
+        if (preset := chosen[1].partition("/"))[0] in PRESETS:
+            group, name = preset[0], preset[2]
+        return UserError(f"unknown choice {group}={name}", suggest(name, choices(group)))
     if text.startswith("Error merging override "):
         return _mistyped(text.removeprefix("Error merging override "), error.__cause__)
     if unread := getattr(error, "override", None):
+        if "=" not in unread:
+            return UserError(f"override {unread!r} has no value", f"write {unread}=VALUE")
         return UserError(f"override {unread!r} cannot be read", "write key=value and quote special characters")
     return UserError(text.split(" full_key:")[0])
 
@@ -157,6 +182,24 @@ def _mistyped(override: str, cause: BaseException | None) -> UserError:
     return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
 
 
+def unknown_key(key: str) -> UserError:
+    """The error for a key that no config has, or that this one has no place for."""
+    if (conf_dir() / key).is_dir() or key in _keys():
+        owner = re.split("[./]", key)[0]
+        return UserError(f"'{key}' has no place in this config", f"leave it out, or give another choice of {owner}=")
+    return UserError(f"'{key}' is no config group or key", _near(key))
+
+
+def renamed(key: str) -> str | None:
+    """What a key of an earlier version is called today, or None if it is not one."""
+    dotted = key.replace("/", ".")
+    for old, new in RENAMED.items():
+        if dotted == old or dotted.startswith(f"{old}."):
+            name = new + dotted.removeprefix(old)
+            return group if (conf_dir() / (group := name.replace(".", "/"))).is_dir() else name
+    return None
+
+
 def _near(key: str) -> str:
     names = sorted(set(_groups()) | set(_keys()))
     near = difflib.get_close_matches(key, names, n=3, cutoff=0.55)
@@ -165,9 +208,16 @@ def _near(key: str) -> str:
     return f"did you mean {' or '.join(found)}?" if found else "see `paribus train --cfg job` for every key"
 
 
+def roots() -> tuple[Path, Path]:
+    """Where config groups are: the shipped `conf`, and that of the working directory."""
+    return conf_dir(), Path.cwd() / "conf"
+
+
 def choices(group: str) -> list[str]:
-    """The choices of a config group, shipped and the user's own."""
-    return sorted({p.stem for root in (conf_dir(), Path.cwd() / "conf") for p in (root / group).glob("*.yaml")})
+    """The choices of a config group, shipped and the user's own; those of presets may be in folders."""
+    pattern = "**/*.yaml" if group in PRESETS else "*.yaml"
+    paths = ((root / group, path) for root in roots() for path in (root / group).glob(pattern))
+    return sorted({path.relative_to(folder).with_suffix("").as_posix() for folder, path in paths})
 
 
 def _groups() -> Iterator[str]:
@@ -179,9 +229,7 @@ def _groups() -> Iterator[str]:
 def _keys() -> list[str]:
     from omegaconf import OmegaConf
 
-    return [
-        key for name in ("train", "run") for key in flat(OmegaConf.to_container(_composed(name, []), resolve=False))
-    ]
+    return [key for name in ("train", "run") for key in flat(OmegaConf.to_container(_compose(name, []), resolve=False))]
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, Any]:

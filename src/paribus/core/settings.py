@@ -45,6 +45,7 @@ class Profile:
     workers: int = 0
     microbatch: int | None = None
     compile: bool = False
+    profiler: str | None = None
     checkpoint_seconds: float | None = 120
     checkpoint_steps: int | None = None
 

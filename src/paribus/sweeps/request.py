@@ -150,4 +150,4 @@ _OWN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "study": ("study", str),
     "tune": ("tune", _flag),
 }
-_REFUSED = ("family", "sweep", "sweep_hash")
+_REFUSED = ("family", "recipe", "experiment", "debug", "sweep", "sweep_hash")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import scale_settings, sweeps_dir
+from paribus.core.config import sweeps_dir, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.sweeps.space import dimension
@@ -41,7 +41,7 @@ def quoted(value: object) -> str:
 
 
 class Job(NamedTuple):
-    """One run: `overrides` compose its whole config, the scale's recipe included."""
+    """One run: `overrides` compose its whole config; `scale=` is among them."""
 
     study: str
     arm: str
@@ -96,7 +96,7 @@ class Sweep:
         """The seeds of every arm at a scale: the sweep's refinement, else the sweep's own, else the recipe's."""
         refined = self.scales.get(scale, Refinement()).seeds
         own = self.seeds if refined is None else refined
-        return tuple(scale_settings(self.family, scale)["seeds"]) if own is None else own
+        return table_seeds(self.family, scale) if own is None else own
 
     def tune_at(self, scale: str) -> Tune | None:
         """The search of every arm at a scale, or None. Raises UserError where it uses a seed of the table."""
@@ -376,12 +376,11 @@ def jobs(
 
 
 def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] = ()) -> tuple[str, ...]:
-    """What composes an arm: the sweep's base, the scale's recipe, its refinement, the arm, its search, the user's."""
+    """The overrides that compose an arm, over the recipe of the scale (see `paribus.core.config.compose`)."""
     source = sweep.baseline if arm == SCRATCH else arm
     refined = sweep.scales.get(scale, Refinement())
     return merged(
         sweep.base,
-        scale_settings(sweep.family, scale)["overrides"],
         refined.overrides,
         sweep.arms[source],
         refined.arms.get(source, ()),

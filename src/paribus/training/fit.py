@@ -5,14 +5,23 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.loggers import Logger
+from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
 
+from paribus.core.errors import UserError
 from paribus.runs.tracker import Tracked
 from paribus.training.distributed.ranks import Group, trainer_settings
 from paribus.training.execution import Profile
+
+PROFILERS: dict[str, type[Profiler]] = {
+    "simple": SimpleProfiler,
+    "advanced": AdvancedProfiler,
+    "pytorch": PyTorchProfiler,
+}
 
 
 def trainer(
@@ -21,6 +30,7 @@ def trainer(
     callbacks: list[pl.Callback],
     tracked: Tracked | None = None,
     group: Group | None = None,
+    profiler: Profiler | None = None,
 ) -> pl.Trainer:
     """A Trainer for `steps` optimizer steps in all, of this process alone or of a group."""
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -34,6 +44,7 @@ def trainer(
         max_epochs=-1,
         logger=False if tracked is None else ToTracked(tracked),
         callbacks=callbacks,
+        profiler=profiler,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
@@ -42,6 +53,15 @@ def trainer(
         num_sanity_val_steps=0,
         **trainer_settings(group or Group(), profile.strategy),
     )
+
+
+def build_profiler(name: str | None, folder: Path) -> Profiler | None:
+    """Lightning's profiler, which writes `fit-profile.txt` into `folder`. Raises UserError for an unknown name."""
+    if name is None:
+        return None
+    if name not in PROFILERS:
+        raise UserError(f"profile.profiler={name} is unknown", f"use null, {', '.join(PROFILERS)}")
+    return PROFILERS[name](dirpath=folder, filename="profile")
 
 
 class ToTracked(Logger):

@@ -47,7 +47,7 @@ from paribus.training.distributed.sharded import Gathering
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.execution import Profile, matrix_peak
 from paribus.training.finetune import check_finetuning
-from paribus.training.fit import trainer
+from paribus.training.fit import build_profiler, trainer
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.probe import TrainedProbe
@@ -256,7 +256,8 @@ def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: G
     done, learner = _done(stage), learner_of(stage)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
-    trainer(stage.profile, stage.steps, callbacks, tracked, group).fit(
+    profiler = build_profiler(stage.run.profile.profiler, stage.folder)
+    trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
         learner,
         loader(steps, done, stage.profile.workers),
         ckpt_path=stage.folder / LAST if done else None,

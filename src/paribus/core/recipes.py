@@ -1,0 +1,174 @@
+"""`scale=` and `family=` choose a recipe in every Hydra application on our configs. Presets set only known keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from paribus.core.config import FAMILY, PRESETS, SCALE, renamed, unknown_key, unknown_recipe
+from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from hydra._internal.config_repository import IConfigRepository
+    from hydra._internal.defaults_list import DefaultsList
+    from hydra.core.override_parser.types import Override
+
+NONE = "none"  # the recipe that changes nothing; `scale=null`
+_ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experiment=NAME`
+
+
+def install() -> None:
+    """Make Hydra resolve `scale`, `family` and `model` to a recipe whenever it composes our `conf/train.yaml`.
+
+    Hydra's defaults list cannot do this itself: a group that is chosen by interpolation (`recipe: ${family}/${scale}`)
+    may not override other groups, which is all that a recipe does.
+    """
+    from hydra._internal import config_loader_impl
+
+    loader: Any = config_loader_impl
+    create = loader.create_defaults_list
+    if create.__module__ == __name__:
+        return
+
+    def create_defaults_list(
+        repo: IConfigRepository,
+        config_name: str | None,
+        overrides_list: list[Override],
+        prepend_hydra: bool,
+        skip_missing: bool,
+    ) -> DefaultsList:
+        ours = repo.config_exists(f"recipe/{FAMILY}/{SCALE}")
+        overrides = with_recipe(repo, overrides_list) if ours else overrides_list
+        found: DefaultsList = create(repo, config_name, overrides, prepend_hydra, skip_missing)
+        if ours:
+            _check_presets(repo, found)
+        return found
+
+    loader.create_defaults_list = create_defaults_list
+
+
+def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[Override]:
+    """The overrides with the recipe that they imply.
+
+    Raises UserError for an unknown scale, two different recipes and keys of earlier versions.
+    """
+    for override in overrides:
+        if new := renamed(override.key_or_group):
+            raise UserError(f"'{override.key_or_group}' is now '{new}'", f"write {new}=VALUE")
+    plain = [_without_sugar(override) for override in overrides if not _is_default(override)]
+    given = {override.key_or_group: override.value() for override in plain if _is_choice(override)}
+    if "debug" in given and "study" in given:
+        raise UserError("a debug run belongs to the study 'debug'", "leave study= out")
+    recipe = _recipe(repo, given)
+    return plain if recipe is None else [*plain, _choose("recipe", recipe)]
+
+
+def _without_sugar(override: Override) -> Override:
+    """`+experiment=NAME` as `experiment=NAME`, and `recipe=null` as `recipe=none`."""
+    from hydra.core.override_parser.types import OverrideType
+
+    group = override.key_or_group
+    if group == "recipe" and override.value() is None:
+        return _choose(group, NONE)
+    return replace(override, type=OverrideType.CHANGE) if group in _ADDED and override.is_add() else override
+
+
+def _is_default(override: Override) -> bool:
+    """Whether it is `experiment=null` or `debug=null`: Hydra refuses a null as a choice, even if it is the default."""
+    return override.key_or_group in ("experiment", "debug") and not override.is_delete() and override.value() is None
+
+
+def _is_choice(override: Override) -> bool:
+    return not override.is_sweep_override() and not override.is_delete() and override.package is None
+
+
+def _choose(group: str, choice: str) -> Override:
+    from hydra.core.override_parser.types import Override, OverrideType, ValueType
+
+    return Override(OverrideType.CHANGE, group, ValueType.ELEMENT, choice, input_line=f"{group}={choice}")
+
+
+def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
+    """The recipe to choose, or None if `given` leaves the recipe as it is."""
+    presets: dict[str, Any] = {}
+    for group in ("experiment", "debug"):
+        presets |= _overrides_of(repo, f"{group}/{given[group]}" if given.get(group) else None)
+    chosen = {**presets, **given}
+    standing = str(chosen.get("recipe", f"{FAMILY}/{SCALE}"))
+    family, scale = standing.split("/", 1) if "/" in standing else (FAMILY, NONE)
+    model = f"model/{chosen['model']}" if "model" in chosen else None
+    family = chosen.get("family") or _overrides_of(repo, model).get("family") or family
+    scale = (given["scale"] or NONE) if "scale" in given else scale
+    recipe = NONE if scale == NONE else f"{family}/{scale}"
+    if "recipe" in given:
+        _check_agreement(given, standing)
+        return None
+    if recipe != NONE and not repo.config_exists(f"recipe/{recipe}"):
+        raise unknown_recipe(str(family), str(scale))
+    return None if recipe == standing else recipe
+
+
+def _check_agreement(given: Mapping[str, Any], recipe: str) -> None:
+    for key, own in zip(("family", "scale"), recipe.split("/"), strict=False):
+        if given.get(key, own) != own:
+            raise UserError(f"recipe={recipe} and {key}={given[key]} contradict each other", f"leave {key}= out")
+
+
+def _overrides_of(repo: IConfigRepository, path: str | None) -> dict[str, str]:
+    """{group: choice} of the `override` lines in a config's defaults list; empty if there is no such config.
+
+    `override /model: t5_tiny` and `override /model@_global_.model: t5_tiny` are one, the latter from within a group.
+    """
+    from hydra.core.default_element import GroupDefault
+
+    loaded = repo.load_config(path) if path is not None else None
+    lines = (loaded.defaults_list or []) if loaded is not None else []
+    groups = {
+        str(line.group).lstrip("/"): line for line in lines if isinstance(line, GroupDefault) and line.is_override()
+    }
+    return {name: str(line.value) for name, line in groups.items() if line.package in (None, f"_global_.{name}")}
+
+
+def _check_presets(repo: IConfigRepository, found: DefaultsList) -> None:
+    """Raises UserError if a preset sets a key that the chosen groups do not have: Hydra itself would add the key."""
+    from omegaconf import OmegaConf
+
+    tree: dict[str, Any] = {}
+    presets: dict[str, dict[str, Any]] = {}
+    for default in found.defaults:
+        path = str(default.config_path)
+        loaded = repo.load_config(path)
+        body: Any = OmegaConf.to_container(loaded.config) if loaded is not None else {}
+        if path.partition("/")[0] in PRESETS:
+            presets[path] = body
+        else:
+            _merge(tree, _nested(str(default.package or "").removeprefix("_global_"), body))
+    for path, body in presets.items():
+        for key in _strays(body, tree):
+            if new := renamed(key):
+                raise UserError(f"{path}.yaml: '{key}' is now '{new}'", f"write {new}")
+            raise UserError(f"{path}.yaml: {unknown_key(key)}")
+
+
+def _nested(package: str, body: dict[str, Any]) -> dict[str, Any]:
+    for part in reversed([part for part in package.split(".") if part]):
+        body = {part: body}
+    return body
+
+
+def _merge(tree: dict[str, Any], body: Mapping[str, Any]) -> None:
+    for key, value in body.items():
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _merge(tree[key], value)
+        else:
+            tree[key] = value
+
+
+def _strays(body: Mapping[str, Any], tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of `body` that `tree` lacks. Anything may be below an empty node."""
+    for key, value in body.items():
+        if key not in tree:
+            yield f"{prefix}{key}"
+        elif isinstance(value, dict) and isinstance(tree[key], dict) and tree[key]:
+            yield from _strays(value, tree[key], f"{prefix}{key}.")
