@@ -64,7 +64,7 @@ def test_windows_cover_the_text_and_end_with_it(length: int, room: int, stride: 
 
 @pytest.mark.parametrize("kind", ["max", "mean", "attention", "transformer"])
 def test_a_text_is_what_is_made_of_its_windows(kind: str) -> None:
-    learner, encoded = made(TASK.task_type, f"finetune.windows={kind}")
+    learner, encoded = made(TASK.task_type, f"finetune/head/windows={kind}")
     together = logits(learner, encoded, range(4))
     for row in range(4):  # the other texts of a batch, their padding and number of windows move nothing
         assert torch.allclose(together[row], logits(learner, encoded, [row])[0], atol=1e-5)
@@ -88,7 +88,7 @@ def test_a_text_is_what_is_made_of_its_windows(kind: str) -> None:
 def test_one_window_is_the_text_read_whole(kind: str) -> None:
     one = groups((1, 1, 1, 1))
     plain, _ = made(TASK.task_type, rows=one)
-    windowed, _ = made(TASK.task_type, f"finetune.windows={kind}", rows=one)
+    windowed, _ = made(TASK.task_type, f"finetune/head/windows={kind}", rows=one)
     assert torch.allclose(logits(windowed, one, range(4)), logits(plain, one.rows, range(4)), atol=1e-6)
 
 
@@ -97,7 +97,7 @@ def test_a_batch_is_read_in_parts_of_few_windows_with_the_same_gradient() -> Non
     assert [part.tolist() for part in parts] == [[0, 1], [2], [3]]
     gradients = []
     for most in (100, 4):
-        learner, encoded = made(TASK.task_type, "finetune.windows=mean", rows=groups(most=most))
+        learner, encoded = made(TASK.task_type, "finetune/head/windows=mean", rows=groups(most=most))
         for part in pieces(encoded, np.arange(4)):
             batch = task_batch(encoded, part)
             (learner.objective.heads["task"](learner.encoder(batch), batch) / 4).backward()
@@ -108,8 +108,17 @@ def test_a_batch_is_read_in_parts_of_few_windows_with_the_same_gradient() -> Non
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
 def test_two_texts_are_compared_by_their_cosine(pooling: str) -> None:
     task_type, two = Regression(least=0.0, most=5.0), groups((2, 2, 2, 2))
-    by_cosine, _ = made(task_type, "finetune.siamese=cosine", f"finetune.pooling={pooling}", rows=two)
-    by_parts, _ = made(task_type, "finetune.siamese=[u,v,difference]", f"finetune.pooling={pooling}", rows=two)
+    apart = ("finetune/head=siamese", f"finetune/head/pooling={pooling}")
+    by_cosine, _ = made(
+        task_type, "finetune/head=siamese", "finetune.head.parts=cosine", f"finetune/head/pooling={pooling}", rows=two
+    )
+    by_parts, _ = made(
+        task_type,
+        "finetune/head=siamese",
+        "finetune.head.parts=[u,v,difference]",
+        f"finetune/head/pooling={pooling}",
+        rows=two,
+    )
     found = logits(by_cosine, two, range(4))[:, 0]
     assert torch.equal(found, logits(by_parts, two, range(4))[:, 0])  # what is concatenated serves training alone
     for row in range(4):
@@ -126,7 +135,7 @@ def test_two_texts_are_compared_by_their_cosine(pooling: str) -> None:
 
 def test_a_classifier_reads_the_parts_side_by_side() -> None:
     two = groups((2, 2, 2, 2))
-    learner, _ = made(TASK.task_type, "finetune.siamese=[u,v,difference,product]", rows=two)
+    learner, _ = made(TASK.task_type, "finetune/head=siamese", "finetune.head.parts=[u,v,difference,product]", rows=two)
     batch = task_batch(two, np.arange(4))
     with torch.inference_mode():
         outputs = learner.encoder(batch)
@@ -146,11 +155,16 @@ def values(folder: Path) -> Path:
 
 
 def test_runs_of_both(arguments: list[str], task_folder: Path, tmp_path: Path) -> None:
-    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.length=8", "finetune.windows=attention"]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.length=8", "finetune/head/windows=attention"]
     record = json.loads((run(compose([*arguments, *task, "finetune.keep=true"])) / "result.json").read_text())
     assert 0 <= record["metrics"]["sst2/accuracy"] <= 1
     (tmp_path / "stsb").mkdir()
-    task = ["task=stsb", f"tasks.stsb.path={values(tmp_path / 'stsb')}", "finetune.siamese=cosine"]
+    task = [
+        "task=stsb",
+        f"tasks.stsb.path={values(tmp_path / 'stsb')}",
+        "finetune/head=siamese",
+        "finetune.head.parts=cosine",
+    ]
     record = json.loads((run(compose([*arguments, *task])) / "result.json").read_text())
     assert -1 <= record["metrics"]["stsb/spearman"] <= 1
 
@@ -158,12 +172,12 @@ def test_runs_of_both(arguments: list[str], task_folder: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     "wrong",
     [
-        ["finetune.windows=median"],
-        ["finetune.windows=max", "finetune.stride=0"],
-        ["finetune.windows=max", "finetune.stride=99"],
-        ["finetune.siamese=[u,w]"],
-        ["finetune.siamese=cosine"],
-        ["finetune.siamese=[u]", "finetune.windows=max"],
+        ["finetune/head/windows=max", "finetune.head.windows.kind=median"],
+        ["finetune/head/windows=max", "finetune.head.windows.stride=0"],
+        ["finetune/head/windows=max", "finetune.head.windows.stride=99"],
+        ["finetune/head=siamese", "finetune.head.parts=[u,w]"],
+        ["finetune/head=siamese", "finetune.head.parts=cosine"],
+        ["finetune/head=siamese", "+finetune/head/windows=max"],
     ],
 )
 def test_what_does_not_fit_is_told_before_compute(
@@ -171,5 +185,5 @@ def test_what_does_not_fit_is_told_before_compute(
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
     assert main(["train", *arguments, *task, *wrong]) == 2
-    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("paribus: finetune.")
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("paribus: finetune")
     assert not list(tmp_path.rglob("pretrain.json"))

@@ -16,6 +16,8 @@ from paribus.tasks.encode import encode
 from paribus.tasks.example import Example
 from paribus.training.steps import task_batch
 
+LAYERS = "finetune/head/layers=concat"
+
 
 def read(learner: Any, batch: Any) -> torch.Tensor:
     head = learner.objective.heads["task"]
@@ -29,8 +31,10 @@ def test_the_last_layer_is_what_is_read_by_default(norm: str) -> None:
     encoder = backbone(config(norm=norm))
     plain = logits(tuned(config(norm=norm), encoder, fit=False))
     for layer in (-1, 2):
-        assert torch.equal(plain, logits(tuned(config(f"finetune.layers=[{layer}]", norm=norm), encoder, fit=False)))
-    lower = logits(tuned(config("finetune.layers=[1]", norm=norm), encoder, fit=False))
+        assert torch.equal(
+            plain, logits(tuned(config(LAYERS, f"finetune.head.layers.read=[{layer}]", norm=norm), encoder, fit=False))
+        )
+    lower = logits(tuned(config(LAYERS, "finetune.head.layers.read=[1]", norm=norm), encoder, fit=False))
     assert not torch.allclose(plain, lower, atol=1e-5)
 
 
@@ -39,7 +43,7 @@ def test_layers_are_combined_as_named(norm: str) -> None:
     batch = task_batch(rows(), np.arange(4))
     states = {}
     for combine in ("concat", "mean", "max", "weighted"):
-        cfg = config("finetune.layers=[0,1,2]", f"finetune.combine={combine}", norm=norm)
+        cfg = config(f"finetune/head/layers={combine}", "finetune.head.layers.read=[0,1,2]", norm=norm)
         learner = tuned(cfg, backbone(cfg), fit=False)
         with torch.inference_mode():
             states[combine] = learner.objective.heads["task"].read(learner.encoder(batch), batch).hidden_BLD
@@ -53,9 +57,11 @@ def test_layers_are_combined_as_named(norm: str) -> None:
 @pytest.mark.parametrize("settings", ["mean", "max", "cnn", "bilstm"])
 def test_padding_moves_no_logit_of_any_head(settings: str) -> None:
     extra = (
-        ["finetune.bilstm=true", "finetune.pooling=max"] if settings == "bilstm" else [f"finetune.pooling={settings}"]
+        ["finetune/head=bilstm", "finetune/head/pooling=max"]
+        if settings == "bilstm"
+        else [f"finetune/head/pooling={settings}"]
     )
-    cfg = config(*extra, "finetune.layers=[1,2]")
+    cfg = config(*extra, LAYERS, "finetune.head.layers.read=[1,2]")
     learner = tuned(cfg, backbone(cfg), fit=False)
     batch = task_batch(rows(), np.arange(4))
     whole = read(learner, batch)
@@ -66,7 +72,9 @@ def test_padding_moves_no_logit_of_any_head(settings: str) -> None:
 
 
 def test_frozen_features_have_no_dropout() -> None:
-    cfg = config("finetune/method=frozen", "model.dropout=0.5", "model.attention_dropout=0.5", "finetune.dropout=0")
+    cfg = config(
+        "finetune/method=frozen", "model.dropout=0.5", "model.attention_dropout=0.5", "finetune.head.dropout=0"
+    )
     learner = tuned(cfg, backbone(cfg), fit=False).train()
     batch = task_batch(rows(), np.arange(4))
     assert torch.equal(read(learner, batch), read(learner, batch))

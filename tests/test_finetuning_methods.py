@@ -42,6 +42,10 @@ METHODS = {
 TASK = DocsPackage("t", ["a", "b"])
 
 
+def layers(read: object) -> list[str]:
+    return ["finetune/head/layers=concat", f"finetune.head.layers.read=[{read}]"]
+
+
 def config(*overrides: str, norm: str = "post") -> Any:
     shape = ["model.layers=2", "model.hidden=16", "model.heads=2", "model.intermediate=32", "model.positions=32"]
     rest = [f"model.norm={norm}", "finetune.batch_size=3", "finetune.epochs=6", "finetune.optimizer.lr=0.01"]
@@ -169,17 +173,17 @@ def test_layers_open_from_the_top_and_embeddings_last() -> None:
 def test_the_share_that_is_trained_is_counted() -> None:
     cfg = config("finetune/method=adapters", "finetune.method.size=4")
     encoder = backbone(cfg)
-    found = trained_share([Base(cfg, encoder, None)])
+    found = trained_share([Base(Run.of(cfg), encoder, None)])
     adapters, norms = 2 * 2 * (2 * 16 * 4 + 4 + 16), (1 + 2 * 2) * 2 * 16
     assert found["trained_parameters"] == adapters + norms
     assert found["trained_share"] == pytest.approx((adapters + norms) / encoder.parameter_count())
-    assert trained_share([Base(config("finetune/method=frozen"), encoder, None)])["trained_share"] == 0
-    assert trained_share([Base(config(), encoder, None)])["trained_share"] == 1
+    assert trained_share([Base(Run.of(config("finetune/method=frozen")), encoder, None)])["trained_share"] == 0
+    assert trained_share([Base(Run.of(config()), encoder, None)])["trained_share"] == 1
 
 
 @pytest.mark.parametrize("method", ["full", "adapters", "frozen", "gradual_unfreezing", "lora"])
 def test_a_saved_fine_tuning_predicts_the_same_on_the_shared_backbone(method: str, tmp_path: Path) -> None:
-    cfg = config(*overrides_of(method), "finetune.layers=[-1,-2]", "finetune.pooling=mean", norm="pre")
+    cfg = config(*overrides_of(method), *layers("-1,-2"), "finetune/head/pooling=mean", norm="pre")
     encoder = backbone(cfg)
     learner = tuned(cfg, encoder)
     head = learner.objective.heads["task"]
@@ -234,10 +238,10 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
         (["finetune/method=layerwise_decay", "finetune.method.top_gap=3"], r"finetune\.method\.top_gap=3"),
         (["finetune/method=layerwise_decay", "finetune.method.decay=1.5"], r"finetune\.method\.decay=1.5"),
         (["finetune/method=gradual_unfreezing", "finetune.method.spread=0"], r"finetune\.method\.spread=0"),
-        (["finetune.layers=[3]"], r"finetune\.layers=\[3\] does not fit a model of 2 layers"),
-        (["finetune.layers=[]"], r"finetune\.layers"),
-        (["finetune.combine=sum"], r"finetune\.combine=sum"),
-        (["finetune.pooling=last"], r"finetune\.pooling=last"),
+        (layers(3), r"finetune\.head\.layers\.read=\[3\] does not fit a model of 2 layers"),
+        (layers(""), r"finetune\.head\.layers\.read"),
+        ([*layers(1), "finetune.head.layers.combine=sum"], r"finetune\.head\.layers\.combine=sum"),
+        (["finetune/head/pooling=mean", "finetune.head.pooling.kind=last"], r"finetune\.head\.pooling\.kind=last"),
         (["finetune.label_smoothing=1"], r"finetune\.label_smoothing=1"),
         (["finetune.focal=2", "finetune.label_smoothing=0.1"], "both set"),
         (["finetune.head_lr=0"], r"finetune\.head_lr=0"),

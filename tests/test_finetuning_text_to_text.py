@@ -118,7 +118,7 @@ def test_adapters_of_t5_follow_each_feed_forward_network_of_both_stacks() -> Non
     for sublayers in (block.layer for blocks in stacks for block in blocks):
         assert [isinstance(each.dropout, Adapted) for each in sublayers] == [False] * (len(sublayers) - 1) + [True]
     weights, norms = 4 * (2 * 16 * 4 + 4 + 16), (2 * 2 + 1 + 2 * 3 + 1) * 16
-    assert trained_share([Base(cfg, model_of(cfg), None)])["trained_parameters"] == weights + norms
+    assert trained_share([Base(Run.of(cfg), model_of(cfg), None)])["trained_parameters"] == weights + norms
 
 
 @pytest.mark.parametrize("method", PUT_IN)

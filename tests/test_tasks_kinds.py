@@ -24,6 +24,7 @@ from paribus.training.run import run
 from paribus.training.steps import task_batch
 
 ROOT = Path(__file__).parents[1]
+BILSTM = ["finetune/head=bilstm", "finetune/head/layers=concat", "finetune.head.layers.read=[1,-1]"]
 REAL = {  # task: folder, examples of validation
     "cola": ("glue/cola", 1043),
     "mrpc": ("glue/mrpc", 408),
@@ -60,7 +61,15 @@ def test_every_task_makes_its_form(name: str) -> None:
 
 KINDS = {
     "stsb": ("glue/stsb", []),
-    "wnut_17": ("wnut_17", ["tasks.wnut_17.crf=true", "finetune.layers=[1,-1]", "finetune.bilstm=true"]),
+    "wnut_17": (
+        "wnut_17",
+        [
+            "tasks.wnut_17.crf=true",
+            "finetune/head=bilstm",
+            "finetune/head/layers=concat",
+            "finetune.head.layers.read=[1,-1]",
+        ],
+    ),
     "squad_v2": ("squad_v2_devsplit", ["finetune/method=adapters", "finetune.method.size=4"]),
 }
 

@@ -128,7 +128,14 @@ def test_a_later_token_leaves_earlier_states_unchanged(norm: str, full: bool) ->
 
 def fine_tuned(bilstm: bool, attention: str = "left") -> tuple[Any, dict[str, Any]]:
     """A learner as fine-tuning makes it, and a batch of padded rows."""
-    cfg = compose(["scale=test", f"finetune.bilstm={bilstm}", f"model.attention={attention}", "finetune.batch_size=3"])
+    cfg = compose(
+        [
+            "scale=test",
+            f"finetune/head={'bilstm' if bilstm else 'classifier'}",
+            f"model.attention={attention}",
+            "finetune.batch_size=3",
+        ]
+    )
     task = DocsPackage("t", ["a", "b"])
     length_N = np.array([9, 12, 20])
     ids_T = np.random.default_rng(0).integers(5, 900, length_N.sum()).astype(np.int32)
@@ -200,7 +207,7 @@ def test_a_run_is_measured_on_all_of_the_text(arguments: list[str], task_folder:
     assert found["realised"]["masking_rate"] == pytest.approx(1, abs=0.01)
     assert found["realised"]["corruption_rate"] == found["realised"]["mask"] == found["realised"]["random"] == 0
     assert found["budget"]["flops"] == pytest.approx(planned(Run.of(cfg))["flops"], rel=0.15)
-    bilstm = run(compose([*arguments, *CLM, *task, "input=segment_pair", "finetune.bilstm=true"]))
+    bilstm = run(compose([*arguments, *CLM, *task, "input=segment_pair", "finetune/head=bilstm"]))
     assert record(bilstm)["pretrain_signature"] == found["pretrain_signature"]
     assert record(bilstm)["signature"] != found["signature"]
     assert record(bilstm)["metrics"]["clm_loss"] == found["metrics"]["clm_loss"]
@@ -218,7 +225,7 @@ def test_settings_that_change_nothing_rename_nothing(arguments: list[str], task_
     cfg, older = compose(base), compose(base)
     del older.masking.predict  # a setting that came later, at its unset value
     assert Run.of(cfg).identity.signature == Run.of(older).identity.signature
-    assert Run.of(compose([*base, "finetune.bilstm=true"])).identity.signature != Run.of(cfg).identity.signature
+    assert Run.of(compose([*base, "finetune/head=bilstm"])).identity.signature != Run.of(cfg).identity.signature
     assert Run.of(compose([*base, "model.attention=left"])).identity.pretrain != Run.of(cfg).identity.pretrain
 
 

@@ -149,7 +149,7 @@ def test_blank_lines_inside_documents_are_told(
 
 @pytest.fixture
 def tuned(arguments: list[str], task_folder: Path) -> list[str]:
-    return [*arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "finetune.pooler=pretrained"]
+    return [*arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -168,12 +168,14 @@ def test_fine_tuning_starts_from_the_pooler_of_the_pairs(tuned: list[str], norm:
 
 
 def test_the_pooler_of_fine_tuning_is_part_of_a_run_s_meaning(tuned: list[str]) -> None:
-    fresh, pretrained = (compose([*tuned, *NSP, f"finetune.pooler={kind}"]) for kind in ("fresh", "pretrained"))
+    fresh, pretrained = (compose([*tuned, *NSP, f"finetune.head.pooler={kind}"]) for kind in ("fresh", "pretrained"))
     assert Run.of(fresh).identity.pretrain == Run.of(pretrained).identity.pretrain
     assert Run.of(fresh).identity.signature != Run.of(pretrained).identity.signature
 
 
-@pytest.mark.parametrize(("bad", "named"), [([], "no head on pairs"), ([*NSP, "finetune.pooler=old"], "pooler=old")])
+@pytest.mark.parametrize(
+    ("bad", "named"), [([], "no head on pairs"), ([*NSP, "finetune.head.pooler=old"], "pooler=old")]
+)
 def test_a_pooler_that_is_not_there_is_refused(
     tuned: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

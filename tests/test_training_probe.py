@@ -95,7 +95,7 @@ def test_every_model_is_asked_about_both_kinds_of_pairs(arguments: list[str], ar
 def test_asking_for_no_probes_names_runs_as_before(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = compose(arguments)
     none, some = (Run.of(compose([*arguments, f"evaluation.probe_examples={n}"])).identity.signature for n in (0, 24))
-    del cfg.evaluation.probe_examples, cfg.finetune.pooler
+    del cfg.evaluation.probe_examples, cfg.finetune.head.pooler
     assert Run.of(cfg).identity.signature == none != some
 
 

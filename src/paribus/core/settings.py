@@ -76,6 +76,7 @@ class FineTuning:
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
 
     method: Any = None
+    head: Any = None
     optimizer: Any = None
     lr_schedule: Any = None
     seeds: list[int] = field(default_factory=lambda: [0])
@@ -84,18 +85,8 @@ class FineTuning:
     batch_size: int = 32
     length: int = 128
     target_length: int = 64
-    dropout: float = 0.1
-    bilstm: bool = False
     clip: float | None = 1.0
-    pooler: str = "fresh"
-    layers: list[int] | None = None
-    combine: str = "concat"
-    pooling: str = "cls"
     truncation: str = "head"
-    windows: str | None = None
-    stride: int | None = None
-    most_windows: int = 16
-    siamese: Any = None
     label_smoothing: float = 0.0
     focal: float = 0.0
     head_lr: float | None = None

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class Frozen(Method):
     """Only the head is trained, on states without dropout (BERT, arXiv 1810.04805, section 5.3).
 
-    Which states a head on an encoder reads is `finetune.layers` and `finetune.combine`. Of a model that writes the head
-    must be a matrix of its own.
+    `finetune/head/layers` says which states a head on an encoder reads. A model that writes needs a separate head.
     """
 
     semantics: ClassVar[int] = 1

@@ -18,21 +18,11 @@ from paribus.core.build import build, kind
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.finetuning.method import Method
+from paribus.models.heads.choices import TaskHead
 from paribus.models.network import Batch, Network
 from paribus.tasks.types.base import TaskType
 
-HEADS = (
-    "layers",
-    "combine",
-    "pooling",
-    "bilstm",
-    "dropout",
-    "label_smoothing",
-    "focal",
-    "windows",
-    "most_windows",
-    "siamese",
-)  # settings that shape a head
+LOSSES = ("label_smoothing", "focal")  # settings of a head's loss
 
 
 class Tuned(NamedTuple):
@@ -82,7 +72,8 @@ def save(
     about = {
         "backbone": fingerprint(backbone),
         "finetuning": finetune["method"],
-        "head": {key: finetune[key] for key in HEADS},
+        "head": finetune["head"],
+        "loss": {key: finetune[key] for key in LOSSES},
         "task_type": task_type.config(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +94,8 @@ def load(path: Path, backbone: Network) -> Tuned:
     shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
     _component(about["finetuning"], Method, path).shape(shaped, 0)
     task_type: TaskType = _component(about["task_type"], TaskType, path)
-    head: Any = task_type.head(FineTuning(**about["head"]), shaped, 0)
+    settings = FineTuning(head=_component(about["head"], TaskHead, path), **about["loss"])
+    head: Any = task_type.head(settings, shaped, 0)
     head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
     for name, tensor in tensors.items():
         if name.startswith("encoder."):

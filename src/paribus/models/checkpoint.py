@@ -69,7 +69,9 @@ def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
     name, path = network.pair_parts["pooler"], folder / WEIGHTS
     with safe_open(path, framework="pt") as file:
         if f"{name}.weight" not in file.keys():  # noqa: SIM118 (no mapping)
-            raise UserError(f"{path} holds no pooler", "set finetune.pooler=fresh, or pre-train with a head on pairs")
+            raise UserError(
+                f"{path} holds no pooler", "set finetune.head.pooler=fresh, or pre-train with a head on pairs"
+            )
         return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}
 
 

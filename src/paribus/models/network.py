@@ -81,7 +81,7 @@ class Network(nn.Module, ABC):
 
         Raises UserError if the network has a single kind of states.
         """
-        raise UserError(f"{type(self).__name__} has no states of single layers", "set finetune.layers=null")
+        raise UserError(f"{type(self).__name__} has no states of single layers", "set finetune/head/layers=last")
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """From the last token [B] of each row, None at first, to the states [B, D] that give the next one.

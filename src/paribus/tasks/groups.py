@@ -71,9 +71,9 @@ def windows(
     room = settings.length - 2
     if room < 1:
         raise UserError(f"fine-tuning length {settings.length} leaves no room for text", "raise it")
-    stride = max(1, room // 2) if settings.stride is None else int(settings.stride)
+    stride = max(1, room // 2) if settings.head.windows.stride is None else int(settings.head.windows.stride)
     texts = [ids for ids, _ in tokenizer.encode([row.text for row in examples])]
-    starts = [window_starts(len(ids), room, stride, settings.most_windows) for ids in texts]
+    starts = [window_starts(len(ids), room, stride, settings.head.windows.most) for ids in texts]
     cut = [ids[at : at + room] for ids, own in zip(texts, starts, strict=True) for at in own]
     return _groups([cut], [len(own) for own in starts], examples, vocabulary, batch)
 

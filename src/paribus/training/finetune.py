@@ -14,13 +14,15 @@ from torch import nn
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
+from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.finetuning import saved
 from paribus.finetuning.method import Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.stack import check
+from paribus.models.heads.choices import Classifier
+from paribus.models.heads.loss import loss_of
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
@@ -40,17 +42,7 @@ from paribus.training.steps import TaskSteps, loader, pieces, task_batch
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
-POOLERS = ("fresh", "pretrained")
-HEADLESS = {  # settings of heads on encoders, each with the value at which it changes nothing
-    "bilstm": False,
-    "pooler": "fresh",
-    "layers": None,
-    "combine": "concat",
-    "pooling": "cls",
-    "label_smoothing": 0.0,
-    "focal": 0.0,
-    "head_lr": None,
-}
+ENCODERS = ("label_smoothing", "focal", "head_lr")  # settings of heads on encoders
 ROWS = 128  # a forward pass of the evaluation
 
 
@@ -83,7 +75,7 @@ def base_of(run: Run, encoder: Any, folder: Path) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder))
-    asked = run.finetune.pooler == "pretrained"
+    asked = run.finetune.head.pretrained_pooler
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
 
 
@@ -147,7 +139,10 @@ def check_finetuning(run: Run, layers: int, pair_head: Any, tokenizer: Tokenizer
     settings = run.finetune
     check_ensemble(run)
     settings.method.check(layers)
-    check(settings, layers)
+    settings.head.check(layers, settings.length)
+    loss_of(settings)
+    if settings.head_lr is not None and settings.head_lr <= 0:
+        raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_part(settings.truncation)
     if run.tasks and run.model.writes_text:
         _check_writing(run)
@@ -162,12 +157,16 @@ def check_finetuning(run: Run, layers: int, pair_head: Any, tokenizer: Tokenizer
     for name, task in run.tasks.items():
         task_type = run.task_type(name)
         task_type.check_words(tokenizer, settings)
-        if settings.windows is not None or settings.siamese is not None:
+        if settings.head.windows.several or settings.head.pairs:
             task_type.fits(settings, task.examples(run.cache)["train"])
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(f"tasks.{task.name}")
         run.model.check_length(settings.length, "finetune.length")
-    _check_pooler(run, pair_head)
+    if settings.head.pretrained_pooler and pair_head is None and run.tasks:
+        raise UserError(
+            "finetune.head.pooler=pretrained, but the objective has no head on pairs",
+            "set finetune.head.pooler=fresh or objective=mlm_nsp",
+        )
 
 
 def check_ensemble(run: Run) -> None:
@@ -183,23 +182,13 @@ def check_ensemble(run: Run) -> None:
         raise UserError(cause, "give at least 1 epoch, or set members= instead")
 
 
-def _check_pooler(run: Run, pair_head: Any) -> None:
-    chosen = run.finetune.pooler
-    if chosen not in POOLERS:
-        raise UserError(f"finetune.pooler={chosen}", f"choose {' or '.join(POOLERS)}")
-    if chosen == "pretrained" and pair_head is None and run.tasks:
-        raise UserError(
-            "finetune.pooler=pretrained, but the objective has no head on pairs",
-            "set finetune.pooler=fresh, or set objective=mlm_nsp",
-        )
-
-
 def _check_writing(run: Run) -> None:
     """Raise UserError for settings of a head on an encoder, which a model that writes does not have."""
-    for key, plain in HEADLESS.items():
-        if (value := getattr(run.finetune, key)) != plain:
-            mend = f"leave finetune.{key}={'null' if plain is None else plain}, or set model=bert_tiny"
-            raise UserError(f"finetune.{key}={value} is of a head on an encoder, but the model writes", mend)
+    asked, default = run.finetune, FineTuning(head=Classifier())
+    for key in ("head", *ENCODERS):
+        if getattr(asked, key) != getattr(default, key):
+            cause = f"finetune.{key}={getattr(asked, key)} is for heads on encoders, but the model writes text"
+            raise UserError(cause, f"leave finetune.{key} at its default, or set model=bert_tiny")
     if not run.finetune.method.moves and run.model.tied_head:
         cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
         raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
 
 RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
 
@@ -38,6 +39,11 @@ class Loss:
             return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
         loss_B = cross_entropy(logits_BC, label_B, reduction="none")
         return ((1 - (-loss_B).exp()) ** self.focal * loss_B).sum()
+
+
+def loss_of(settings: FineTuning) -> Loss:
+    """The loss that the settings ask for."""
+    return Loss(settings.label_smoothing, settings.focal)
 
 
 def squared_error(value_B1: Tensor, label_B: Tensor) -> Tensor:

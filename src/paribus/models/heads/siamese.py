@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
-from paribus.core.errors import UserError
 from paribus.models.heads.head import Head, Wrapper
 from paribus.models.heads.loss import RowLoss
 from paribus.models.heads.wrappers import gather_rows
@@ -21,20 +19,6 @@ PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "difference": lambda u_BD, v_BD: (u_BD - v_BD).abs(),
     "product": lambda u_BD, v_BD: u_BD * v_BD,
 }
-COSINE = "cosine"
-
-
-def parts_of(siamese: Any) -> tuple[str, ...]:
-    """What a classifier reads of two embeddings; none where their cosine is the output itself.
-
-    Raises UserError for unknown names.
-    """
-    if siamese == COSINE:
-        return ()
-    chosen = (siamese,) if isinstance(siamese, str) else tuple(siamese)
-    if not chosen or not set(chosen) <= set(PARTS):
-        raise UserError(f"finetune.siamese={siamese} is unknown", f"use {COSINE}, or a list of {', '.join(PARTS)}")
-    return chosen
 
 
 def cosines(row_WD: Tensor, batch: Batch) -> Tensor:

@@ -11,11 +11,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from paribus.models.heads.head import Head, Wrapper
 from paribus.models.network import Batch, Network, Outputs
 
-COMBINATIONS = ("concat", "mean", "max", "weighted")
-POOLINGS = ("cls", "mean", "max", "cnn")
 WIDTHS = (3, 4, 5)  # tokens that a filter of the TextCNN spans (arXiv 1408.5882, section 3.1)
 FILTERS = 100  # of each width
-POOLED = ("max", "mean", "attention", "transformer")
 HEAD_WIDTH = 64  # of the transformer over windows
 
 
@@ -36,11 +33,6 @@ class OnLayers(Wrapper):
         self._states: dict[int, Tensor] = {}
         for layer in self.layers:
             encoder.watch(layer, self._keeper(layer))
-
-    @staticmethod
-    def width(encoder: Network, layers: Sequence[int], combine: str) -> int:
-        """Of what the head reads."""
-        return encoder.width * (len(layers) if combine == "concat" else 1)
 
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         """The combined states of the forward pass that has just ended."""

@@ -57,9 +57,10 @@ class TaskType(ABC):
 
     def fits(self, settings: Any, examples: Sequence[Any]) -> None:
         """Raise UserError where the settings of fine-tuning ask for more rows an example than the form has."""
-        for key in ("windows", "siamese"):
-            if getattr(settings, key) is not None:
-                raise UserError(f"finetune.{key} is for tasks on whole texts", f"set finetune.{key}=null")
+        if settings.head.windows.several:
+            raise UserError("finetune/head/windows is for tasks on whole texts", "set finetune/head/windows=none")
+        if settings.head.pairs:
+            raise UserError("finetune/head=siamese is for tasks on pairs of texts", "set finetune/head=classifier")
 
     def check_ensemble(self, key: str) -> None:  # noqa: B027 (most forms have scores)
         """Raise UserError, under the config key of the task, where the outputs of several models have no mean."""

@@ -40,32 +40,28 @@ class RowTaskType(TaskType):
     def fits(self, settings: Any, examples: Sequence[Example]) -> None:
         """See `TaskType.fits`: windows need single texts, a siamese network needs pairs, a cosine needs values."""
         paired = examples[0].pair is not None
-        if settings.windows is not None and paired:
-            raise UserError("finetune.windows is set, but the task has pairs", "set finetune.windows=null")
-        if settings.siamese is not None and not paired:
-            raise UserError("finetune.siamese is set, but the task has single texts", "set finetune.siamese=null")
-        if settings.siamese == "cosine" and self.span is None:
-            raise UserError("finetune.siamese=cosine is for tasks with values", "use [u, v, difference]")
+        if settings.head.windows.several and paired:
+            raise UserError("finetune/head/windows is set, but the task has pairs", "set finetune/head/windows=none")
+        if settings.head.pairs and not paired:
+            raise UserError("finetune/head=siamese, but the task has single texts", "set finetune/head=classifier")
+        if settings.head.by_cosine and self.span is None:
+            raise UserError("finetune.head.parts=cosine is for tasks with values", "use [u, v, difference]")
 
     def encode(self, examples: Sequence[Example], tokenizer: Any, vocabulary: Any, settings: Any) -> Rows:
         """See `TaskType.encode` and `tasks.encode.encode`; `tasks.groups` where an example has several rows."""
-        if settings.windows is not None:
+        if settings.head.windows.several:
             return windows(examples, tokenizer, vocabulary, settings, settings.batch_size)
-        if settings.siamese is not None:
+        if settings.head.pairs:
             return apart(examples, tokenizer, vocabulary, settings, 2 * settings.batch_size)
         return encode(examples, tokenizer, vocabulary, settings.length, settings.truncation)
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
-        """See `TaskType.head`: the classifier of `heads.stack.row_head`, or of `pair_head`."""
-        from paribus.models.heads.stack import pair_head, row_head
-
-        if settings.siamese is not None:
-            return pair_head(settings, model, self.width, self.loss(settings), seed, self.span)
-        return row_head(settings, model, self.width, self.loss(settings), seed, pooler)
+        head: Head = settings.head.for_rows(model, self.width, self.loss(settings), seed, self.span, pooler)
+        return head
 
     def loss(self, settings: Any) -> RowLoss:
         """What a wrong output costs."""
-        from paribus.models.heads.stack import loss_of
+        from paribus.models.heads.loss import loss_of
 
         return loss_of(settings)
 

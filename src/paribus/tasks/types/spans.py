@@ -113,10 +113,10 @@ class Spans(TaskType):
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """See `TaskType.head`; no pooler is read."""
-        from paribus.models.heads.stack import token_head
         from paribus.models.heads.tokens import SpanHead
 
-        return token_head(settings, model, SpanHead, seed)
+        head: Head = settings.head.for_tokens(model, SpanHead, seed)
+        return head
 
     def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
         """See `TaskType.outputs`: [B, L, 2], the scores of first and last tokens."""

@@ -108,15 +108,16 @@ class Tagging(TaskType):
 
     def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
         """See `TaskType.head`; no pooler is read."""
-        from paribus.models.heads.stack import loss_of, token_head
+        from paribus.models.heads.loss import loss_of
         from paribus.models.heads.tokens import CRFHead, TaggingHead
 
         def make(width: int) -> Head:
             if self.crf:
-                return CRFHead(width, len(self.classes), settings.dropout)
-            return TaggingHead(width, len(self.classes), settings.dropout, loss_of(settings))
+                return CRFHead(width, len(self.classes), settings.head.dropout)
+            return TaggingHead(width, len(self.classes), settings.head.dropout, loss_of(settings))
 
-        return token_head(settings, model, make, seed)
+        head: Head = settings.head.for_tokens(model, make, seed)
+        return head
 
     def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
         """See `TaskType.outputs`: [B, L] tags, of which those of first pieces count."""

@@ -1,0 +1,337 @@
+"""The head of a task as a choice of the config: what it reads of a network, and what it makes of it.
+
+`finetune/head` is the head itself. What stands between it and the network has groups below: `finetune/head/layers`
+(which states), `finetune/head/pooling` (what summarizes a row), `finetune/head/windows` (how a long text is read).
+Torch is imported when a head is built. Initial weights depend on seed, name and shape alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from paribus.models.heads.head import Head
+    from paribus.models.heads.loss import RowLoss
+    from paribus.models.network import Network
+
+STD = 0.02  # of a head's initial weights
+COMBINATIONS = ("concat", "mean", "max", "weighted")
+POOLINGS = ("mean", "max")
+WINDOWS = ("max", "mean", "attention", "transformer")
+PARTS = ("u", "v", "difference", "product")
+COSINE = "cosine"
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """The states after the last layer."""
+
+    def check(self, depth: int) -> None:
+        """Raise UserError for layers that a network of this depth does not have."""
+
+    def width(self, network: Network) -> int:
+        """Of the states that the head reads."""
+        return network.width
+
+    def put_below(self, head: Head, network: Network) -> Head:
+        """The head, on these states."""
+        return head
+
+
+@dataclass(frozen=True)
+class Layers(LastLayer):
+    """The states after the layers `read` (0: the embeddings, -1: the last layer), side by side (`concat`), averaged,
+    reduced to their largest values, or summed with learned weights.   Sun et al. (arXiv 1905.05583), section 5.3.2
+    """
+
+    read: Sequence[int]
+    combine: str = "concat"
+
+    def __post_init__(self) -> None:
+        if self.combine not in COMBINATIONS:
+            raise UserError(f"finetune.head.layers.combine={self.combine} is unknown", f"use {', '.join(COMBINATIONS)}")
+
+    def check(self, depth: int) -> None:
+        if not self.read or not all(-depth <= layer <= depth for layer in self.read):
+            raise UserError(
+                f"finetune.head.layers.read={list(self.read)} does not fit a model of {depth} layers",
+                f"give numbers from 0 (embeddings) to {depth}, or -1 (the last) to -{depth}",
+            )
+
+    def width(self, network: Network) -> int:
+        return network.width * (len(self.read) if self.combine == "concat" else 1)
+
+    def put_below(self, head: Head, network: Network) -> Head:
+        from paribus.models.heads.wrappers import OnLayers
+
+        return OnLayers(network, [layer % (network.depth + 1) for layer in self.read], self.combine, head)
+
+
+@dataclass(frozen=True)
+class FirstToken:
+    """The state of [CLS] summarizes a row."""
+
+    def width(self, states: int) -> int:
+        """Of the summary of states of this width."""
+        return states
+
+    def put_below(self, head: Head, states: int, seed: int) -> Head:
+        """The head, on these summaries."""
+        return head
+
+
+@dataclass(frozen=True)
+class Pooled(FirstToken):
+    """The mean of a row's states, or their largest values, summarizes it."""
+
+    kind: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in POOLINGS:
+            raise UserError(f"finetune.head.pooling.kind={self.kind} is unknown", f"use {' or '.join(POOLINGS)}")
+
+    def put_below(self, head: Head, states: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnPooled
+
+        return OnPooled(self.kind, head)
+
+
+@dataclass(frozen=True)
+class TextCNN(FirstToken):
+    """The largest values of new convolutions over a row's states summarize it (arXiv 1408.5882)."""
+
+    def width(self, states: int) -> int:
+        from paribus.models.heads.wrappers import OnTextCNN
+
+        return OnTextCNN.width
+
+    def put_below(self, head: Head, states: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnTextCNN
+        from paribus.models.network import initialize
+
+        wrapped = OnTextCNN(states, head)
+        initialize(wrapped.filters, seed, STD)
+        return wrapped
+
+
+@dataclass(frozen=True)
+class OneRow:
+    """A text is one row; what does not fit is cut off."""
+
+    several: ClassVar[bool] = False  # whether an example has several rows
+
+    def check(self, length: int) -> None:
+        """Raise UserError for settings that do not fit rows of this length."""
+
+    def put_below(self, head: Head, width: int, seed: int) -> Head:
+        """The head, on summaries of this width of whole texts."""
+        return head
+
+
+@dataclass(frozen=True)
+class Windows(OneRow):
+    """A long text is read in windows of `finetune.length` tokens that begin `stride` apart (None: half a window).
+
+    Of at most `most` windows of a text the summaries are reduced to their largest values or their mean, or summed by
+    learned attention, or averaged after one transformer layer.   Sun et al. (arXiv 1905.05583), section 5.3.1
+    """
+
+    kind: str
+    stride: int | None = None
+    most: int = 16
+    several: ClassVar[bool] = True
+
+    def check(self, length: int) -> None:
+        room = length - 2
+        if self.kind not in WINDOWS:
+            raise UserError(f"finetune.head.windows.kind={self.kind} is unknown", f"use {', '.join(WINDOWS)}")
+        if self.stride is not None and not 1 <= self.stride <= room:
+            raise UserError(
+                f"finetune.head.windows.stride={self.stride} does not fit windows of {room} tokens",
+                f"give a number from 1 to {room}",
+            )
+        if self.most < 1:
+            raise UserError(f"finetune.head.windows.most={self.most} is below 1", "give a whole number")
+
+    def put_below(self, head: Head, width: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnWindows
+        from paribus.models.network import initialize
+
+        wrapped = OnWindows(self.kind, width, self.most, head)
+        initialize(wrapped, seed, STD)
+        return wrapped
+
+
+@dataclass(frozen=True)
+class TaskHead(ABC):
+    """What all heads share: which states they read, what summarizes a row, how a long text is read, and dropout before
+    the classifier.
+    """
+
+    layers: LastLayer = field(default_factory=LastLayer)
+    pooling: FirstToken = field(default_factory=FirstToken)
+    windows: OneRow = field(default_factory=OneRow)
+    dropout: float = 0.1
+    pairs: ClassVar[bool] = False  # whether the texts of a pair are read apart
+
+    @property
+    def by_cosine(self) -> bool:
+        """Whether the answer is the cosine of two texts."""
+        return False
+
+    @property
+    def pretrained_pooler(self) -> bool:
+        """Whether the pooler of the pre-training is read."""
+        return False
+
+    def check(self, depth: int, length: int) -> None:
+        """Raise UserError for settings that do not fit a network of this depth, or inputs of this length."""
+        self.layers.check(depth)
+        self.windows.check(length)
+
+    @abstractmethod
+    def for_rows(
+        self,
+        network: Network,
+        outputs: int,
+        loss: RowLoss,
+        seed: int,
+        span: tuple[float, float] | None = None,
+        pooler: dict[str, Tensor] | None = None,
+    ) -> Head:
+        """A new head with so many outputs for each example.
+
+        Args:
+            span: least and most of the labels if they are values.
+            pooler: weights of the pre-training's pooler.
+        """
+
+    def for_tokens(self, network: Network, make: Callable[[int], Head], seed: int) -> Head:
+        """A new head that reads every token, made for states of a width."""
+        from paribus.models.network import initialize
+
+        head = make(self.layers.width(network))
+        initialize(head, seed, STD)
+        return self._on_states(head, network, seed)
+
+    def _on_states(self, head: Head, network: Network, seed: int) -> Head:
+        """The head, on the states that it reads."""
+        return self.layers.put_below(head, network)
+
+
+@dataclass(frozen=True)
+class Classifier(TaskHead):
+    """A pooler and a linear classifier on the summary of a row (BERT, arXiv 1810.04805, section 4.1).
+
+    `pooler`: `fresh`, or `pretrained`, which takes the weights of the objective's head on pairs, as BERT does.
+    """
+
+    pooler: str = "fresh"
+
+    def __post_init__(self) -> None:
+        if self.pooler not in ("fresh", "pretrained"):
+            raise UserError(f"finetune.head.pooler={self.pooler} is unknown", "use fresh or pretrained")
+        if self.pretrained_pooler and (isinstance(self.layers, Layers) or isinstance(self.pooling, TextCNN)):
+            raise UserError(
+                "finetune.head.pooler=pretrained reads [CLS] of the last layer",
+                "set finetune/head/layers=last finetune/head/pooling=cls",
+            )
+
+    @property
+    def pretrained_pooler(self) -> bool:
+        return self.pooler == "pretrained"
+
+    def for_rows(
+        self,
+        network: Network,
+        outputs: int,
+        loss: RowLoss,
+        seed: int,
+        span: tuple[float, float] | None = None,
+        pooler: dict[str, Tensor] | None = None,
+    ) -> Head:
+        from paribus.models.heads.rows import ClassificationHead
+        from paribus.models.network import initialize
+
+        states = self.layers.width(network)
+        read = self.pooling.width(states)
+        classifier = ClassificationHead(read, outputs, self.dropout, loss)
+        head = self.windows.put_below(classifier, read, seed)
+        initialize(classifier, seed, STD)  # the same bits whatever stands below
+        if pooler is not None:
+            classifier.pooler.load_state_dict(pooler)
+        return self._on_states(self.pooling.put_below(head, states, seed), network, seed)
+
+
+@dataclass(frozen=True)
+class BiLSTM(Classifier):
+    """A classifier on a new BiLSTM over the states (BERT, arXiv 1810.04805, section 5.1)."""
+
+    def _on_states(self, head: Head, network: Network, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnBiLSTM
+        from paribus.models.network import initialize
+
+        below = OnBiLSTM(self.layers.width(network), head)
+        initialize(below.lstm, seed, below.std)
+        return super()._on_states(below, network, seed)
+
+
+@dataclass(frozen=True)
+class Siamese(TaskHead):
+    """The two texts of a pair are read apart (Sentence-BERT, arXiv 1908.10084, section 3).
+
+    `parts`: what a linear classifier reads of the embeddings u and v: [u, v, difference, product]; or `cosine`, which
+    is then the answer itself.
+    """
+
+    parts: str | Sequence[str] = ("u", "v", "difference")
+    pairs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.by_cosine and (not self.names or not set(self.names) <= set(PARTS)):
+            raise UserError(
+                f"finetune.head.parts={self.parts} is unknown", f"use {COSINE}, or a list of {', '.join(PARTS)}"
+            )
+
+    @property
+    def by_cosine(self) -> bool:
+        return self.parts == COSINE
+
+    def check(self, depth: int, length: int) -> None:
+        super().check(depth, length)
+        if self.windows.several:
+            raise UserError("finetune/head=siamese reads no windows", "set finetune/head/windows=none")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the classifier reads."""
+        return (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
+
+    def for_rows(
+        self,
+        network: Network,
+        outputs: int,
+        loss: RowLoss,
+        seed: int,
+        span: tuple[float, float] | None = None,
+        pooler: dict[str, Tensor] | None = None,
+    ) -> Head:
+        from paribus.models.heads.siamese import Cosine, Linear, OnPairs
+        from paribus.models.network import initialize
+
+        states = self.layers.width(network)
+        head: Head
+        if self.by_cosine:
+            head = Cosine(*(span or (0.0, 1.0)))
+        else:
+            head = Linear(self.pooling.width(states) * len(self.names), outputs, loss)
+            initialize(head, seed, STD)
+            head = OnPairs(self.names, span is not None, head)
+        return self._on_states(self.pooling.put_below(head, states, seed), network, seed)
