@@ -109,9 +109,7 @@ def test_a_batch_is_read_in_parts_of_few_windows_with_the_same_gradient() -> Non
 def test_two_texts_are_compared_by_their_cosine(pooling: str) -> None:
     task_type, two = Regression(least=0.0, most=5.0), groups((2, 2, 2, 2))
     apart = ("finetune/head=siamese", f"finetune/head/pooling={pooling}")
-    by_cosine, _ = made(
-        task_type, "finetune/head=siamese", "finetune.head.parts=cosine", f"finetune/head/pooling={pooling}", rows=two
-    )
+    by_cosine, _ = made(task_type, *apart, "finetune.head.parts=cosine", rows=two)
     by_parts, _ = made(
         task_type,
         "finetune/head=siamese",
