@@ -39,7 +39,11 @@ class Identity(NamedTuple):
 
 
 def identify(
-    config: Mapping[str, Any], data: dict[str, Any], tasks: Mapping[str, str], mixed: Sequence[str] = ()
+    config: Mapping[str, Any],
+    data: dict[str, Any],
+    tasks: Mapping[str, str],
+    mixed: Sequence[str] = (),
+    before: str = "",
 ) -> Identity:
     """The names of a run.
 
@@ -48,6 +52,7 @@ def identify(
         data: the fingerprint of its text and tokens.
         tasks: {task: fingerprint of its texts and labels}.
         mixed: the tasks that its pre-training reads.
+        before: the name of the pre-training whose weights it starts from, if any.
     """
     from paribus.core import noise
     from paribus.corruption import examples
@@ -56,6 +61,8 @@ def identify(
     parts = {part: meaning(config[part], GROUPS.get(part)) for part in _PRETRAINING}
     if config.get("mixture"):
         parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: own[name] for name in mixed}}
+    if before:
+        parts["before"] = before
     semantics = [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS]
     pretrain = digest({"semantics": semantics, "seed": root_seed(config), "data": data, **parts})
     whole: dict[str, Any] = {"pretrain": pretrain, "tasks": own, "members": int(config.get("members", 1))}

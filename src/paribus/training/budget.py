@@ -53,9 +53,18 @@ def _mixed_rows(run: Run, data: Data) -> dict[str, Written]:
 
 
 def planned(run: Run) -> dict[str, Any]:
-    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-training of all members of an arm will use;
-    epochs are those of each.
+    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-trainings of an arm will use, of all members and
+    all stages; epochs are those of the last stage of each.
     """
+    stages = [_planned(own) for own in run.chain]
+    whole = {
+        key: sum(stage[key] for stage in stages) * run.members for key in ("tokens", "sequences", "steps", "flops")
+    }
+    return {**whole, "epochs": stages[-1]["epochs"]}
+
+
+def _planned(run: Run) -> dict[str, Any]:
+    """The same of one pre-training of one member."""
     data = run.data()
     plan, steps = plan_of(run, data)
     tokens = sequences = 0
@@ -65,9 +74,8 @@ def planned(run: Run) -> dict[str, Any]:
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
             sequences += len(rows) * plan.examples.readings
     flops = train_flops(run, data.vocabulary.size, tokens, tokens * share, sequences)
-    one = {"tokens": tokens, "sequences": sequences, "steps": steps, "flops": flops}
     epochs = sequences / plan.examples.readings / plan.examples.size(0)
-    return {**{key: value * run.members for key, value in one.items()}, "epochs": epochs}
+    return {"tokens": tokens, "sequences": sequences, "steps": steps, "flops": flops, "epochs": epochs}
 
 
 def train_flops(run: Run, vocabulary: int, tokens: float, predicted: float, rows: float = 0.0) -> float:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class Run:
     """One run, as its config describes it. Everything below the command line reads this, and nothing else the config.
 
-    `config` is the resolved config as plain data, for the record; `trial` are the names of a search's trial.
+    `config` is the resolved config as plain data, for the record; `trial` are the names of a search's trial. A run may
+    be a chain of pre-trainings: it starts from the weights of the one `before`; `stage` is the name of such a one.
     """
 
     config: Mapping[str, Any] = field(repr=False)
@@ -65,6 +66,8 @@ class Run:
     sweep_hash: str | None = None
     trial: Mapping[str, Any] | None = None
     run_dir: str | None = None
+    stage: str = ""
+    before: Run | None = field(default=None, repr=False)
 
     @staticmethod
     def of(cfg: Mapping[str, Any]) -> Run:
@@ -73,17 +76,29 @@ class Run:
         Raises UserError for a missing value, an argument that a component does not know, and settings that a component
         refuses.
         """
-        config = plain(cfg)
+        config = dict(cfg) if isinstance(cfg, dict) else plain(cfg)
+        before = None
+        for name in config.get("stages", {}):
+            before = Run._one(stage_config(config, name), before)
+        return Run._one(config, before)
+
+    @staticmethod
+    def _one(config: dict[str, Any], before: Run | None) -> Run:
         parts = build(config)
         parts |= {name: _settings(name, group, parts[name]) for name, group in GROUPS.items()}
         parts["mixture"] = parts.get("mixture") or None
-        known = {each.name for each in fields(Run)} - {"config"}
-        return Run(config=config, **{name: parts[name] for name in known & parts.keys()})
+        known = {each.name for each in fields(Run)} - {"config", "before"}
+        return Run(config=config, before=before, **{name: parts[name] for name in known & parts.keys()})
 
     @property
     def label(self) -> str:
         """How messages name the run."""
         return f"{self.arm}/seed{self.seed}"
+
+    @property
+    def chain(self) -> tuple[Run, ...]:
+        """The pre-trainings of the run in order; the last is the run itself."""
+        return (*(self.before.chain if self.before else ()), self)
 
     @property
     def root_seed(self) -> int:
@@ -107,14 +122,23 @@ class Run:
 
         Raises UserError for a corpus or task that cannot be read, and Unavailable for an annotator that is not here.
         """
-        data = data_fingerprint(self.corpus, self.tokenizer, self.cache, self.annotator)
+        data = data_fingerprint(self.corpus, self.tokenizer, self.cache, self.annotator, self._trained_on)
         tasks = {name: task.fingerprint(self.cache) for name, task in self.tasks.items()}
         mixed = self.mixture.chosen(list(tasks)) if self.mixture else []
-        return identify(self.config, data, tasks, mixed)
+        before = self.before.identity.pretrain if self.before else ""
+        return identify(self.config, data, tasks, mixed, before)
+
+    @property
+    def _trained_on(self) -> Corpus | None:
+        """The corpus of the tokenizer if it is that of an earlier pre-training."""
+        return self.chain[0].corpus if self.before else None
 
     def data(self) -> Data:
-        """The prepared data; `trainer.train_tokens` keeps a part of the training documents."""
-        data = prepare(self.corpus, self.tokenizer, self.cache, self.annotator)
+        """The prepared data; `trainer.train_tokens` keeps a part of the training documents.
+
+        All pre-trainings of a chain have the tokenizer of the first.
+        """
+        data = prepare(self.corpus, self.tokenizer, self.cache, self.annotator, self._trained_on)
         if self.trainer.train_tokens is not None:
             data.stores["train"] = sampled(data.stores["train"], self.trainer.train_tokens)
         return data
@@ -140,3 +164,47 @@ def _settings(name: str, group: type, values: Mapping[str, Any]) -> Any:
     if unknown := sorted(values.keys() - known):
         raise UserError(f"unknown key '{name}.{unknown[0]}'", f"known: {', '.join(sorted(known))}")
     return group(**values)
+
+
+_STAGE = (
+    "corpus",
+    "input",
+    "masking",
+    "objective",
+    "model",
+    "optimizer",
+    "lr_schedule",
+    "batch",
+    "trainer",
+    "evaluation",
+)
+
+
+def stage_config(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The config of an earlier pre-training of a run's chain: that of the run with the stage's own settings over it.
+
+    It says by itself what came before, so that it can be resumed alone. Raises UserError for settings that a stage
+    cannot have.
+    """
+    stages = config["stages"]
+    names = list(stages)
+    if unknown := sorted(stages[name].keys() - set(_STAGE)):
+        raise UserError(f"stages.{name}.{unknown[0]} is not part of a pre-training", f"set {', '.join(_STAGE)}")
+    earlier = {each: stage_config(config, each) for each in names[: names.index(name)]}
+    return {
+        **config,
+        **{part: _overlay(config[part], stages[name].get(part, {})) for part in _STAGE},
+        "stages": {each: {part: own[part] for part in _STAGE} for each, own in earlier.items()},
+        "stage": name,
+        "tasks": {},
+        "mixture": None,
+        "members": 1,
+        "trial": None,
+    }
+
+
+def _overlay(base: Any, own: Any) -> Any:
+    """A config node with another over it; a component takes the place of the one below."""
+    if not isinstance(base, Mapping) or not isinstance(own, Mapping) or "_target_" in own:
+        return own
+    return {**base, **{key: _overlay(base.get(key), value) for key, value in own.items()}}

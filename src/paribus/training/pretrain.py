@@ -55,6 +55,7 @@ from paribus.training.steps import PretrainingSteps, loader
 from paribus.training.streams import held_out_examples, probe_examples
 
 STAGE = "pretrain.json"
+STAGES = "stages"  # in a run's folder: the pre-trainings before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of pairs that are random by force, above which it is said
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
@@ -75,6 +76,13 @@ class Stage:
     evaluation: HeldOutEvaluation
     probes: list[Probe | TrainedProbe]
     reporter: Reporter | None = None  # of a run that is a trial of a search
+
+    @property
+    def before(self) -> Path | None:
+        """The folder of the stage whose weights this one starts from."""
+        if self.run.before is None:
+            return None
+        return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
 
     @property
     def head(self) -> Any:
@@ -152,6 +160,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         checkpoint.load(stage.encoder, stage.folder / "model")
         part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
         return part
+    _start(stage)
     meter = Meter()
     curves = Curves(stage.folder / "metrics.jsonl", stage.run.trainer.log_every, meter)
     noise = _noise(stage, curves)
@@ -174,6 +183,35 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     write_json(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
+
+
+def _start(stage: Stage) -> None:
+    """Give a stage the weights that the one before has ended with; a head on pairs starts anew."""
+    if stage.before is not None:
+        checkpoint.load(stage.encoder, stage.before / "model")
+        if stage.head is not None:
+            checkpoint.load_head(stage.encoder, stage.head, stage.before / "model")
+
+
+def check_chain(stages: Sequence[Stage]) -> None:
+    """Raise UserError for a stage whose network cannot take the weights of the one before."""
+    shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
+    for stage, own in zip(stages, shapes, strict=True):
+        if own != shapes[-1]:
+            raise UserError(f"stages.{stage.run.stage}.model has another shape than model", "give both the same size")
+
+
+def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The last stage's part of the record with the budget of all; `stages` holds metrics and budget of each."""
+    last = parts[-1]
+    if len(parts) == 1:
+        return last
+    each = [
+        {"stage": stage.run.stage, "metrics": part["metrics"], "budget": part["budget"]}
+        for stage, part in zip(stages, parts, strict=True)
+    ]
+    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in last["budget"]}
+    return {**last, "budget": budget, "stages": each}
 
 
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -229,6 +267,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
 
 def help_to_train(stage: Stage, group: Group) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
+    _start(stage)
     _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
 
 

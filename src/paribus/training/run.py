@@ -20,6 +20,7 @@ from paribus.training.description import Run
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
+    from paribus.runs.tracker import Tracked
     from paribus.training.callbacks import Reporter
     from paribus.training.execution import Profile
     from paribus.training.finetune import Base
@@ -80,17 +81,17 @@ def _run(run: Run, reporter: Reporter | None) -> None:
 
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
-    """Pre-training (or one that another arm has done) of each member, then the tasks."""
+    """The pre-training of each member, then the tasks."""
     from paribus.training.finetune import base_of
-    from paribus.training.pretrain import combine, open_stage, pretrain
+    from paribus.training.pretrain import combine
 
     folder = run.identity.folder
-    stage = open_stage(run, data, profile, folder)
-    stage.reporter = reporter
     with stages.stage(PRETRAIN) as tracked:
-        with shared_pretraining(run, run.identity):
-            trained = [(stage, pretrain(stage, tracked))]
-        trained += [_member(run, number, data, profile) for number in range(1, run.members)]
+        trained = [_pretrained(run, data, profile, folder, tracked, reporter)]
+        for number in range(1, run.members):  # curves of further members are not logged elsewhere
+            own = folder / MEMBERS / str(number)
+            write_text(own / "config.yaml", _yaml(member := run.member(number)))
+            trained.append(_pretrained(member, data, profile, own))
         part = combine(*zip(*trained, strict=True))
         tell(tracked, part, folder / CURVES)
     bases = [base_of(own.run, own.encoder, own.folder / "model") for own, _ in trained]
@@ -104,15 +105,34 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
     }
 
 
-def _member(run: Run, number: int, data: Data, profile: Profile) -> tuple[Stage, dict[str, Any]]:
-    """The pre-training of a further member, in a folder of its own; its curves are not logged elsewhere."""
-    from paribus.training.pretrain import open_stage, pretrain
+def _pretrained(
+    run: Run,
+    data: Data,
+    profile: Profile,
+    folder: Path,
+    tracked: Tracked | None = None,
+    reporter: Reporter | None = None,
+) -> tuple[Stage, dict[str, Any]]:
+    """The pre-trainings of a run's chain, each of which starts from the weights of the one before.
 
-    own, folder = run.member(number), run.identity.folder / MEMBERS / str(number)
-    write_text(folder / "config.yaml", _yaml(own))
-    stage = open_stage(own, data, profile, folder)
-    with shared_pretraining(own, own.identity._replace(folder=folder)):
-        return stage, pretrain(stage)
+    Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
+    shared. All are checked before the first step of any.
+    """
+    from paribus.training.pretrain import STAGES, check_chain, in_sum, open_stage, pretrain
+
+    opened = []
+    for own in run.chain[:-1]:
+        place = folder / STAGES / own.stage
+        write_text(place / "config.yaml", _yaml(own))
+        opened.append(open_stage(own, own.data(), profile, place))
+    opened.append(open_stage(run, data, profile, folder))
+    check_chain(opened)
+    opened[-1].reporter = reporter
+    parts = []
+    for stage in opened:
+        with shared_pretraining(stage.run, stage.run.identity._replace(folder=stage.folder)):
+            parts.append(pretrain(stage, tracked if stage.run is run else None))
+    return opened[-1], in_sum(opened, parts)
 
 
 def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:

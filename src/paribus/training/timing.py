@@ -45,18 +45,19 @@ def seconds(run: Run) -> dict[str, float]:
     """{"seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm,
     nothing kept. What its evaluations take is not in it.
     """
-    profile, data = resolve(run.profile), run.data()
-    with tempfile.TemporaryDirectory() as folder:
-        stage = open_stage(run, data, profile, Path(folder))
-    per_step = 0.0
-    if stage.steps:
+    profile, total, last = resolve(run.profile), 0.0, 0.0
+    for own in run.chain:
+        data = own.data()
+        with tempfile.TemporaryDirectory() as folder:
+            stage = open_stage(own, data, profile, Path(folder))
         steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
-        per_step = _measure(learner_of(stage), steps, profile)
+        last = _measure(learner_of(stage), steps, profile) if stage.steps else 0.0
+        total += last * stage.steps
     tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tasks)
     found = {
-        "seconds_per_step": per_step,
+        "seconds_per_step": last,
         "start_seconds": start_seconds(),
-        "pretrain_seconds": per_step * stage.steps * run.members,
+        "pretrain_seconds": total * run.members,
         "finetune_seconds": tasks * run.members * run.finetune.ensemble,
     }
     return {**found, "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune"))}

@@ -54,6 +54,7 @@ class Plan:
     corpus: Corpus
     source: Source
     cache: Path
+    trained_on: Corpus | None = None  # whose text a tokenizer is trained on; None: this one's
 
     @cached_property
     def text(self) -> Fingerprint:
@@ -74,6 +75,8 @@ class Plan:
     @cached_property
     def tokenizer_folder(self) -> Path:
         """The tokenizer, trained or loaded where it is not there yet."""
+        if self.trained_on is not None:
+            return Plan(self.trained_on, self.source, self.cache).tokenizer_folder
         text = self.text.text if self.source.trained else None
         folder = self.cache / "tokenizers" / digest([text, self.source.identity()], 16)
         if not folder.is_dir():
@@ -142,7 +145,7 @@ def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
 
 
 def data_fingerprint(
-    corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None
+    corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None, trained_on: Corpus | None = None
 ) -> dict[str, Any]:
     """The plain data that names the tokens of a corpus; trains the tokenizer where it must, builds no store.
 
@@ -153,14 +156,16 @@ def data_fingerprint(
             text cannot give.
         Unavailable: for an annotator that this machine does not have.
     """
-    return {**Plan(corpus, tokenizer, cache).plain, **_spans(annotator)}
+    return {**Plan(corpus, tokenizer, cache, trained_on).plain, **_spans(annotator)}
 
 
 def _spans(annotator: Annotator | None) -> dict[str, Any]:
     return {} if annotator is None else {"spans": annotator.identity()}
 
 
-def prepare(corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None) -> Data:
+def prepare(
+    corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None, trained_on: Corpus | None = None
+) -> Data:
     """The token stores of a corpus, built where they are not cached; its fingerprint has the `tokens` by split too.
 
     With an annotator the training text has its spans.
@@ -168,7 +173,7 @@ def prepare(corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator
     Raises:
         UserError: as `data_fingerprint`; for an annotator that finds nothing in the text.
     """
-    plan = Plan(corpus, tokenizer, cache)
+    plan = Plan(corpus, tokenizer, cache, trained_on)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
     counts = {split: found.tokens for split, found in stores.items()}
     for split in ("train", "validation"):
