@@ -90,7 +90,7 @@ def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, argume
     checkpoint.load(encoder, made / "model")
     tuned = saved.load(made / "tuned" / f"{name}-0.safetensors", encoder)
     examples = task.examples(tmp_path)["validation"]
-    rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, Run.of(cfg).finetune)
     outputs = []
     with torch.inference_mode():
         for at in range(len(rows.length_N)):

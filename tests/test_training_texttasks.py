@@ -69,9 +69,9 @@ def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], archi
     task = build(cfg.tasks.sst2)
     task_type = task_type_of(task, model_spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:5]
-    rows = task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = task_type.encode(examples, data.tokenizer, data.vocabulary, Run.of(cfg).finetune)
     model = model_spec.build(data.vocabulary, 3).eval()
-    head: Any = task_type.head(cfg.finetune, model, 0)
+    head: Any = task_type.head(Run.of(cfg).finetune, model, 0)
     with torch.inference_mode():
         found = greedy(model, head, task_batch(rows, np.arange(5)), 6)
         for row, ids in enumerate(found):
@@ -139,7 +139,7 @@ def test_a_text_task_from_a_folder(
     task = build(cfg.tasks.text_table)
     examples = task.examples(Path(cfg.paths.cache))["validation"]
     data = Run.of(cfg).data()
-    rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, cfg.finetune)
+    rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, Run.of(cfg).finetune)
     with torch.inference_mode():
         outputs = tuned.task_type.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
     again = tuned.task_type.score(tuned.task_type.predictions(outputs, rows, examples), examples)
