@@ -23,9 +23,9 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.tasks.encode import frame
 from paribus.tasks.types.classification import Classification
-from paribus.training.execution import Profile
+from paribus.training.trainer import Profile
 from paribus.training.finetune import finetuner
-from paribus.training.fit import trainer
+from paribus.training.trainer import trainer
 from paribus.training.steps import loader
 
 BATCH, WARM, WORDS = 32, 5, 8192

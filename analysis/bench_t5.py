@@ -26,7 +26,7 @@ from paribus.data.formats.windows import Windows
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.t5 import T5
 from paribus.objectives.denoising import Denoising
-from paribus.training.execution import Profile, matrix_peak
+from paribus.training.trainer import Profile, matrix_peak
 
 PRECISION = "bf16-mixed"
 MINI = T5(4, 256, 4, 64, 1024, dropout=0.0)

@@ -34,8 +34,8 @@ from paribus.objectives.mlm import MaskedLM
 from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
 from paribus.training.callbacks import Meter
-from paribus.training.execution import Profile, matrix_peak
-from paribus.training.fit import trainer
+from paribus.training.trainer import Profile, matrix_peak
+from paribus.training.trainer import trainer
 from paribus.training.learner import Pretraining
 from paribus.training.steps import PretrainingSteps, loader
 

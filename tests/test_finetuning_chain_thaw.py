@@ -8,12 +8,11 @@ import pytorch_lightning as pl
 import torch
 from test_finetuning_methods import TASK, backbone, config, rows
 
-from paribus.finetuning.chain_thaw import HEAD, ChainThaw
+from paribus.finetuning.method import HEAD, ChainThaw
 from paribus.training.description import Run
-from paribus.training.execution import resolve
 from paribus.training.finetune import finetuner
-from paribus.training.fit import trainer
-from paribus.training.steps import loader
+from paribus.training.steps import StepData
+from paribus.training.trainer import resolve, trainer
 
 
 def test_stages_are_equal_pieces_from_the_head_over_the_layers_to_all() -> None:
@@ -40,5 +39,5 @@ def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
             moved.append(depths)
             self.before = named
 
-    trainer(resolve(cfg.profile), steps.total, [Watch()]).fit(learner, loader(steps, 0, 0))
+    trainer(resolve(cfg.profile), steps.total, [Watch()]).fit(learner, StepData(steps, 0, 0))
     assert moved == [{HEAD}, {0}, {1}, {2}, {HEAD, 0, 1, 2}]

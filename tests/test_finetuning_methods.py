@@ -16,15 +16,14 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
-from paribus.finetuning.gradual_unfreezing import GradualUnfreezing
+from paribus.finetuning.method import GradualUnfreezing
 from paribus.models.encoder import Encoder
 from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.encode import Encoded
 from paribus.training.description import Run
-from paribus.training.execution import resolve
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
-from paribus.training.fit import trainer
-from paribus.training.steps import loader, task_batch
+from paribus.training.steps import StepData, task_batch
+from paribus.training.trainer import resolve, trainer
 
 GOLDEN = Path(__file__).parent / "golden" / "trained_parameters.json"
 METHODS = {
@@ -69,7 +68,7 @@ def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:
     learner, steps = finetuner(Run.of(cfg), encoder, rows(), TASK.task_type, 7)
     if fit:
         profile = resolve(cfg.profile)
-        trainer(profile, steps.total, []).fit(learner, loader(steps, 0, 0))
+        trainer(profile, steps.total, []).fit(learner, StepData(steps, 0, 0))
     return learner.eval()
 
 
@@ -154,7 +153,7 @@ def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
         (False, False),
     }
     trainer(resolve(cfg.profile), 1, []).fit(
-        learner, loader(finetuner(Run.of(cfg), learner.encoder, rows(), TASK.task_type, 7)[1], 0, 0)
+        learner, StepData(finetuner(Run.of(cfg), learner.encoder, rows(), TASK.task_type, 7)[1], 0, 0)
     )
     schedule = build(cfg.finetune.lr_schedule).factor(0.5 / learner.total_steps)
     assert learner.optimizers().param_groups[0]["lr"] == pytest.approx(0.05 * schedule)

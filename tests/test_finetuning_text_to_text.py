@@ -20,7 +20,7 @@ from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
 from paribus.finetuning.bottleneck import Adapted
-from paribus.finetuning.gradual_unfreezing import GradualUnfreezing
+from paribus.finetuning.method import GradualUnfreezing
 from paribus.models.greedy import greedy
 from paribus.models.t5 import ARCHITECTURES
 from paribus.models.text_to_text import TextToText
@@ -28,10 +28,9 @@ from paribus.tasks.types.labels import Labels
 from paribus.tasks.verbalize import Fields
 from paribus.tasks.written import Ragged, Written
 from paribus.training.description import Run
-from paribus.training.execution import resolve
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
-from paribus.training.fit import trainer
-from paribus.training.steps import loader, task_batch
+from paribus.training.steps import StepData, task_batch
+from paribus.training.trainer import resolve, trainer
 
 VOCABULARY = Vocabulary(60, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(50, 60)), 10, 59)
 LISTED = ("encoder_decoder", "encoder_decoder_shared", "prefix_lm")  # in the golden file
@@ -64,7 +63,7 @@ def rows(cfg: Any) -> Written:
 def tuned(cfg: Any, model: TextToText, fit: bool = True) -> Any:
     learner, steps = finetuner(Run.of(cfg), model, rows(cfg), task_type(cfg), 7)
     if fit:
-        trainer(resolve(cfg.profile), steps.total, []).fit(learner, loader(steps, 0, 0))
+        trainer(resolve(cfg.profile), steps.total, []).fit(learner, StepData(steps, 0, 0))
     return learner.eval()
 
 
@@ -167,7 +166,7 @@ def test_closed_layers_keep_their_bits_until_they_open() -> None:
     cfg = config("finetune/method=gradual_unfreezing", "finetune.method.spread=1.0")
     model = model_of(cfg)
     learner, steps = finetuner(Run.of(cfg), model, rows(cfg), task_type(cfg), 7)
-    trainer(resolve(cfg.profile), steps.total // 2, []).fit(learner, loader(steps, 0, 0))
+    trainer(resolve(cfg.profile), steps.total // 2, []).fit(learner, StepData(steps, 0, 0))
     moved = set(saved.trained(learner.encoder, model))
     assert {model.depth_of(name) for name in moved} == {0, 2}
     assert "backbone.shared.weight" in moved

@@ -25,7 +25,7 @@ from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import UNITS, Replace
 from paribus.data.annotators.function import Function
 from paribus.data.order import StepPlan
-from paribus.training.steps import PretrainingSteps, loader
+from paribus.training.steps import PretrainingSteps, StepData
 
 KINDS: dict[str, Callable[..., Any]] = {
     "bernoulli": Bernoulli,
@@ -78,7 +78,7 @@ def stream(masking: Any, first: int, workers: int) -> Iterator[list[Any]]:
     """The masks of steps first..9, over the end of an epoch."""
     examples = examples_of(marked_store(), 32, masking=masking)
     steps = PretrainingSteps(StepPlan(examples, 5, examples.size(0) // 4), 9, None)
-    for step in loader(steps, first, workers):
+    for step in StepData(steps, first, workers).train_dataloader():
         yield [(batch["ids_BL"], batch["slot_P"], batch["target_P"]) for batch in step]
 
 

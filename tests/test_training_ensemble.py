@@ -26,10 +26,10 @@ from paribus.training import callbacks, finetune
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, predictions
-from paribus.training.execution import resolve
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
 from paribus.training.steps import task_batch
+from paribus.training.trainer import resolve
 
 
 @pytest.fixture

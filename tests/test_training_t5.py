@@ -15,9 +15,9 @@ from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES, SINGLE
 from paribus.training.budget import planned, train_flops
 from paribus.training.description import Run
-from paribus.training.execution import resolve
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
+from paribus.training.trainer import resolve
 
 
 @pytest.fixture

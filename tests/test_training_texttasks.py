@@ -24,10 +24,10 @@ from paribus.optim.adafactor import Adafactor
 from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Ragged
 from paribus.training.description import Run
-from paribus.training.execution import resolve
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
 from paribus.training.steps import task_batch
+from paribus.training.trainer import resolve
 
 
 @pytest.fixture

@@ -19,6 +19,16 @@ PRESETS = ("family", "recipe", "experiment", "debug")  # groups of `# @package _
 # Keys of earlier versions by their names of today. Groups are written with a dot as well.
 RENAMED = {
     "finetuning": "finetune.method",
+    "finetune.bilstm": "finetune.head",
+    "finetune.layers": "finetune.head.layers",
+    "finetune.combine": "finetune.head.layers",
+    "finetune.pooling": "finetune.head.pooling",
+    "finetune.windows": "finetune.head.windows",
+    "finetune.stride": "finetune.head.windows.stride",
+    "finetune.most_windows": "finetune.head.windows.most",
+    "finetune.siamese": "finetune.head.parts",
+    "finetune.pooler": "finetune.head.pooler",
+    "finetune.dropout": "finetune.head.dropout",
     "objective.encoding": "objective.view",
     "objective.disorder": "objective.shuffling",
     "objective.sight": "objective.attention_mask",

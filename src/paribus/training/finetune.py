@@ -35,10 +35,9 @@ from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
-from paribus.training.execution import Profile
-from paribus.training.fit import trainer
 from paribus.training.learner import Finetuning
-from paribus.training.steps import TaskSteps, loader, pieces, task_batch
+from paribus.training.steps import StepData, TaskSteps, pieces, task_batch
+from paribus.training.trainer import Profile, trainer
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
@@ -248,7 +247,7 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     )
     if total:
         beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
-        trainer(how.profile, total, beside, how.tracked).fit(learner, loader(steps, 0, how.profile.workers))
+        trainer(how.profile, total, beside, how.tracked).fit(learner, StepData(steps, 0, how.profile.workers))
     for line in curve.lines:
         append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
     return learner

@@ -17,8 +17,7 @@ from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.optim.schedule import Schedule
 from paribus.optim.spec import OptimizerSpec
-from paribus.training.distributed.ranks import add_up, counts_of_all, unshared
-from paribus.training.distributed.sharded import shard, whole
+from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
 from paribus.training.steps import Step
 
 

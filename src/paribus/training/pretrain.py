@@ -41,18 +41,16 @@ from paribus.training.callbacks import (
     keep_lines,
 )
 from paribus.training.description import Run
-from paribus.training.distributed.ranks import Group, helpers
-from paribus.training.distributed.ranks import check as check_ranks
-from paribus.training.distributed.sharded import Gathering
+from paribus.training.distributed import Gathering, Group, helpers
+from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
-from paribus.training.execution import Profile, matrix_peak
 from paribus.training.finetune import check_finetuning
-from paribus.training.fit import build_profiler, trainer
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.probe import TrainedProbe
-from paribus.training.steps import PretrainingSteps, loader
+from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
+from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
 
 STAGE = "pretrain.json"
 STAGES = "stages"  # in a run's folder: the pre-trainings before the last one
@@ -298,7 +296,7 @@ def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: G
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
     trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
         learner,
-        loader(steps, done, stage.profile.workers),
+        StepData(steps, done, stage.profile.workers),
         ckpt_path=stage.folder / LAST if done else None,
         weights_only=True,
     )

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
     from paribus.runs.tracker import Tracked
     from paribus.training.callbacks import Reporter
-    from paribus.training.execution import Profile
     from paribus.training.finetune import Base
     from paribus.training.pretrain import Stage
+    from paribus.training.trainer import Profile
 
 SCHEMA = 1
 RECORD = "result.json"
@@ -59,7 +59,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     from optuna import TrialPruned
 
     from paribus.training.callbacks import Diverged
-    from paribus.training.execution import resolve
+    from paribus.training.trainer import resolve
 
     identity, folder = run.identity, run.identity.folder
     write_text(folder / "signature", identity.signature + "\n")

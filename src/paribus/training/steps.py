@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -97,7 +98,7 @@ def task_batch(encoded: Rows, rows: Any) -> Batch:
 class _Stream(IterableDataset[Step]):
     """Steps first..total in order; with several workers each makes every n-th, which the loader puts in order again."""
 
-    def __init__(self, steps: Any, first: int) -> None:
+    def __init__(self, steps: Steps, first: int) -> None:
         self.steps, self.first = steps, first
 
     def __iter__(self) -> Iterator[Step]:
@@ -107,6 +108,25 @@ class _Stream(IterableDataset[Step]):
             yield self.steps[step]
 
 
-def loader(steps: Any, first: int, workers: int) -> DataLoader[Step]:
-    """A loader of the steps from `first` on."""
-    return DataLoader(_Stream(steps, first), batch_size=None, num_workers=workers, persistent_workers=False)
+class Steps(Protocol):
+    """The optimizer steps of a training: item s is step s."""
+
+    total: int
+
+    def __getitem__(self, step: int) -> Step: ...
+
+
+class StepData(pl.LightningDataModule):
+    """The training data for Lightning: the steps from `first`, which is where a resumed training begins.
+
+    With several `workers` each prepares every n-th step, and the loader puts them in order again.
+    """
+
+    def __init__(self, steps: Steps, first: int, workers: int) -> None:
+        super().__init__()
+        self.steps, self.first, self.workers = steps, first, workers
+
+    def train_dataloader(self) -> DataLoader[Step]:
+        return DataLoader(
+            _Stream(self.steps, self.first), batch_size=None, num_workers=self.workers, persistent_workers=False
+        )

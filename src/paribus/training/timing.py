@@ -16,11 +16,10 @@ import pytorch_lightning as pl
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.training.description import Run
-from paribus.training.execution import Profile, resolve
 from paribus.training.finetune import finetuner
-from paribus.training.fit import trainer
 from paribus.training.pretrain import learner_of, open_stage
-from paribus.training.steps import PretrainingSteps, loader
+from paribus.training.steps import PretrainingSteps, StepData
+from paribus.training.trainer import Profile, resolve, trainer
 
 STEPS = 24  # measured, after the first WARM ones
 WARM = 4
@@ -85,5 +84,5 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Pr
 def _measure(learner: pl.LightningModule, steps: Any, profile: Profile) -> float:
     clock = _Clock()
     few = min(steps.total, WARM + STEPS)
-    trainer(profile, few, [clock]).fit(learner, loader(steps, 0, profile.workers))
+    trainer(profile, few, [clock]).fit(learner, StepData(steps, 0, profile.workers))
     return clock.seconds()

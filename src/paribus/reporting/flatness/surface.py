@@ -18,10 +18,10 @@ from paribus.models import checkpoint
 from paribus.models.network import Batch, Network, named_generator
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
-from paribus.training.execution import resolve
 from paribus.training.finetune import ROWS, begin, kept
 from paribus.training.learner import Finetuning
 from paribus.training.steps import pieces, task_batch
+from paribus.training.trainer import resolve
 
 Weights = dict[str, Tensor]  # by the names that a learner's parameters have
 

@@ -1,17 +1,31 @@
-"""The execution profile made concrete for this machine: how fast, never what."""
+"""Lightning's Trainer on this machine, and the execution profile behind it: how fast, never what."""
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
 
 from paribus.core.errors import UserError
 from paribus.core.processes import ranks_of
 from paribus.core.settings import Profile as Settings
+from paribus.runs.tracker import Tracked
+from paribus.training.distributed import Group, trainer_settings
 
+PROFILERS: dict[str, type[Profiler]] = {
+    "simple": SimpleProfiler,
+    "advanced": AdvancedProfiler,
+    "pytorch": PyTorchProfiler,
+}
 STRATEGIES = ("ddp", "fsdp")
 PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
@@ -103,3 +117,65 @@ def matrix_peak(profile: Profile, size: int = 1024, rounds: int = 6) -> float:
         best = min(best, time.perf_counter() - start)
     del product
     return 2.0 * size**3 / best
+
+
+def trainer(
+    profile: Profile,
+    steps: int,
+    callbacks: list[pl.Callback],
+    tracked: Tracked | None = None,
+    group: Group | None = None,
+    profiler: Profiler | None = None,
+) -> pl.Trainer:
+    """A quiet Trainer for `steps` optimizer steps in all, of this process alone or of a group."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", module="lightning_fabric")
+    return pl.Trainer(
+        accelerator=profile.accelerator,
+        precision=profile.precision,  # type: ignore[arg-type]
+        max_steps=steps,
+        max_epochs=-1,
+        logger=False if tracked is None else ToTracked(tracked),
+        callbacks=callbacks,
+        profiler=profiler,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        **trainer_settings(group or Group(), profile.strategy),
+    )
+
+
+def build_profiler(name: str | None, folder: Path) -> Profiler | None:
+    """Lightning's profiler, which writes `fit-profile.txt` into `folder`. Raises UserError for an unknown name."""
+    if name is None:
+        return None
+    if name not in PROFILERS:
+        raise UserError(f"profile.profiler={name} is unknown", f"use null, {', '.join(PROFILERS)}")
+    return PROFILERS[name](dirpath=folder, filename="profile")
+
+
+class ToTracked(Logger):
+    """Lightning's side of a tracked run."""
+
+    def __init__(self, tracked: Tracked) -> None:
+        super().__init__()
+        self.tracked = tracked
+
+    @property
+    def name(self) -> str:
+        return self.tracked.about.name
+
+    @property
+    def version(self) -> str:
+        return self.tracked.about.id
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        self.tracked.log(metrics, step)
+
+    def log_hyperparams(self, *parts: Any, **named: Any) -> None:
+        """The config is there from the start."""
