@@ -111,14 +111,9 @@ class Board(Sheet):
     live: Live | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
-    def set(
-        self, label: str, state: str | None = None, *, share: float | None = None, metric: float | None = None
-    ) -> None:
-        """Change what is given of one cell, and the live display."""
-        old = self.cells.get(label, Cell())
-        self.cells[label] = Cell(
-            state or old.state, old.share if share is None else share, old.metric if metric is None else metric
-        )
+    def set(self, label: str, state: str, share: float = 0.0, metric: float | None = None) -> None:
+        """Replace one cell and update the live display."""
+        self.cells[label] = Cell(state, share, metric)
         if self.live is not None:
             self.live.update(self.table())
 

@@ -17,7 +17,7 @@ from paribus.core.processes import ranks_of
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.sweeps.board import Board, absent_lines, duration, metric_of, show_live
-from paribus.sweeps.expand import Expanded, Plan, expand, planned_budgets
+from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import TRIAL, Job
@@ -78,7 +78,7 @@ def run_sweep(
 
 def _planned_steps(expanded: Expanded, means: _Means) -> dict[str, int]:
     """{arm: planned optimizer steps}, after the check of the budgets."""
-    return {arm: int(budget["steps"]) for arm, budget in planned_budgets(expanded, means.plan).items()}
+    return {arm: int(budget["steps"]) for arm, budget in plan_budgets(expanded, means.plan).items()}
 
 
 def _train(config: DictConfig) -> Path:
@@ -198,7 +198,7 @@ class _SweepRun:
 
         def requeued(work: Work) -> None:
             self._read_progress(pending)
-            self.board.set(work.label, "stopped")
+            self.board.set(work.label, "stopped", self.board.cells[work.label].share)
             self.board.note(f"‖ {work.label} is back in the queue")
 
         def ended(end: Ended) -> None:
@@ -227,7 +227,7 @@ class _SweepRun:
             cell = self.board.cells.get(job.label)
             if cell is not None and cell.state == "running" and (total := self.steps.get(job.arm)):
                 step = store.last_step(self.identities[job.label].folder)
-                self.board.set(job.label, share=min(1.0, step / total))
+                self.board.set(job.label, "running", min(1.0, step / total))
 
     def _finish(self, job: Job, error: str, end: Ended | None = None) -> None:
         """Report how a run ended. Record a failure; keep a result if the request says so."""

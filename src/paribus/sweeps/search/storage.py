@@ -73,10 +73,9 @@ def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
     except ImportError as error:
         raise UserError("the driver of PostgreSQL is not installed", "pip install 'paribus[postgres]'") from error
     except SQLAlchemyError as error:
-        cause = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
-        raise UserError(
-            f"storage={url} cannot be opened ({cause})", "check the server, the database name and PGPASSWORD"
-        ) from error
+        own = error.orig if isinstance(error, DBAPIError) else error
+        cause = f"storage={url} cannot be opened ({' '.join(str(own).split())[:200]})"
+        raise UserError(cause, "check the server, the database name and PGPASSWORD") from error
 
 
 @contextmanager
