@@ -63,7 +63,7 @@ class Sheet(ABC):
 
     @abstractmethod
     def left(self) -> float | None:
-        """Estimated seconds until everything has ended, by the mean duration so far; None before the first end."""
+        """Seconds until everything has ended, estimated from the mean duration; None before the first end."""
 
     def summarize(self, done: int, total: int, *states: str) -> str:
         """The summary, with the counts of `states` that occur."""
