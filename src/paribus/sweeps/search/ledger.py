@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import TrialState
+
 from paribus.core.console import say
 from paribus.sweeps.search.storage import Place
 from paribus.sweeps.space import Choice, Dimension
@@ -86,8 +89,6 @@ class Ledger:
 
     def claim(self) -> Claim | None:
         """The next trial for this worker; None if nothing is left, or other workers have all that is left."""
-        from optuna.trial import TrialState
-
         with self.place.mutex():
             self._reclaim()
             self._retry()
@@ -117,8 +118,6 @@ class Ledger:
             self.study.tell(claim.trial.number, list(values), skip_if_finished=True)
 
     def prune(self, claim: Claim, reason: str) -> None:
-        from optuna.trial import TrialState
-
         with _skip_if_taken_over(claim):
             claim.trial.set_user_attr(REASON, reason)
             self.study.tell(claim.trial.number, state=TrialState.PRUNED, skip_if_finished=True)
@@ -130,8 +129,6 @@ class Ledger:
             self._fail(claim.trial._trial_id, reason, kind)
 
     def _fail(self, trial_id: int, reason: str, kind: str) -> None:
-        from optuna.trial import TrialState
-
         storage = self.place.storage
         storage.set_trial_user_attr(trial_id, REASON, reason[:1000])
         storage.set_trial_user_attr(trial_id, KIND, kind)
@@ -142,8 +139,6 @@ class Ledger:
 
     def _reclaim(self) -> None:
         """End the RUNNING trials of dead workers. Under the mutex, a trial without a worker has lost it."""
-        from optuna.trial import TrialState
-
         for trial in self._trials():
             if trial.state != TrialState.RUNNING:
                 continue
@@ -157,8 +152,6 @@ class Ledger:
 
     def _retry(self) -> None:
         """Queue each trial that should run again and has no successor yet."""
-        from optuna.trial import TrialState
-
         found = self._trials()
         followed = {trial.user_attrs[RETRY_OF] for trial in found if RETRY_OF in trial.user_attrs}
         for trial in found:
@@ -212,8 +205,6 @@ class Ledger:
 
 def count_trials(found: Sequence[FrozenTrial], retries: int) -> Counts:
     """How the trials of a study ended. A trial that was run again, or drawn twice, counts once."""
-    from optuna.trial import TrialState
-
     ended = [trial.state for trial in found]
     failed = sum(trial.state == TrialState.FAIL and not is_retried(trial, retries) for trial in found)
     void = sum(trial.user_attrs.get(KIND) == VOID for trial in found)
@@ -230,8 +221,6 @@ def is_retried(trial: FrozenTrial, retries: int) -> bool:
 @contextmanager
 def _skip_if_taken_over(claim: Claim) -> Iterator[None]:
     """Skip the rest of the block if another worker has taken the trial over because this one seemed dead."""
-    from optuna.exceptions import UpdateFinishedTrialError
-
     try:
         yield
     except UpdateFinishedTrialError:

@@ -38,7 +38,7 @@ def parse(verb: str, argv: Sequence[str]) -> Asked | None:
 
     Raises UserError for keys that the search does not know.
     """
-    from paribus.sweeps.search.worker import STUDY
+    from paribus.sweeps.search.storage import STUDY
 
     named = [text for text in argv if "=" not in text and not text.startswith(("-", "~"))]
     if len(named) != 1:

@@ -19,6 +19,7 @@ from paribus.core.errors import UserError
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
+STUDY = "study.json"  # in the folder of a search: where its trials are
 JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", ("postgresql", "postgres:")
 RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; seconds after which an unchanged one has expired
 _LOGIN = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://[^:/?\s]*):(?P<secret>[^?\s]*)(?P<tail>@)")

@@ -9,11 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import optuna
+
 from paribus.core.errors import UserError
 from paribus.sweeps.board import MARKS, Sheet, duration
 from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
-from paribus.sweeps.search.storage import Place, open_storage
-from paribus.sweeps.search.worker import STUDY, best_lines
+from paribus.sweeps.search.storage import STUDY, Place, open_storage
+from paribus.sweeps.search.worker import best_lines
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -105,8 +107,6 @@ def _read_known(folder: Path) -> _Known | None:
 
 
 def _open(known: _Known) -> tuple[Study, Place]:
-    import optuna
-
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = open_storage(known.storage)
     return optuna.load_study(study_name=known.study, storage=storage), Place(known.storage, known.study, storage)

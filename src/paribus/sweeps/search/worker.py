@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import optuna
+import yaml
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
 from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
 from paribus.sweeps.search.pruning import PRUNER
 from paribus.sweeps.search.settings import Settings
-from paribus.sweeps.search.storage import RENEWED, Place, open_storage, this_worker
+from paribus.sweeps.search.storage import RENEWED, STUDY, Place, open_storage, this_worker
 from paribus.sweeps.sweep import quoted
 
 if TYPE_CHECKING:
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
 
 SIGNATURE = "signature"
 RESULTS = "optimization_results.yaml"  # the name that Hydra's own sweeper uses
-STUDY = "study.json"  # in the folder of a search: where its trials are
 POLL = 0.2  # seconds between two looks at the study while other workers have the last trials
 
 
@@ -71,9 +75,6 @@ def _describe(settings: Settings, ledger: Ledger) -> None:
 
 def open_study(settings: Settings) -> Ledger:
     """Create or load the study. Raises UserError if it is the study of another search, or `resume` forbids it."""
-    import optuna
-    from optuna.study import StudyDirection
-
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = open_storage(settings.url)
     place = Place(settings.url, settings.study, storage)
@@ -192,8 +193,6 @@ class _Worker:
 
     def _run_trial(self, claim: Claim) -> None:
         """Run all seeds of a trial and tell the study."""
-        from optuna import TrialPruned
-
         start = time.monotonic()
         try:
             jobs = self.returns.setdefault(claim.trial.number, [])
@@ -201,7 +200,7 @@ class _Worker:
             mean = [math.fsum(column) / len(column) for column in zip(*values, strict=True)]
             spent = {"values": values, "seconds": time.monotonic() - start, **_read_tokens(jobs)}
             self.ledger.complete(claim, mean, spent)
-        except TrialPruned as error:
+        except optuna.TrialPruned as error:
             self.ledger.prune(claim, str(error))
         except Overdue as error:
             self.ledger.fail(claim, str(error), OVERDUE)
@@ -262,8 +261,6 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
 
 def _end(settings: Settings, ledger: Ledger, track: Track | None) -> Counts:
     """Write and report the best trial, or the Pareto front."""
-    import yaml
-
     counts = ledger.counts()
     text = yaml.safe_dump(results(settings, ledger.study, counts), sort_keys=False, allow_unicode=True)
     write_text(settings.folder / RESULTS, text)
@@ -304,8 +301,6 @@ def best_lines(study: Study, names: Sequence[str]) -> list[str]:
 
 
 def _has_values(study: Study) -> bool:
-    from optuna.trial import TrialState
-
     return bool(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
 
 
