@@ -76,7 +76,8 @@ class Sheet(ABC):
         from rich.table import Table
 
         header, rows = self.grid()
-        table = Table(title=self.title, caption="\n".join(self.below()))
+        width = max(len(self.title), len(self.summary()))  # otherwise rich wraps them at the width of the cells
+        table = Table(title=self.title, caption="\n".join(self.below()), min_width=min(width, 80))
         for at, name in enumerate(header):
             table.add_column(name, justify="left" if at == 0 else "right")
         for row in rows:
