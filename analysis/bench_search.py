@@ -42,10 +42,10 @@ class Jobs:
 def settings(folder: Path, trials: int, jobs: int, sampler: str = "TPESampler") -> Settings:
     """A search of x in [0, 1] with a journal."""
     return Settings(
-        space={"x": dimension("x", "interval(0, 1)")}, fixed=(), directions=("minimize",), on=(),
+        space={"x": dimension("x", "interval(0, 1)")}, fixed=(), directions=("minimize",), objectives=(),
         url=f"journal:{folder}/journal.log", study="s", folder=folder, signature="a", trials=trials, jobs=jobs,
         sampler={"_target_": f"optuna.samplers.{sampler}"}, pruner=None, seeds=(), retries=0, max_failure_rate=0.0,
-        timeout=None, resume=True, conditional=None, told=False,
+        timeout=None, resume=True, conditional=None, reports=False,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import optuna
 from hydra.core.config_store import ConfigStore
 from optuna.trial import Trial
 
-from paribus.sweeps.search.trial import reporter
+from paribus.sweeps.search.pruning import reporter
 
 STEPS = 10
 

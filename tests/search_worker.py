@@ -35,8 +35,22 @@ class Launcher:
 def settings(url: str, trials: int, folder: Path, **changed: Any) -> Settings:
     """A search of x in [0, 1]."""
     plain: dict[str, Any] = {
-        **{"space": {"x": dimension("x", "interval(0, 1)")}, "fixed": (), "directions": ("minimize",), "on": ()},
-        **{"url": url, "study": "s", "folder": folder, "signature": "a", "trials": trials, "jobs": 1, "told": False},
+        **{
+            "space": {"x": dimension("x", "interval(0, 1)")},
+            "fixed": (),
+            "directions": ("minimize",),
+            "objectives": (),
+        },
+        **{
+            "url": url,
+            "study": "s",
+            "folder": folder,
+            "signature": "a",
+            "trials": trials,
+            "jobs": 1,
+            "reports": False,
+            "objectives": (),
+        },
         **{"sampler": {"_target_": "optuna.samplers.RandomSampler"}, "pruner": None, "seeds": (), "retries": 0},
         **{"max_failure_rate": 0.0, "timeout": None, "resume": True, "conditional": None},
     }

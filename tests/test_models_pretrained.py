@@ -133,12 +133,12 @@ def test_missing_checkpoints_are_told_in_one_line(tmp_path: Path, monkeypatch: p
     (tmp_path / "old" / "config.json").write_text("{}")
     (tmp_path / "old" / "pytorch_model.bin").write_bytes(b"")
     cases = [
-        ("./nowhere", "is no folder"),
+        ("./nowhere", "is not a folder"),
         (str(tmp_path), "has no config.json"),
         (str(tmp_path / "old"), "only pytorch_model.bin"),
-        ("0123456789ab", "is no checkpoint here"),
+        ("0123456789ab", "names no checkpoint"),
         ("nobody/no-such-model", "cannot be loaded from the hub"),
-        ("package:json", "is no checkpoint here"),
+        ("package:json", "names no checkpoint"),
     ]
     for name, said in cases:
         with pytest.raises(UserError, match=said):

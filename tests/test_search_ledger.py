@@ -166,6 +166,6 @@ def test_no_url_keeps_a_password(given: str, clean: str, secret: str | None, mon
 
 
 def test_an_unknown_storage_is_refused_without_its_password() -> None:
-    with pytest.raises(UserError, match="no storage of a search") as refused:
+    with pytest.raises(UserError, match="is not supported") as refused:
         open_storage("mysql://me:open-sesame@host/db")
     assert "open-sesame" not in str(refused.value)

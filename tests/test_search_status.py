@@ -16,8 +16,8 @@ from search_worker import Launcher, settings
 
 from paribus.commands.cli import main
 from paribus.sweeps.search import request as verb
-from paribus.sweeps.search.board import Row, TrialBoard, watch
 from paribus.sweeps.search.ledger import Counts
+from paribus.sweeps.search.trial_board import Row, TrialBoard, watch
 from paribus.sweeps.search.worker import open_study, search
 
 
@@ -32,7 +32,7 @@ class Mixed:
 
 def test_the_board_has_every_state_of_a_trial(tmp_path: Path) -> None:
     url = f"journal:{tmp_path}/j"
-    own = settings(url, 12, tmp_path, on=("loss",), max_failure_rate=1.0)
+    own = settings(url, 12, tmp_path, objectives=("loss",), max_failure_rate=1.0)
     search(own, Mixed())
     ledger = open_study(settings(url, 14, tmp_path))
     ledger.worker = ledger.worker.rpartition(":")[0] + ":0"  # a process of this machine that never was
@@ -82,7 +82,7 @@ def test_status_takes_a_folder_and_a_search_and_says_what_has_not_begun(
     assert main(["status", str(tmp_path)]) == 0
     assert "2/2 done" in capsys.readouterr().out
     assert main(["status", "optuna_lr", "scale=test", f"runs={tmp_path}"]) == 0
-    assert "not begun" in capsys.readouterr().out
+    assert "not started" in capsys.readouterr().out
     assert main(["run", "optuna_lr", "slots=many"]) == 2
     assert main(["run", "optuna_lr", "slots=0", f"runs={tmp_path}"]) == 2
 

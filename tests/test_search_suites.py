@@ -83,7 +83,7 @@ def test_a_grid_has_an_end(hydra_sweep_runner: Runner, tmp_path: Path) -> None:
 
     given = {"calling_file": None, "calling_module": "hydra.test_utils.a_module", "task_function": objective}
     overrides = [*OURS, "bar=interval(1,2)"]
-    with pytest.raises(UserError, match="the grid has no end in bar"):
+    with pytest.raises(UserError, match="a grid needs a finite space, but bar is an interval"):
         hydra_sweep_runner(
             **given, config_path="configs", config_name="compose.yaml", overrides=overrides, temp_dir=tmp_path
         ).__enter__()

@@ -48,11 +48,11 @@ class ArmsSweeper(Sweeper):
         Returns the launcher's results in the order of the runs. Raises UserError for a bad sweep, and after the last
         run the error of the first that failed.
         """
-        from paribus.sweeps.expand import planned_budgets
+        from paribus.sweeps.expand import plan_budgets
 
         assert self.launcher is not None
         expanded = self._expanded(arguments)
-        planned_budgets(expanded)
+        plan_budgets(expanded)
         batch = [list(job.overrides) for job in expanded.jobs]
         results: Sequence[JobReturn] = self.launcher.launch(batch, initial_job_idx=0)
         for result in results:

@@ -108,13 +108,13 @@ class OptunaSweeper(Sweeper):
         Raises UserError for bad settings, for a study of another search space, and for too many failed trials.
         """
         from paribus.reporting.tracking.study import track_search
-        from paribus.sweeps.search.settings import read
+        from paribus.sweeps.search.settings import read_settings
         from paribus.sweeps.search.worker import Returns, search
 
         assert self.config is not None
         assert self.launcher is not None
         assert self.hydra_context is not None
-        settings = read(self.settings, self.config, self.hydra_context, arguments)
+        settings = read_settings(self.settings, self.config, self.hydra_context, arguments)
         if self.config.hydra.output_subdir is not None:
             self._save(Path(str(self.config.hydra.sweep.dir)))
         returns: Returns = {}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.console import progress, say
 from paribus.sweeps.board import absent_lines, align, duration
-from paribus.sweeps.expand import Expanded, Plan, expand, planned_budgets
+from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.local import machine_slots
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.sweep import SCRATCH
@@ -49,7 +49,7 @@ def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure
     """
     if expanded.request.tuned is not None:
         check_tuning(expanded, expanded.request.tuned)
-    budgets = planned_budgets(expanded, planned)
+    budgets = plan_budgets(expanded, planned)
     arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
     say(f"measuring {len(arms)} arms by a few steps each, {threads} threads a run")
     found = []

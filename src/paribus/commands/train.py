@@ -74,7 +74,7 @@ def _trial(cfg: Any) -> dict[str, float]:
     """What a search may optimize: the run's metrics and its budget (`flops`, `input_tokens`, ...)."""
     import json
 
-    from paribus.sweeps.search.trial import reporter
+    from paribus.sweeps.search.pruning import reporter
     from paribus.training.run import RECORD, run
 
     record = json.loads((run(cfg, reporter(cfg.trial)) / RECORD).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: atomic writes and atomic folders."""
+"""Atomic writes of files and folders: they are complete or absent."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"{path} cannot be written ({error.strerror})", "free space or choose another folder"
+            f"{path} cannot be written ({error.strerror})", "free disk space or choose another folder"
         ) from error
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new text, never a part.
+    """Write a file so that a reader sees either the old or the new text, never a part.
 
-    Raises UserError where the disk is full or the folder is not writable.
+    Raises UserError if the disk is full or the folder is not writable.
     """
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,15 +45,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """`write_text` of indented, key-ordered JSON; NaN and infinities are refused."""
+    """Write indented JSON with sorted keys, atomically. Raises ValueError for NaN and infinities."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `target` that becomes `target` only when the block ends well.
+    """Yield an empty folder beside `target` that becomes `target` only if the block succeeds.
 
-    A killed or failed block leaves no `target`; where another process was faster, its result is kept.
+    A killed or failed block leaves no `target`. If another process finished first, its result is kept.
     """
     with _named(target):
         target.parent.mkdir(parents=True, exist_ok=True)

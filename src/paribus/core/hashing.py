@@ -1,4 +1,4 @@
-"""Names made from meaning: stable hashes of plain data."""
+"""Stable hashes of plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """Plain data (dict, list, str, int, float, bool, None) as one JSON text, the same for equal meaning."""
+    """Plain data (dict, list, str, int, float, bool, None) as canonical JSON: equal data give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""What the client of the Hugging Face hub does where there is no network."""
+"""How the client of the Hugging Face hub behaves without a network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.request import getproxies
 
 @contextmanager
 def patience() -> Iterator[None]:
-    """Without a way to the hub its client looks into its cache only, and does not try again for half a minute."""
+    """If the hub cannot be reached, let its client use only its cache, instead of retrying for half a minute."""
     from huggingface_hub import constants
 
     before, logger = constants.HF_HUB_OFFLINE, logging.getLogger("huggingface_hub")

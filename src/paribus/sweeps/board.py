@@ -63,7 +63,7 @@ class Sheet(ABC):
 
     @abstractmethod
     def left(self) -> float | None:
-        """Estimated seconds until everything has ended, by the mean duration so far; None before the first end."""
+        """Seconds until everything has ended, estimated from the mean duration; None before the first end."""
 
     def summarize(self, done: int, total: int, *states: str) -> str:
         """The summary, with the counts of `states` that occur."""
@@ -76,7 +76,8 @@ class Sheet(ABC):
         from rich.table import Table
 
         header, rows = self.grid()
-        table = Table(title=self.title, caption="\n".join(self.below()))
+        width = max(len(self.title), len(self.summary()))  # otherwise rich wraps them at the width of the cells
+        table = Table(title=self.title, caption="\n".join(self.below()), min_width=min(width, 80))
         for at, name in enumerate(header):
             table.add_column(name, justify="left" if at == 0 else "right")
         for row in rows:
@@ -111,14 +112,9 @@ class Board(Sheet):
     live: Live | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
-    def set(
-        self, label: str, state: str | None = None, *, share: float | None = None, metric: float | None = None
-    ) -> None:
-        """Change what is given of one cell, and the live display."""
-        old = self.cells.get(label, Cell())
-        self.cells[label] = Cell(
-            state or old.state, old.share if share is None else share, old.metric if metric is None else metric
-        )
+    def set(self, label: str, state: str, share: float = 0.0, metric: float | None = None) -> None:
+        """Replace one cell and update the live display."""
+        self.cells[label] = Cell(state, share, metric)
         if self.live is not None:
             self.live.update(self.table())
 

@@ -1,116 +1,104 @@
-"""The control audit: arms differ in what the sweep says they vary and in nothing else, and cost the same."""
+"""The control audit: arms differ only in what the sweep file declares, and have the same budget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from paribus.core.config import flat, plain
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import UNMATCHED, Sweep
 from paribus.verdict.controls import unmatched
 
-NAMES = frozenset({"study", "arm", "seed", "sweep", "sweep_hash", "run_dir", "hydra"})  # of a run, not of its meaning
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
-Differences = dict[str, dict[str, list[Any]]]
+NAMES = frozenset({"study", "arm", "seed", "sweep", "sweep_hash", "run_dir", "hydra"})  # they identify a run
+
+Leaves = dict[str, Any]  # {dotted key: value}
 
 
-def audit(sweep: Sweep, configs: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare the composed configs of all arms ({arm: config}, each of the same seed).
+def audit(sweep: Sweep, configs: Mapping[str, DictConfig]) -> dict[str, Any]:
+    """Compare the composed configs of all arms, {arm: config}, each with the same seed.
 
-    A key counts as declared where the sweep varies it or a part of the config that holds it, and as derived where it
-    is the same interpolation in both arms (its sources are compared themselves).
+    A key is declared if the sweep varies it or a part of the config that holds it. It is derived if it is the same
+    interpolation in both arms, since the sources of the interpolation are compared themselves.
 
     Returns:
-        {"controlled": True, "differences": {arm: {key: [value in the baseline, value in the arm]}}}, every key that
-        differs, derived ones included; a key that an arm has not is None there.
+        {"controlled": True, "differences": {arm: {key: [value in the baseline, value in the arm]}}} with every key
+        that differs, derived ones included. A missing key has the value None.
 
     Raises:
-        UserError: naming the undeclared keys and the arms, arms without any difference, and what is varied nowhere.
+        UserError: naming undeclared keys with their arms, arms that do not differ, or varied keys that no arm has.
     """
     origins = {arm: _leaves(config, resolved=False) for arm, config in configs.items()}
     values = {arm: _leaves(config, resolved=True) for arm, config in configs.items()}
-    base = values[sweep.baseline]
-    differences = {arm: _differences(base, own) for arm, own in values.items()}
-    hidden = {
-        arm: [
-            key
-            for key in keys
-            if not _declared(sweep, key) and not _derived(key, origins[sweep.baseline], origins[arm])
-        ]
-        for arm, keys in differences.items()
-    }
-    _require_controlled(sweep, hidden)
-    _require_distinct(sweep, values)
-    _require_varied(sweep, values)
+    differences = {arm: _differences(values[sweep.baseline], own) for arm, own in values.items()}
+    _require_controlled(sweep, differences, origins)
+    for arm, other in combinations(values, 2):
+        if not _differences(values[arm], values[other]):
+            raise UserError(f"{sweep.path}: arms {arm} and {other} do not differ at all", "remove one of them")
+    known = {key for leaves in values.values() for key in leaves}
+    for name in sweep.varies:
+        if not any(_inside(key, name) for key in known):
+            raise UserError(f"{sweep.path}: 'varies' names '{name}', which no arm has", "name a key or a group")
     return {"controlled": True, "differences": differences}
 
 
-def _leaves(config: Any, resolved: bool) -> dict[str, Any]:
-    """{dotted key: value} of a config without the names of the run; unresolved values keep their interpolations."""
+def _leaves(config: DictConfig, resolved: bool) -> Leaves:
+    """A config without the names of the run. Unresolved values keep their interpolations."""
     from omegaconf import OmegaConf
 
     if "hydra" in config:
-        config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+        config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     tree: Any = plain(config) if resolved else OmegaConf.to_container(config, resolve=False)
     return flat({key: value for key, value in tree.items() if key not in NAMES})
 
 
-def _differences(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, list[Any]]:
-    keys = sorted(base.keys() | own.keys())
-    return {key: [base.get(key), own.get(key)] for key in keys if not _same(key, base, own)}
+def _differences(base: Leaves, own: Leaves) -> dict[str, list[Any]]:
+    def same(key: str) -> bool:
+        return key in base and key in own and base[key] == own[key] and type(base[key]) is type(own[key])
+
+    return {key: [base.get(key), own.get(key)] for key in sorted(base.keys() | own.keys()) if not same(key)}
 
 
-def _same(key: str, base: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-    return key in base and key in own and base[key] == own[key] and type(base[key]) is type(own[key])
+def _inside(key: str, name: str) -> bool:
+    """Whether `key` is `name` or lies below it."""
+    return f"{key}.".startswith(f"{name}.")
 
 
-def _declared(sweep: Sweep, key: str) -> bool:
-    """Whether `key` is varied or tuned: named itself, below what is named, or the empty place of what is named."""
-    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in sweep.declared)
-
-
-def _derived(key: str, base: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+def _derived(key: str, base: Leaves, own: Leaves) -> bool:
     before, after = _origin(key, base), _origin(key, own)
     return isinstance(before, str) and "${" in before and before == after
 
 
-def _origin(key: str, leaves: Mapping[str, Any]) -> Any:
+def _origin(key: str, leaves: Leaves) -> object:
     """The unresolved value behind a key: its own, or that of the nearest node above it."""
     while key not in leaves and "." in key:
         key = key.rpartition(".")[0]
     return leaves.get(key)
 
 
-def _require_controlled(sweep: Sweep, hidden: Mapping[str, list[str]]) -> None:
-    odd = {arm: keys for arm, keys in hidden.items() if keys}
-    if odd:
-        named = "; ".join(f"{arm}: {', '.join(keys)}" for arm, keys in odd.items())
+def _require_controlled(
+    sweep: Sweep, differences: Mapping[str, Mapping[str, list[Any]]], origins: Mapping[str, Leaves]
+) -> None:
+    def allowed(arm: str, key: str) -> bool:
+        declared = any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared)
+        return declared or _derived(key, origins[sweep.baseline], origins[arm])
+
+    hidden = {arm: [key for key in keys if not allowed(arm, key)] for arm, keys in differences.items()}
+    if named := "; ".join(f"{arm}: {', '.join(keys)}" for arm, keys in hidden.items() if keys):
         raise UserError(
             f"{sweep.path}: arms differ from {sweep.baseline} in more than 'varies' says ({named})",
             "make them equal in 'base', or add the keys to 'varies'",
         )
 
 
-def _require_distinct(sweep: Sweep, values: Mapping[str, dict[str, Any]]) -> None:
-    arms = list(values)
-    for at, arm in enumerate(arms):
-        for other in arms[at + 1 :]:
-            if not _differences(values[arm], values[other]):
-                raise UserError(f"{sweep.path}: arms {arm} and {other} do not differ at all", "remove one of them")
-
-
-def _require_varied(sweep: Sweep, values: Mapping[str, dict[str, Any]]) -> None:
-    keys = {key for leaves in values.values() for key in leaves}
-    for name in sweep.varies:
-        if not any(f"{key}.".startswith(f"{name}.") for key in keys):
-            raise UserError(f"{sweep.path}: 'varies' names '{name}', which no arm has", "name a key or a group")
-
-
 def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) -> None:
-    """Compare planned budgets, {arm: {"tokens", "sequences", "steps", "flops"}}, as the sweep's `matched` says.
+    """Compare planned budgets, {arm: {"tokens", "sequences", "steps", "flops"}}, in the unit that `matched` names.
 
-    Raises UserError naming the arms and their amounts where two are more than 1 % apart.
+    Raises UserError naming the arms and their amounts if two differ by more than 1 %.
     """
     if sweep.matched == UNMATCHED:
         return

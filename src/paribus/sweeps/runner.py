@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from paribus.core.build import build
 from paribus.core.config import compose_launcher, plain
@@ -17,7 +17,7 @@ from paribus.core.processes import ranks_of
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.sweeps.board import Board, absent_lines, duration, metric_of, show_live
-from paribus.sweeps.expand import Expanded, Plan, expand, planned_budgets
+from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import TRIAL, Job
@@ -31,15 +31,6 @@ REFRESH = 2.0  # seconds between two readings of the learning curves
 
 Train = Callable[["DictConfig"], object]
 Command = Callable[[Job], Sequence[str]]
-
-
-class _Means(NamedTuple):
-    """How runs are planned and trained, and where."""
-
-    plan: Plan | None
-    train: Train
-    command: Command
-    launcher: Launcher
 
 
 def run_sweep(
@@ -58,27 +49,25 @@ def run_sweep(
     Raises:
         UserError: if the audit, the budgets or the data forbid the sweep, before any training step.
     """
-    launcher = build(compose_launcher(request.launcher))
-    means = _Means(plan, train or _train, command or train_command, launcher)
+    means = (build(compose_launcher(request.launcher)), train or _train, command or train_command)
     expanded, tuning = expand(request), Tuning()
     if request.tuned is not None:
         check_tuning(expanded, request.tuned)
-        steps = _planned_steps(expanded, means)
+        steps = _plan_steps(expanded, plan)
 
         def run_trials(trials: Expanded) -> dict[str, store.Record | None]:
-            by_trial = {name: steps[name.rpartition(".")[0]] for name in trials.configs}
-            done = _SweepRun(trials, by_trial, means, Tuning())
+            done = _SweepRun(trials, {name: steps[name.rpartition(".")[0]] for name in trials.configs}, *means)
             done.run()
             return {job.label: done.find(job) for job in trials.jobs}
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
-    return _SweepRun(expanded, _planned_steps(expanded, means), means, tuning).run()
+    return _SweepRun(expanded, _plan_steps(expanded, plan), *means, tuning).run()
 
 
-def _planned_steps(expanded: Expanded, means: _Means) -> dict[str, int]:
+def _plan_steps(expanded: Expanded, plan: Plan | None) -> dict[str, int]:
     """{arm: planned optimizer steps}, after the check of the budgets."""
-    return {arm: int(budget["steps"]) for arm, budget in planned_budgets(expanded, means.plan).items()}
+    return {arm: int(budget["steps"]) for arm, budget in plan_budgets(expanded, plan).items()}
 
 
 def _train(config: DictConfig) -> Path:
@@ -98,8 +87,10 @@ class _SweepRun:
 
     expanded: Expanded
     steps: Mapping[str, int]
-    means: _Means
-    tuning: Tuning
+    launcher: Launcher
+    train: Train
+    command: Command
+    tuning: Tuning = field(default_factory=Tuning)
     board: Board = field(init=False)
     identities: dict[str, Identity] = field(init=False)
     failures: dict[str, str] = field(default_factory=dict)
@@ -121,7 +112,7 @@ class _SweepRun:
             say(line)
         if pending := [job for job in self.expanded.jobs if not self._skip(job)]:
             with show_live(self.board):
-                if self.request.scale == TRIAL and not self.means.launcher.remote:
+                if self.request.scale == TRIAL and not self.launcher.remote:
                     self._run_here(pending)
                 else:
                     self._run_in_pool(pending)
@@ -174,7 +165,7 @@ class _SweepRun:
             self.board.set(job.label, "running")
             error = ""
             try:
-                self.means.train(self.expanded.config(job))
+                self.train(self.expanded.config(job))
             except UserError as caught:
                 error = str(caught)
             except Exception as caught:  # one run that breaks must not end the sweep
@@ -187,7 +178,7 @@ class _SweepRun:
             ranks_of(config.profile.ranks, config.profile.accelerator) for config in self.expanded.configs.values()
         )
         demand = Demand(len(self.expanded.jobs), request.slots, ranks, request.runs / request.named)
-        pool = self.means.launcher.open(demand)
+        pool = self.launcher.open(demand)
         self.board.slots = pool.size
         threads = None if pool.threads is None else max(1, pool.threads // ranks)
         last_reading = time.monotonic()
@@ -198,7 +189,7 @@ class _SweepRun:
 
         def requeued(work: Work) -> None:
             self._read_progress(pending)
-            self.board.set(work.label, "stopped")
+            self.board.set(work.label, "stopped", self.board.cells[work.label].share)
             self.board.note(f"‖ {work.label} is back in the queue")
 
         def ended(end: Ended) -> None:
@@ -215,7 +206,7 @@ class _SweepRun:
         pool.run([self._work(job, threads) for job in pending], Events(started, requeued, ended, idle))
 
     def _work(self, job: Job, threads: int | None) -> Work:
-        config, command = plain(self.expanded.config(job)), tuple(self.means.command(job))
+        config, command = plain(self.expanded.config(job)), tuple(self.command(job))
         if config["profile"]["threads"] is None and threads is not None:
             config["profile"]["threads"] = threads
             command = (*command, f"profile.threads={threads}")
@@ -227,7 +218,7 @@ class _SweepRun:
             cell = self.board.cells.get(job.label)
             if cell is not None and cell.state == "running" and (total := self.steps.get(job.arm)):
                 step = store.last_step(self.identities[job.label].folder)
-                self.board.set(job.label, share=min(1.0, step / total))
+                self.board.set(job.label, "running", min(1.0, step / total))
 
     def _finish(self, job: Job, error: str, end: Ended | None = None) -> None:
         """Report how a run ended. Record a failure; keep a result if the request says so."""

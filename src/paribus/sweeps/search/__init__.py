@@ -1,1 +1,1 @@
-"""Searches with Optuna that resume: one ledger of trials in a journal, SQLite or PostgreSQL, shared by any workers."""
+"""Searches of `conf/search` with Optuna: workers share one resumable study in a journal, SQLite or PostgreSQL."""

@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.sweeps.launchers.base import Work
-    from paribus.sweeps.search.board import TrialBoard
+    from paribus.sweeps.search.trial_board import TrialBoard
 
 NONE = "none"  # the choice of conf/search that is no search
 
@@ -38,7 +38,7 @@ def parse(verb: str, argv: Sequence[str]) -> Asked | None:
 
     Raises UserError for keys that the search does not know.
     """
-    from paribus.sweeps.search.worker import STUDY
+    from paribus.sweeps.search.storage import STUDY
 
     named = [text for text in argv if "=" not in text and not text.startswith(("-", "~"))]
     if len(named) != 1:
@@ -72,7 +72,7 @@ def _folder(name: str, overrides: Sequence[str]) -> Path:
 
 def look(asked: Asked) -> Callable[[], TrialBoard]:
     """What looks at the trials."""
-    from paribus.sweeps.search.board import watch
+    from paribus.sweeps.search.trial_board import watch
 
     return watch(asked.folder)
 

@@ -1,4 +1,4 @@
-"""The settings of a search, read and checked before the first trial."""
+"""The settings of a search, read from `hydra.sweeper` and checked before the first trial."""
 
 from __future__ import annotations
 
@@ -13,20 +13,30 @@ from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.sweeps.space import Choice, Dimension, dimension
 
 if TYPE_CHECKING:
+    from hydra.types import HydraContext
+    from omegaconf import DictConfig
     from optuna.samplers import BaseSampler
+    from optuna.trial import Trial
 
 DIRECTIONS = ("minimize", "maximize")
-_NOT_MEANT = ("hydra", "paths", "profile", "logger", "trial", "run_dir", "sweep_hash", "search")
+_NOT_SEMANTIC = ("hydra", "paths", "profile", "logger", "trial", "run_dir", "sweep_hash", "search")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A search. `fixed`: overrides of every trial; `signature`: of space, objective and the config that is fixed."""
+    """A search.
+
+    Args:
+        fixed: overrides of every trial.
+        signature: hash of the space, the objective and the fixed config.
+        reports: whether runs get the key `trial`, through which they report to the pruner.
+        logger: of the config; gets a summary of the search.
+    """
 
     space: Mapping[str, Dimension]
     fixed: tuple[str, ...]
     directions: tuple[str, ...]
-    on: tuple[str, ...]
+    objectives: tuple[str, ...]
     url: str
     study: str
     folder: Path
@@ -40,18 +50,18 @@ class Settings:
     max_failure_rate: float
     timeout: float | None
     resume: bool | str
-    conditional: Callable[[Any, Any], None] | None
-    told: bool  # whether runs are told of their trial, under the key `trial`
-    logger: Mapping[str, Any] | None = None  # the config's, to which the search is told as a whole
+    conditional: Callable[[Trial], None] | None
+    reports: bool
+    logger: Mapping[str, Any] | None = None
 
     @property
     def seed(self) -> int:
-        """Of the sampler."""
+        """The sampler's seed."""
         return int(self.sampler.get("seed") or 0)
 
     @property
     def ordered(self) -> bool:
-        """Whether every combination is run in its order. Optuna's GridSampler repeats points among several workers."""
+        """Whether a grid is run in its order. Optuna's GridSampler repeats points if there are several workers."""
         return self._kind == "GridSampler"
 
     @property
@@ -59,12 +69,12 @@ class Settings:
         return str(self.sampler["_target_"]).rsplit(".", 1)[-1]
 
     def build_sampler(self, seed: int) -> BaseSampler:
-        """The sampler of one draw; a quasi-random sequence keeps its one seed."""
+        """The sampler of one draw; a quasi-random sequence keeps one seed."""
         from hydra.utils import instantiate
         from optuna.samplers import RandomSampler
 
         if self.ordered:
-            return RandomSampler(seed)  # the ledger queues what is to come
+            return RandomSampler(seed)  # the ledger queues the points
         kind = self._kind
         own: dict[str, Any] = {"seed": self.seed if kind == "QMCSampler" else seed}
         if kind == "TPESampler":
@@ -74,53 +84,48 @@ class Settings:
         return sampler
 
 
-def read(given: Mapping[str, Any], config: Any, context: Any, arguments: Sequence[str]) -> Settings:
-    """Raises UserError naming the key that cannot be used."""
-    space, fixed = _space(given, context, arguments)
-    directions = tuple(map(str, _listed(given["direction"])))
-    if wrong := [name for name in directions if name not in DIRECTIONS]:
-        raise UserError(f"hydra.sweeper.direction={wrong[0]} is unknown", f"use {' or '.join(DIRECTIONS)}")
-    on, seeds = tuple(map(str, _listed(given["objective"]))), tuple(int(seed) for seed in _listed(given["seeds"]))
-    if given["pruner"] is not None and len(directions) > 1:
-        raise UserError("hydra.sweeper.pruner needs one objective", "leave the pruner out, or give one direction")
-    if not space and given["custom_search_space"] is None:
-        raise UserError("the search has no space", "give hydra.sweeper.params or key=interval(a, b)")
-    if "GridSampler" in str(given["sampler"]["_target_"]) and (wide := _endless(space)):
-        raise UserError(
-            f"the grid has no end in {wide}", f"give choice(...) or range(...) for {wide}, or another sampler"
-        )
-    base = _base(context, config, fixed)
-    kind = [{key: repr(part) for key, part in space.items()}, given["custom_search_space"], directions, on, seeds]
-    signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_MEANT}])
-    _buildable(given)
+def read_settings(
+    given: Mapping[str, Any], config: DictConfig, context: HydraContext, arguments: Sequence[str]
+) -> Settings:
+    """Read `hydra.sweeper` and the command line. Raises UserError naming the key that cannot be used."""
+    space, fixed = _read_space(given, context, arguments)
+    directions = tuple(map(str, _as_list(given["direction"])))
+    objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
+    _check(given, space, directions)
+    base = _compose_base(context, config, fixed)
+    kind = [
+        {key: repr(part) for key, part in space.items()},
+        given["custom_search_space"],
+        directions,
+        objectives,
+        seeds,
+    ]
+    signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_SEMANTIC}])
     study = given["study_name"] or f"search-{signature}"
     folder = Path(given["folder"] or Path(str(config.hydra.sweep.dir)) / study)
     return Settings(
-        space, fixed, directions, on, _url(given["storage"], folder), study, folder, signature,
+        space, fixed, directions, objectives, _url(given["storage"], folder), study, folder, signature,
         trials=_whole("n_trials", given["n_trials"], 1), jobs=_whole("n_jobs", given["n_jobs"], 1),
         sampler=_plain(given["sampler"]), pruner=None if given["pruner"] is None else _plain(given["pruner"]),
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_conditional(given["custom_search_space"], fixed),
-        told="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
+        reports="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
     )  # fmt: skip
 
 
-def _space(
-    given: Mapping[str, Any], context: Any, arguments: Sequence[str]
+def _read_space(
+    given: Mapping[str, Any], context: HydraContext, arguments: Sequence[str]
 ) -> tuple[dict[str, Dimension], tuple[str, ...]]:
-    """`params` and the command line, which comes last, as the space and what is fixed."""
+    """`params` and then the command line, split into the space and the fixed overrides."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     parser = OverridesParser.create(config_loader=context.config_loader)
     texts: dict[str, Any] = dict(_plain(given["params"] or {}))
     for override in parser.parse_overrides(list(arguments)):
-        if override.input_line is None or "=" not in override.input_line:
-            texts[str(override.input_line)] = None
-            continue
-        key, _, value = override.input_line.partition("=")
+        key, equals, value = str(override.input_line).partition("=")
         texts.pop(key, None)
-        texts[key] = value
+        texts[key] = value if equals else None
     space: dict[str, Dimension] = {}
     fixed: list[str] = []
     for key, value in texts.items():
@@ -133,39 +138,43 @@ def _space(
     return space, tuple(fixed)
 
 
-def _buildable(given: Mapping[str, Any]) -> None:
-    """Raises UserError where Optuna does not take the pruner."""
+def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions: Sequence[str]) -> None:
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
+    if wrong := [name for name in directions if name not in DIRECTIONS]:
+        raise UserError(f"hydra.sweeper.direction={wrong[0]} is unknown", f"use {' or '.join(DIRECTIONS)}")
+    if given["pruner"] is not None and len(directions) > 1:
+        raise UserError("hydra.sweeper.pruner needs one objective", "remove the pruner, or give one direction")
+    if not space and given["custom_search_space"] is None:
+        raise UserError("the search has no space", "give hydra.sweeper.params or key=interval(a, b)")
+    wide = [key for key, part in space.items() if not isinstance(part, Choice)]
+    if wide and "GridSampler" in str(given["sampler"]["_target_"]):
+        mend = f"give choice(...) or range(...) for {wide[0]}, or use another sampler"
+        raise UserError(f"a grid needs a finite space, but {wide[0]} is an interval", mend)
     try:
         instantiate(_plain(given["pruner"]) or {})
     except InstantiationException as error:
         raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
 
 
-def _endless(space: Mapping[str, Dimension]) -> str:
-    return next((key for key, part in space.items() if not isinstance(part, Choice)), "")
-
-
-def _base(context: Any, config: Any, fixed: Sequence[str]) -> dict[str, Any]:
+def _compose_base(context: HydraContext, config: DictConfig, fixed: Sequence[str]) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     from paribus.core.config import explained
 
     with explained():
         composed = context.config_loader.load_sweep_config(config, list(fixed))
-    base: dict[str, Any] = OmegaConf.to_container(composed, resolve=False)  # type: ignore[assignment]
-    return base
+    return dict(OmegaConf.to_container(composed, resolve=False))  # type: ignore[arg-type]
 
 
-def _url(storage: Any, folder: Path) -> str:
+def _url(storage: object, folder: Path) -> str:
     if storage is not None and not isinstance(storage, str):
-        raise UserError("hydra.sweeper.storage is no URL", "use journal:FILE, sqlite:///FILE or postgresql://...")
+        raise UserError("hydra.sweeper.storage is not a URL", "use journal:FILE, sqlite:///FILE or postgresql://...")
     return without_password(storage) if storage else f"{JOURNAL}{(folder / 'journal.log').resolve()}"
 
 
-def _conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Any, Any], None] | None:
+def _conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial], None] | None:
     if path is None:
         return None
     from hydra.utils import get_method
@@ -176,28 +185,28 @@ def _conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Any, Any],
     except Exception as error:
         raise UserError(f"hydra.sweeper.custom_search_space={path} cannot be imported", str(error)) from error
     cfg = OmegaConf.from_dotlist([text.lstrip("+") for text in fixed if "=" in text])
-    return lambda _, trial: function(cfg, trial)
+    return lambda trial: function(cfg, trial)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     plain = _plain(value)
     return [] if plain is None else list(plain) if isinstance(plain, list | tuple) else [plain]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     from omegaconf import OmegaConf
 
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
-def _whole(key: str, value: Any, least: int) -> int:
+def _whole(key: str, value: object, least: int) -> int:
     if not isinstance(value, int) or value < least:
-        raise UserError(f"hydra.sweeper.{key}={value}", f"give a whole number of at least {least}")
+        raise UserError(f"hydra.sweeper.{key}={value}", f"give an integer of at least {least}")
     return value
 
 
-def hide_password(config: Any, settings: dict[str, Any]) -> None:
-    """Take the password of a PostgreSQL URL out of all that Hydra would write, log or pass on; libpq still has it."""
+def hide_password(config: DictConfig, settings: dict[str, Any]) -> None:
+    """Remove the password of a PostgreSQL URL from everything that Hydra writes or logs; libpq still gets it."""
     from omegaconf import open_dict
 
     storage = settings.get("storage")

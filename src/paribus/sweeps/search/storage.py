@@ -1,4 +1,4 @@
-"""Where a study is kept: a journal file, SQLite or PostgreSQL; the mutex of its workers, and their leases."""
+"""The storage of a study: a journal file, SQLite or PostgreSQL, with the mutex and the leases of its workers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from paribus.core.errors import UserError
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
+STUDY = "study.json"  # in the folder of a search: where its trials are
 JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", ("postgresql", "postgres:")
-RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; after which an unchanged one is of a dead worker
+RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; seconds after which an unchanged one has expired
 _LOGIN = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://[^:/?\s]*):(?P<secret>[^?\s]*)(?P<tail>@)")
 _QUERY = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://\S*[?&])password=(?P<secret>[^&\s'\"]*)(?P<tail>&?)")
 
 
 def without_password(text: str) -> str:
-    """A URL, or a text with one, that may be logged, recorded and passed on.
+    """A URL, or a text with one, without its password, so that it may be logged and recorded.
 
-    Its password moves to PGPASSWORD, which libpq and the processes started from here read.
+    The password moves to the environment variable PGPASSWORD, which libpq and child processes read.
     """
     for pattern in (_LOGIN, _QUERY):
         if found := pattern.search(text):
@@ -38,9 +39,9 @@ def without_password(text: str) -> str:
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Open what a URL names: `journal:FILE`, `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`.
+    """Open the storage that a URL names: `journal:FILE`, `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`.
 
-    Raises UserError for another scheme and for a server that cannot be reached.
+    Raises UserError for another scheme, and if the server cannot be reached.
     """
     if url.startswith(JOURNAL):
         return _journal(Path(url.removeprefix(JOURNAL)))
@@ -51,9 +52,7 @@ def open_storage(url: str) -> BaseStorage:
         url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", without_password(url))
         return _database(url, {"pool_pre_ping": True})
     scheme = url.partition("://")[0]  # the rest may hold a password
-    raise UserError(
-        f"storage={scheme}://... is no storage of a search", "use journal:FILE, sqlite:///FILE or postgresql://..."
-    )
+    raise UserError(f"storage={scheme}://... is not supported", "use journal:FILE, sqlite:///FILE or postgresql://...")
 
 
 def _journal(path: Path) -> BaseStorage:
@@ -67,7 +66,7 @@ def _journal(path: Path) -> BaseStorage:
 
 def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
     from optuna.storages import RDBStorage
-    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
     try:
         with _creating(url):
@@ -75,13 +74,14 @@ def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
     except ImportError as error:
         raise UserError("the driver of PostgreSQL is not installed", "pip install 'paribus[postgres]'") from error
     except SQLAlchemyError as error:
-        cause = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
-        raise UserError(f"storage={url} cannot be opened ({cause})", "check server, name and PGPASSWORD") from error
+        own = error.orig if isinstance(error, DBAPIError) else error
+        cause = f"storage={url} cannot be opened ({' '.join(str(own).split())[:200]})"
+        raise UserError(cause, "check the server, the database name and PGPASSWORD") from error
 
 
 @contextmanager
 def _creating(url: str) -> Iterator[None]:
-    """Alone with a database, so that workers that start together do not make its tables twice."""
+    """Lock a database, so that workers that start together do not create its tables twice."""
     if url.startswith(SQLITE):
         with _locked(Path(url.removeprefix(SQLITE) + ".asking")):
             yield
@@ -108,7 +108,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 class FileLock:
-    """A lock of Optuna's journal that dies with its process, so that a kill -9 never stops the others."""
+    """A lock of Optuna's journal that the system releases when its process dies, even by kill -9."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -129,7 +129,7 @@ class FileLock:
 
 
 def this_worker() -> str:
-    """The name of this process that no other process has, on any machine: machine, process number, start."""
+    """A name that no other process on any machine has: machine, process number, start time."""
     return f"{_machine()}:{os.getpid()}:{_started(os.getpid())}"
 
 
@@ -141,7 +141,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process of this machine began, in clock ticks after the boot; None where there is no such process."""
+    """When a process of this machine started, in clock ticks after the boot; None if there is no such process."""
     try:
         parts = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -167,7 +167,7 @@ class Place:
 
     @contextmanager
     def mutex(self) -> Iterator[None]:
-        """One worker at a time, on all machines; given free by the system when the holder dies."""
+        """Only one worker on all machines holds it; the system releases it if the holder dies."""
         if (file := self._file) is not None:
             with _locked(file.with_name(file.name + ".asking")):
                 yield
@@ -179,18 +179,14 @@ class Place:
             yield
 
     def renew(self, worker: str) -> None:
-        """Say that a worker lives."""
+        """Renew the lease of a worker."""
         if (file := self._file) is None:
-            self._attributes({f"lease:{worker}": time.time()})
+            study_id = self.storage.get_study_id_from_name(self.study)
+            self.storage.set_study_user_attr(study_id, f"lease:{worker}", time.time())
             return
         folder = file.with_name(file.name + ".leases")
         folder.mkdir(exist_ok=True)
         (folder / worker).write_text(f"{time.time()}\n", encoding="ascii")
-
-    def _attributes(self, values: dict[str, Any]) -> None:
-        study_id = self.storage.get_study_id_from_name(self.study)
-        for key, value in values.items():
-            self.storage.set_study_user_attr(study_id, key, value)
 
     def _lease(self, worker: str) -> str:
         if (file := self._file) is None:
@@ -200,7 +196,7 @@ class Place:
         return path.read_text(encoding="ascii") if path.is_file() else ""
 
     def alive(self, worker: str) -> bool:
-        """Whether a worker lives: on this machine its process, elsewhere a lease that changed within STALE seconds.
+        """Whether a worker lives: on this machine its process exists; elsewhere its lease changed within STALE seconds.
 
         Clocks of different machines are never compared.
         """

@@ -1,10 +1,10 @@
-"""Inside a run that is a trial: report a value at each validation through the study's storage, and stop if told to."""
+"""Inside a run that is a trial of a search: report a metric at each validation, and stop if the pruner says so."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -14,30 +14,25 @@ PRUNER = "pruner"  # attribute of the study: the pruner's config
 
 @dataclass
 class Reporter:
-    """A trial as its run sees it.
-
-    Args:
-        trial: Optuna's.
-        metric: what is reported of the values of a validation.
-    """
+    """A trial as its run sees it. `metric`: the validation metric that the pruner compares."""
 
     trial: Trial
     metric: str
 
     def report(self, step: int, values: Mapping[str, float], tokens: int = 0) -> bool:
-        """Whether to stop, after this validation. A step that was reported before (a resumed run) is left as it was.
+        """Report a validation; returns whether to stop. A resumed run may report a step again without effect.
 
-        Raises KeyError where the validation has no such metric.
+        Raises KeyError if the validation does not have the metric.
         """
         self.trial.report(float(values[self.metric]), step)
         self.trial.set_user_attr("tokens", tokens)
         return bool(self.trial.should_prune())
 
 
-def reporter(node: Mapping[str, Any] | None) -> Reporter | None:
-    """The reporter of `cfg.trial`: {storage, study, id, metric}; None where the run is no trial or nothing prunes.
+def reporter(node: Mapping[str, object] | None) -> Reporter | None:
+    """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is no trial or nothing prunes it.
 
-    Raises UserError where the storage cannot be opened.
+    Raises UserError if the storage cannot be opened.
     """
     if node is None or node.get("metric") is None:
         return None
@@ -51,4 +46,4 @@ def reporter(node: Mapping[str, Any] | None) -> Reporter | None:
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
     study.pruner = instantiate(json.loads(study.user_attrs[PRUNER]))
-    return Reporter(Trial(study, int(node["id"])), str(node["metric"]))
+    return Reporter(Trial(study, int(str(node["id"]))), str(node["metric"]))

@@ -1,4 +1,4 @@
-"""The trials of a study as a table: state, objectives, tokens, time, parameters; the best ones and what is left."""
+"""The trials of a search as a table: state, objectives, tokens, time, parameters; the best ones and the time left."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import optuna
 
 from paribus.core.errors import UserError
 from paribus.sweeps.board import MARKS, Sheet, duration
-from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, counted
-from paribus.sweeps.search.storage import Place, open_storage
-from paribus.sweeps.search.worker import STUDY, best_lines
+from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
+from paribus.sweeps.search.storage import STUDY, Place, open_storage
+from paribus.sweeps.search.worker import best_lines
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -24,7 +26,7 @@ NOTHING = Counts(0, 0, 0, 0)
 
 
 class Row(NamedTuple):
-    """One trial. `values`: its objectives, or the last that was reported; `seconds`: so far; `note`: why it failed."""
+    """One trial. `values`: its objectives, or the last reported one; `seconds`: so far; `note`: why it failed."""
 
     number: int
     state: str
@@ -37,7 +39,7 @@ class Row(NamedTuple):
 
 @dataclass
 class TrialBoard(Sheet):
-    """`trials`: how many are to finish; `counts`: of those that count; `best`: lines of the best ones."""
+    """`trials`: how many should finish; `counts`: those that count towards them; `best`: lines about the best ones."""
 
     title: str
     trials: int
@@ -50,7 +52,7 @@ class TrialBoard(Sheet):
         return sum(row.state in states for row in self.rows)
 
     def grid(self) -> tuple[list[str], list[list[str]]]:
-        """A trial a row; columns of its parameters come last."""
+        """One row per trial; the columns of its parameters come last."""
         keys = list(dict.fromkeys(key for row in self.rows for key in row.parameters))
         noted = ["note"] if any(row.note for row in self.rows) else []
         header = ["trial", "state", *self.objectives, "tokens", "time", *keys, *noted]
@@ -60,15 +62,9 @@ class TrialBoard(Sheet):
         return [self.summary(), *self.best]
 
     def summary(self) -> str:
-        """Such as `6/20 done, 2 pruned, 1 running, about 4 min left`."""
-        parts = [f"{self.counts.finished}/{self.trials} done"]
-        others = ("pruned", "failed", "running", "stale")
-        parts += [f"{found} {state}" for state in others if (found := self.count(state))]
-        left = self.left()
-        return ", ".join([*parts, *([f"about {duration(left)} left"] if left else [])])
+        return self.summarize(self.counts.finished, self.trials, "pruned", "failed", "running", "stale")
 
     def left(self) -> float | None:
-        """Seconds until the last trial ends, by the mean of those that ended; None before the first."""
         over = [row.seconds for row in self.rows if row.seconds is not None and row.state in ("done", "pruned")]
         if not over:
             return None
@@ -78,45 +74,51 @@ class TrialBoard(Sheet):
 
 
 def watch(folder: Path) -> Callable[[], TrialBoard]:
-    """What looks at the study of a folder, again and again. Raises UserError where the storage cannot be opened."""
-    opened: list[tuple[dict[str, Any], Study, Place]] = []
+    """A function that reads the board of the study in a folder. It raises UserError if the storage cannot be opened."""
+    opened: list[tuple[_Known, Study, Place]] = []
 
     def look() -> TrialBoard:
         if not opened:
-            if (known := _known(folder)) is None:
-                return TrialBoard(f"search {folder}: not begun", 0, ())
+            if (known := _read_known(folder)) is None:
+                return TrialBoard(f"search {folder}: not started", 0, ())
             opened.append((known, *_open(known)))
         return _board(folder, *opened[0])
 
     return look
 
 
-def _known(folder: Path) -> dict[str, Any] | None:
+class _Known(NamedTuple):
+    """The content of STUDY."""
+
+    storage: str
+    study: str
+    trials: int
+    retries: int
+    objective: list[str]
+
+
+def _read_known(folder: Path) -> _Known | None:
     try:
-        known: dict[str, Any] = json.loads((folder / STUDY).read_text(encoding="utf-8"))
+        return _Known(**json.loads((folder / STUDY).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder / STUDY} cannot be read", "start the search again, it writes it anew") from error
-    return known
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{folder / STUDY} cannot be read", "start the search again to rewrite it") from error
 
 
-def _open(known: Mapping[str, Any]) -> tuple[Study, Place]:
-    import optuna
-
+def _open(known: _Known) -> tuple[Study, Place]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = open_storage(known["storage"])
-    study = optuna.load_study(study_name=known["study"], storage=storage)
-    return study, Place(known["storage"], known["study"], storage)
+    storage = open_storage(known.storage)
+    return optuna.load_study(study_name=known.study, storage=storage), Place(known.storage, known.study, storage)
 
 
-def _board(folder: Path, known: Mapping[str, Any], study: Study, place: Place) -> TrialBoard:
+def _board(folder: Path, known: _Known, study: Study, place: Place) -> TrialBoard:
     found = study.get_trials(deepcopy=False)
-    names = known["objective"] or ["value", *(f"value {at}" for at in range(2, len(study.directions) + 1))]
+    names = known.objective or ["value", *(f"value {at}" for at in range(2, len(study.directions) + 1))]
     rows = [_row(trial, place) for trial in found if trial.user_attrs.get(KIND) != VOID]
-    title = f"search {folder.name.removesuffix('.search')} ({known['study']})"
-    best = best_lines(study, known["objective"])
-    return TrialBoard(title, known["trials"], names, rows, counted(found, known["retries"]), best)
+    title = f"search {folder.name.removesuffix('.search')} ({known.study})"
+    best = best_lines(study, known.objective)
+    return TrialBoard(title, known.trials, names, rows, count_trials(found, known.retries), best)
 
 
 def _row(trial: FrozenTrial, place: Place) -> Row:
@@ -126,7 +128,7 @@ def _row(trial: FrozenTrial, place: Place) -> Row:
     values = list(trial.values or [trial.intermediate_values[step] for step in sorted(trial.intermediate_values)[-1:]])
     pairs = (text.partition("=") for text in kept.get(OVERRIDES, []))
     note = str(kept.get(REASON, "")) if state in ("failed", "pruned") else ""
-    again = [f"again {kept[RETRY_OF]}"] if RETRY_OF in kept else []
+    again = [f"retry of {kept[RETRY_OF]}"] if RETRY_OF in kept else []
     note = "; ".join([*again, *([note] if note else [])])
     return Row(trial.number, state, values, kept.get("tokens"), _seconds(trial), {k: v for k, _, v in pairs}, note)
 
