@@ -65,11 +65,11 @@ class Filtered:
         )
         rules = {name: rule.begin() for name, rule in self.rules.items()}
         for document in split_documents(self.of.documents(cache), self.validation):
-            text = self._cleaned(document.text, rules) if document.split in self.splits else document.text
+            text = self._clean(document.text, rules) if document.split in self.splits else document.text
             if text:
                 yield document._replace(text=text)
 
-    def _cleaned(self, text: str, rules: Mapping[str, Callable[[str], str]]) -> str:
+    def _clean(self, text: str, rules: Mapping[str, Callable[[str], str]]) -> str:
         for name, rule in rules.items():
             found = rule(text)
             if not found:

@@ -63,7 +63,7 @@ class Text:
         return ((f"{file.name}#{number}", run) for number, run in enumerate(runs))
 
     def _lone(self, file: TextFile) -> int:
-        """The length of the only document without a split, where it is too long to be held; 0 otherwise.
+        """The length of the only document without a split if it is too long to be held, otherwise 0.
 
         Its split needs its length before its text.
         """
