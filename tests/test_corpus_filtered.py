@@ -11,7 +11,7 @@ import pytest
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.data.corpus.document import Document
+from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.filtered import Filtered
 from paribus.data.corpus.fingerprint import fingerprint
 from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
@@ -31,7 +31,7 @@ PAGES = [
 ]
 
 
-class Pages:
+class Pages(Corpus):
     """Pages in memory; the last one is held out."""
 
     semantics = 1

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
-from paribus.data.corpus.document import Document, read_documents, write_documents
+from paribus.data.corpus.document import Corpus, Document, read_documents, write_documents
 from paribus.data.corpus.prose import prose
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
@@ -29,7 +29,7 @@ CHUNK = 32  # modules that a process reads at once
 
 
 @dataclass(frozen=True)
-class Docstrings:
+class Docstrings(Corpus):
     """Documents are modules, in the order of the distributions and of their files; a docstring counts once.
 
     The modules depend only on the listed distributions and their versions. Raises UserError for a

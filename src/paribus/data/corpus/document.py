@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from paribus.core.files import whole_folder
 
@@ -29,26 +30,32 @@ class Document(NamedTuple):
     part: int = 0
 
 
-class Corpus(Protocol):
+class Corpus(ABC):
     """A source of documents in a deterministic order, read as a stream."""
 
-    @property
-    def semantics(self) -> int:
-        """Raised when the same source gives another text."""
+    semantics: ClassVar[int] = 1  # raised when the same source gives another text
 
     @property
+    @abstractmethod
     def sentences(self) -> Splitter | None:
         """Cuts paragraphs into sentences."""
 
     @property
+    @abstractmethod
     def validation(self) -> float:
         """Share of the documents that is held out if the source names no such split."""
 
+    @abstractmethod
     def documents(self, cache: Path) -> Iterator[Document]:
         """The documents. Raises UserError for what cannot be read."""
 
+    @abstractmethod
     def source(self) -> Any:
         """Plain data that changes when the text may have changed, without reading it."""
+
+    def dropped(self) -> Mapping[str, int]:
+        """What the last pass left out, by name; nothing by default."""
+        return {}
 
 
 def paragraphs(text: str) -> str:

@@ -12,7 +12,7 @@ from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.hub import patience
-from paribus.data.corpus.document import Document, in_parts, keep_documents, paragraphs
+from paribus.data.corpus.document import Corpus, Document, in_parts, keep_documents, paragraphs
 from paribus.data.corpus.files import decide_splits, find
 from paribus.data.corpus.rows import Reader, Row
 from paribus.data.corpus.sentences import Splitter
@@ -40,7 +40,7 @@ class Set:
 
 
 @dataclass(frozen=True)
-class Hub:
+class Hub(Corpus):
     """Sets of the hub, one after the other.
 
     Args:

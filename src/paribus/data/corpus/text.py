@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from paribus.data.corpus.document import LONGEST, Document, in_parts, paragraphs
+from paribus.data.corpus.document import LONGEST, Corpus, Document, in_parts, paragraphs
 from paribus.data.corpus.files import TextFile, find
 from paribus.data.corpus.rows import Reader
 from paribus.data.corpus.sentences import Splitter
@@ -19,7 +19,7 @@ Blocks = tuple[str, Iterable[str]]  # a document's name and its paragraphs, or r
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Corpus):
     """A file, a folder or a glob. In plain text a line is a paragraph and a blank line ends a document; in JSON lines
     and parquet a row is a document. Files or folders named train, validation and test are the splits.
 
