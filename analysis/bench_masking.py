@@ -30,7 +30,7 @@ from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
-from paribus.data.annotators.function import Function
+from paribus.data.annotators.annotator import Function
 from paribus.data.formats.sentences import FullSentences
 from paribus.data.text import Text
 from paribus.data.tokens.sample import Sample

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from paribus.data.corpus.document import Document
+from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.sentences import Blingfire, Lines, Splitter
 from paribus.data.tokens import store
 from paribus.data.tokens.tokenizer import Tokenizer
@@ -56,14 +56,13 @@ def speed(text: str, kind: str, size: int, rounds: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(Corpus):
     """A text again and again, each copy a document with a number before it."""
 
     text: str
     copies: int
     sentences: Splitter
     validation: float = 0.05
-    semantics: ClassVar[int] = 1
 
     def documents(self, cache: Path) -> Iterator[Document]:
         for copy in range(self.copies):

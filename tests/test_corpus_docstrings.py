@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from paribus.core.config import conf_dir
 from paribus.core.errors import UserError
-from paribus.data.corpus.docstrings import Docstrings, documented
+from paribus.data.corpus.docstrings import Docstrings, find_documented
 from paribus.data.corpus.prose import prose
 
 SAMPLES = {
@@ -140,5 +140,5 @@ def test_docstrings_are_found_in_the_order_of_the_source_however_deep(tmp_path: 
     source = f"try:\n{function('a', 4)}except OSError:\n{function('b', 4)}else:\n{function('c', 4)}"
     source += "if 0:\n    pass\n" + "elif 1:\n    pass\n" * 600 + f"else:\n{function('d', 4)}{function('e', 0)}"
     (tmp_path / "m.py").write_text(source)
-    found = [getattr(node, "name", None) for node in documented(str(tmp_path / "m.py"))]
+    found = [getattr(node, "name", None) for node in find_documented(str(tmp_path / "m.py"))]
     assert found == [None, "a", "b", "c", "d", "e"]

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.data.corpus.document import Document
+from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.filtered import Filtered
 from paribus.data.corpus.fingerprint import fingerprint
 from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
@@ -31,7 +30,7 @@ PAGES = [
 ]
 
 
-class Pages:
+class Pages(Corpus):
     """Pages in memory; the last one is held out."""
 
     semantics = 1
@@ -112,7 +111,7 @@ def test_from_config_to_the_record(text_folder: Path, cache: Path) -> None:
     names = [data_fingerprint(cfg.corpus, cfg.tokenizer, cache) for cfg in (plain, bare, cleaned)]
     assert names[0] == names[1]
     assert names[2]["dropped"]["lorem_ipsum_documents"] == 0
-    assert build(cleaned.corpus).sentences == Blingfire()
+    assert cleaned.corpus.sentences == Blingfire()
 
 
 def test_bad_input_is_named(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def test_bad_bytes_at_the_very_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "settings", "message"),
     [
-        ("a.jsonl", b'{"text": "x"}\n{"text": \n', {}, r"a\.jsonl: line 2 is no JSON"),
-        ("a.jsonl", b'["x"]\n', {}, r"a\.jsonl: line 1 is no JSON object"),
+        ("a.jsonl", b'{"text": "x"}\n{"text": \n', {}, r"a\.jsonl: line 2 is not JSON"),
+        ("a.jsonl", b'["x"]\n', {}, r"a\.jsonl: line 1 is not a JSON object"),
         ("a.jsonl", b'{"body": "x", "n": 1}\n', {}, r"no column 'text'.*body, n"),
         ("a.jsonl", b'{"text": "x"}\n', {"id_column": "key"}, r"no column 'key'.*corpus\.id_column.*text"),
         ("a.jsonl", b'{"text": 3}\n', {}, "holds int, not text"),

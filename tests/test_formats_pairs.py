@@ -181,7 +181,7 @@ def test_truncation_takes_from_the_longer_and_of_a_tie_from_b() -> None:
 def test_front_and_back_are_cut_alike() -> None:
     ids = np.arange(4000)
     length_N2 = np.tile(np.array([[150, 10]]), (len(ids), 1))
-    start_N2, kept_N2 = pairs.truncated(np.zeros_like(length_N2), length_N2, 60, Noise.of(0, (0,), ids))
+    start_N2, kept_N2 = pairs.truncate(np.zeros_like(length_N2), length_N2, 60, Noise.of(0, (0,), ids))
     assert (kept_N2 == [50, 10]).all()
     assert (start_N2[:, 1] == 0).all()
     front = start_N2[:, 0]  # binomial(100, 0.5)

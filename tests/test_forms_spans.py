@@ -28,7 +28,7 @@ VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 class Words:
     """Every word is a token."""
 
-    def located(self, texts: list[str]) -> tuple[Any, np.ndarray[Any, Any]]:
+    def locate(self, texts: list[str]) -> tuple[Any, np.ndarray[Any, Any]]:
         rows = [[match.span() for match in re.finditer(r"\S+", text)] for text in texts]
         lengths = np.array([len(row) for row in rows])
         return SimpleNamespace(ids_T=np.arange(10, 10 + lengths.sum()), length_S=lengths), np.concatenate(rows)

@@ -29,7 +29,7 @@ VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 class Segments:
     """Two letters a token, numbered; the space before a word belongs to its first token, as in byte-level BPE."""
 
-    def located(self, texts: list[str]) -> tuple[Any, np.ndarray[Any, Any]]:
+    def locate(self, texts: list[str]) -> tuple[Any, np.ndarray[Any, Any]]:
         rows = [[match.span() for match in re.finditer(r" ?[^ ]{1,2}", text)] for text in texts]
         lengths = np.array([len(row) for row in rows])
         ids = np.arange(10, 10 + lengths.sum())

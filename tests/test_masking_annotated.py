@@ -22,11 +22,11 @@ from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.core.noise import Noise
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
-from paribus.data.annotators.function import Function
+from paribus.data.annotators.annotator import Function
 from paribus.data.annotators.spacy_spans import SpacyEntities, SpacyNounChunks
 from paribus.data.text import Text
 from paribus.data.tokens.annotation import codes
-from paribus.data.tokens.sample import sampled
+from paribus.data.tokens.sample import sample_store
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 from paribus.training.description import Run
@@ -154,7 +154,7 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def test_spans_of_characters_are_whole_words_of_tokens_in_three_families(tokenizer: Tokenizer) -> None:
-    batch, offset_T2 = tokenizer.located(SENTENCES)
+    batch, offset_T2 = tokenizer.locate(SENTENCES)
     assert np.array_equal(batch.ids_T, tokenizer.flat(SENTENCES).ids_T)
     code_T = codes(SENTENCES, [fake_annotator.capitals(sentence) for sentence in SENTENCES], batch, offset_T2)
     edges = np.append(0, np.cumsum(batch.length_S))
@@ -170,7 +170,7 @@ def test_spans_of_characters_are_whole_words_of_tokens_in_three_families(tokeniz
 
 def test_of_spans_that_share_a_word_the_first_and_longest_counts(tokenizer: Tokenizer) -> None:
     sentence = "one old river house."
-    batch, offset_T2 = tokenizer.located([sentence])
+    batch, offset_T2 = tokenizer.locate([sentence])
     given_spans = [(4, 7), (4, 13), (9, 19), (14, 19)]  # the second wins, the third cuts into it, the last fits
     code_T = codes([sentence], [given_spans], batch, offset_T2)
     starts = [offset_T2[at][0] for at in np.flatnonzero(code_T == 1)]
@@ -217,7 +217,7 @@ def test_a_run_masks_what_the_annotator_finds(given_overrides: list[str]) -> Non
 def test_spans_follow_a_sample_of_the_text(given_overrides: list[str]) -> None:
     cfg = compose([*given_overrides, "trainer.train_tokens=null"])
     store = Run.of(cfg).data().stores["train"]
-    small = sampled(store, 3000)
+    small = sample_store(store, 3000)
     assert small.annotated is not None
     whole = "".join(map(str, store.annotated))
     for document in range(small.documents):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.core.settings import Batch
 from paribus.corruption.masking.single_tokens import Bernoulli
-from paribus.data.order import StepPlan, compose_plan
+from paribus.data.order import StepPlan, compose_order
 from paribus.training.steps import PretrainingSteps
 
 
@@ -124,6 +124,6 @@ def test_microbatches_hold_every_reading_and_stay_within_their_size() -> None:
 def test_a_batch_that_leaves_a_part_of_a_microbatch_is_refused() -> None:
     examples: Any = Lengths([10] * 20)
     for by, size, micro in (("sequences", 8, 4), ("sequences", 8, 32), ("sequences", 8, None), ("tokens", 8, 3)):
-        compose_plan(examples, Batch(by, size), 16, seed=0, microbatch=micro)
+        compose_order(examples, StepPlan, Batch(by, size), 16, seed=0, microbatch=micro)
     with pytest.raises(UserError, match=r"batch\.size=8 does not divide into profile\.microbatch=3"):
-        compose_plan(examples, Batch("sequences", 8), 16, seed=0, microbatch=3)
+        compose_order(examples, StepPlan, Batch("sequences", 8), 16, seed=0, microbatch=3)

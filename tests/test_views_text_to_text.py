@@ -64,7 +64,7 @@ def test_fragments_keep_their_places() -> None:
     text, _ = golden()
     marks = Marks(np.array([[0, 0, 1, 1, 1, 0]], np.int16))
     found = Fragment()(text, marks, noise(1), VOCABULARY)
-    assert (found.ids_BL.tolist(), found.place_BL.tolist()) == ([[12, 13, 14]], [[2, 3, 4]])  # type: ignore[union-attr]
+    assert (found.ids_BL.tolist(), found.place_BL.tolist()) == ([[12, 13, 14]], [[2, 3, 4]])
 
 
 def filled(read: list[int], written: list[int], shared: bool = False) -> list[int]:
@@ -202,7 +202,7 @@ def test_every_row_packs_for_both_layouts(case: tuple[str, str, str], store: Fak
         == batch["ids_BL"].size + batch["label_BT"].size - counts["input_tokens"] - counts["predicted"]
     )
     if case[2] == "fragment":
-        with pytest.raises(UserError, match="needs a decoder of its own"):
+        with pytest.raises(UserError, match="needs a separate decoder"):
             examples(store, case, SingleStreamCollator())
         return
     stream = examples(store, case, SingleStreamCollator()).batch(1, rows)
@@ -275,10 +275,10 @@ def test_windows_lose_no_text_and_may_stay_in_documents(store: FakeStore) -> Non
     assert np.array_equal(read, store.ids[: len(read)])
     inner = examples(store, ("prefix", "drop", "drop"), cross=False)
     edges = store.sentence_start[store.document_start]
-    pieces = inner._pass(0)[1].pieces(np.arange(inner.size(0)))
-    document = np.searchsorted(edges, pieces.start_B, side="right")  # type: ignore[union-attr]
-    assert (pieces.start_B + pieces.length_B <= edges[document]).all()  # type: ignore[union-attr]
-    assert (pieces.length_B >= 2).all()  # type: ignore[union-attr]
+    windows = inner.index(0).segments(np.arange(inner.size(0)))
+    document = np.searchsorted(edges, windows.start_B, side="right")
+    assert (windows.start_B + windows.length_B <= edges[document]).all()
+    assert (windows.length_B >= 2).all()
     assert inner.raw == 63
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paribus.core.errors import UserError
-from paribus.data.tokens.sample import typed
+from paribus.data.tokens.sample import store_text
 from paribus.reporting.examples import show_examples
 
 
@@ -25,7 +25,7 @@ def show(argv: Sequence[str]) -> int:
     run = Run.of(compose(overrides))
     data = run.data()
     if own["text"] and run.corpus.sentences is not None:
-        data.stores["train"] = typed(own["text"], data.tokenizer, run.corpus.sentences)
+        data.stores["train"] = store_text(own["text"], data.tokenizer, run.corpus.sentences)
     examples = training_examples(run, data)
     n = min(n, examples.size(epoch)) if own["text"] else n
     show_examples(examples, data.tokenizer, n, epoch, Path(own["out"]) if own["out"] else None)

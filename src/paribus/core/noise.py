@@ -1,8 +1,9 @@
 """Noise as a pure function: a vectorized 64-bit counter hash.
 
-A draw depends on (seed, keys, example, stream name, position) and on nothing else: not on the batch, the worker, the
-device or what was drawn before. The generator is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
-number generators") with its own start for each row and stream; one 64-bit word serves two neighboring positions.
+A draw depends only on (seed, keys, example, stream name, position): not on the batch, the worker, the device or earlier
+draws. The generator is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators") with a
+separate start for each row and stream; one 64-bit word serves two neighboring positions. `models.device_noise` gives
+the same bits for tensors.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 SEMANTICS: Final = 1  # raised when any bit changes
 
@@ -43,8 +44,8 @@ def stream_number(name: str) -> np.uint64:
     return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 
-def _absorb(state_B: NDArray[np.uint64], value: Any) -> NDArray[np.uint64]:
-    """A sponge step: `value` (number or uint64 [B]) goes into the state; the order of steps counts."""
+def _absorb(state_B: NDArray[np.uint64], value: np.uint64 | NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A sponge step: mixes `value` (number or uint64 [B]) into the state; the order of steps counts."""
     return mix64(state_B * GOLDEN + mix64(np.atleast_1d(value) + GOLDEN))
 
 
@@ -55,7 +56,7 @@ class Noise:
     row_B: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, seed: int, keys: Iterable[int], example_B: Any) -> Noise:
+    def of(cls, seed: int, keys: Iterable[int], example_B: ArrayLike) -> Noise:
         """Row keys from the run's seed, the keys of the pass (input's, masking's) and the examples' ids."""
         state = np.zeros(1, np.uint64)
         for number in (seed, *keys):
@@ -68,10 +69,10 @@ class Noise:
         words = mix64(self._start(stream)[:, None] + counter)
         return words.astype("<u8", copy=False).view("<u4")[:, :n]
 
-    def at(self, stream: str, row_P: Any, position_P: Any) -> NDArray[np.uint32]:
-        """uint32 [P]: what `bits(stream, ...)[row_P, position_P]` holds, drawn only there."""
+    def at(self, stream: str, row_P: ArrayLike, position_P: ArrayLike) -> NDArray[np.uint32]:
+        """uint32 [P]: the values of `bits(stream, ...)[row_P, position_P]`, drawn only there."""
         position = np.asarray(position_P).astype(np.uint64)
-        words = mix64(self._start(stream)[row_P] + (position // np.uint64(2) + np.uint64(1)) * GOLDEN)
+        words = mix64(self._start(stream)[np.asarray(row_P)] + (position // np.uint64(2) + np.uint64(1)) * GOLDEN)
         return (words >> (position % np.uint64(2) * np.uint64(32))).astype(np.uint32)
 
     def _start(self, stream: str) -> NDArray[np.uint64]:
@@ -84,7 +85,8 @@ def below(share: float) -> np.uint64:
 
 
 def integers(bits_P: NDArray[np.uint32], n: int | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws as uniform integers in [0, n), one n or one a draw: multiply and shift, off by at most n / 2**32 of each
-    probability.
+    """Draws as uniform integers in [0, n), with one n or one per draw: multiply and shift.
+
+    Each probability is off by at most n / 2**32 of itself.
     """
     return (bits_P.astype(np.uint64) * np.asarray(n).astype(np.uint64) >> np.uint64(32)).astype(np.int64)

@@ -86,11 +86,15 @@ class Examples:
 
     def report(self, epoch: int) -> dict[str, float]:
         """Statistics of that pass's sampling, such as the share of labels."""
-        return self._pass(epoch)[1].report
+        return self.index(epoch).report
+
+    def index(self, epoch: int) -> Index:
+        """The rows of that pass, as runs of store tokens."""
+        return self._pass(epoch)[1]
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         """int32 [N]: tokens each example puts through the model, specials included, padding excluded."""
-        read_N = self.collator.read_lengths(self._pass(epoch)[1].length_N, self.corruption)
+        read_N = self.collator.read_lengths(self.index(epoch).length_N, self.corruption)
         return read_N * np.int32(self.readings)
 
     @property

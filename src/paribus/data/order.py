@@ -1,8 +1,9 @@
-"""Which examples each optimizer step reads, and how many steps a budget buys. Numpy only."""
+"""The order of examples: which of them each optimizer step reads, and how many steps a budget buys. Numpy only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.settings import Batch
+from paribus.data.text import Array, Arrays
 
 
 class Passes(Protocol):
-    """Examples in passes, of which it is known how many there are and how long each is."""
+    """Examples in passes, with known numbers and lengths."""
 
     def size(self, epoch: int) -> int: ...
 
@@ -25,23 +27,70 @@ class Passes(Protocol):
     def lengths(self, epoch: int) -> NDArray[np.int32]: ...
 
 
-Array = np.ndarray[Any, Any]
 Block = tuple[int, Array]  # (epoch, rows)
 Read = TypeVar("Read", bound=Passes)
 
 
-@dataclass(frozen=True)
-class StepPlan(Generic[Read]):
-    """The endless stream of examples, epoch after epoch in a new order each, cut into steps.
+class Order(ABC, Generic[Read]):
+    """Which examples each optimizer step reads, as a pure function of the step number.
 
-    `by="sequences"`: every step holds `size` examples, also across the end of an epoch. `by="tokens"`: step s holds
-    the examples that start in tokens [s, s + 1) x `tokens` of the stream. Both are pure functions of the step number.
+    `StepPlan` shuffles each epoch. Another order, such as parallel streams for a model with memory, overrides `blocks`
+    and `steps_for`; `split` if rows must keep their places; and `marks` to say in the batch where a stream begins.
+    """
+
+    examples: Read
+
+    @abstractmethod
+    def blocks(self, step: int) -> list[Block]:
+        """The rows of one step, grouped by epoch."""
+
+    @abstractmethod
+    def steps_for(self, max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> int:
+        """The optimizer steps that the budget buys; the first limit that is reached counts.
+
+        Raises UserError if no limit is given or one is negative.
+        """
+
+    def split(self, epoch: int, rows: Array, most: int | None) -> Iterator[Array]:
+        """The rows in microbatches of at most `most`; by default rows of similar length are together."""
+        if most is None or len(rows) <= most:
+            if len(rows):
+                yield rows
+            return
+        rows = rows[np.argsort(self.examples.lengths(epoch)[rows], kind="stable")]
+        for at in range(0, len(rows), most):
+            yield rows[at : at + most]
+
+    def marks(self, epoch: int, rows: Array) -> Arrays:
+        """Arrays that the batch of these rows gets besides those of the collator, such as `begin_B`: bool [B], True if
+        a row does not continue the row that its place held in the step before.
+        """
+        return {}
+
+
+def check_limits(max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> None:
+    """Raise UserError if no limit is given or one is negative."""
+    given = {"max_steps": max_steps, "max_tokens": max_tokens, "max_epochs": max_epochs}
+    if all(value is None for value in given.values()):
+        raise UserError("trainer has no budget", "set trainer.max_steps, trainer.max_tokens or trainer.max_epochs")
+    for name, value in given.items():
+        if value is not None and value < 0:
+            raise UserError(f"trainer.{name}={value} is negative", "give a budget of 0 or more")
+
+
+@dataclass(frozen=True)
+class StepPlan(Order[Read]):
+    """An endless stream of examples, each epoch in a new random order, cut into steps.
+
+    Without `tokens` every step holds `size` examples, even across the end of an epoch. With it step s holds the
+    examples that start in tokens [s, s + 1) x `tokens` of the stream.
+    Raises UserError for a size below 1.
     """
 
     examples: Read
     seed: int
     size: int
-    tokens: int | None = None  # a step's tokens where steps are cut by tokens
+    tokens: int | None = None  # of a step, if steps are cut by tokens
     _cached: Any = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -53,7 +102,7 @@ class StepPlan(Generic[Read]):
         return StepPlan, (self.examples, self.seed, self.size, self.tokens)
 
     def blocks(self, step: int) -> list[Block]:
-        """The rows of one step, grouped by epoch (two groups where it crosses the end of an epoch)."""
+        """The rows of one step; two groups if it crosses the end of an epoch."""
         first, last = self._span(step)
         return [(epoch, self.order(epoch)[low:high]) for epoch, low, high in self._cut(first, last)]
 
@@ -74,7 +123,7 @@ class StepPlan(Generic[Read]):
         return self.position_at(step * self.tokens), self.position_at((step + 1) * self.tokens)
 
     def position_at(self, tokens: int) -> int:
-        """How many examples of the stream start before its first `tokens` tokens are read."""
+        """How many examples start in the first `tokens` tokens of the stream."""
         position, left = 0, tokens
         for epoch in count():
             whole = self.examples.tokens(epoch)
@@ -96,23 +145,13 @@ class StepPlan(Generic[Read]):
                 return
 
     def steps_for(self, max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> int:
-        """The optimizer steps that the budget buys; the first limit that is reached counts.
-
-        Raises UserError where no limit is given or one is negative.
-        """
-        given = {"max_steps": max_steps, "max_tokens": max_tokens, "max_epochs": max_epochs}
-        limits = {name: value for name, value in given.items() if value is not None}
-        if not limits:
-            raise UserError("trainer has no budget", "set trainer.max_steps, trainer.max_tokens or trainer.max_epochs")
-        for name, value in limits.items():
-            if value < 0:
-                raise UserError(f"trainer.{name}={value} is negative", "give a budget of 0 or more")
-        found = [] if max_steps is None else [int(max_steps)]
+        check_limits(max_steps, max_tokens, max_epochs)
+        limits = [] if max_steps is None else [int(max_steps)]
         if max_tokens is not None:
-            found.append(self._steps_to(self.position_at(int(max_tokens)), int(max_tokens)))
+            limits.append(self._steps_to(self.position_at(int(max_tokens)), int(max_tokens)))
         if max_epochs is not None:
-            found.append(self._epoch_steps(max_epochs))
-        return min(found)
+            limits.append(self._epoch_steps(max_epochs))
+        return min(limits)
 
     def _epoch_steps(self, epochs: float) -> int:
         whole = int(epochs)
@@ -128,18 +167,23 @@ class StepPlan(Generic[Read]):
         return -(-tokens // self.tokens) if self.tokens is not None else -(-position // self.size)
 
 
-def compose_plan(examples: Read, batch: Batch, length: int, seed: int, microbatch: int | None = None) -> StepPlan[Read]:
-    """The plan of steps over the training examples; `length` is the model's input budget in tokens.
+Arrange = Callable[[Read, int, int, int | None], Order[Read]]  # from examples, seed, sequences and tokens of a step
+
+
+def compose_order(
+    examples: Read, arrange: Arrange[Read], batch: Batch, length: int, seed: int, microbatch: int | None = None
+) -> Order[Read]:
+    """The order of the training examples; `length` is the model's input budget in tokens.
 
     Raises UserError for an unknown `batch.by`, and for sequences that do not divide into `profile.microbatch`.
     """
     if batch.by not in ("sequences", "tokens"):
         raise UserError(f"batch.by={batch.by} is unknown", "use sequences or tokens")
-    if batch.by == "tokens":  # such a step has no fixed number of sequences; it is cut as it comes
-        return StepPlan(examples, seed, batch.size, batch.size * length)
+    if batch.by == "tokens":  # the number of sequences varies from step to step
+        return arrange(examples, seed, batch.size, batch.size * length)
     if microbatch is not None and (microbatch < 1 or (microbatch < batch.size and batch.size % microbatch)):
         raise UserError(
             f"batch.size={batch.size} does not divide into profile.microbatch={microbatch}",
             f"give a divisor of {batch.size}, or profile.microbatch=null",
         )
-    return StepPlan(examples, seed, batch.size)
+    return arrange(examples, seed, batch.size, None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from paribus.core.console import bar
 from paribus.core.errors import UserError
-from paribus.data.corpus.docstrings import CHUNK, Docstrings, documented, modules, readers
+from paribus.data.corpus.docstrings import CHUNK, Docstrings, find_documented, modules, readers
 from paribus.tasks.example import Examples, hashed_share, limited, normalized
 from paribus.tasks.task import CachedTask
 from paribus.tasks.types.base import TaskType
@@ -101,7 +101,7 @@ class FunctionTask(CachedTask):
 
 def functions(path: str) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
     """The public functions and methods of a Python file that have a docstring, and this."""
-    for node in documented(path):
+    for node in find_documented(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             text = ast.get_docstring(node)
             if text:

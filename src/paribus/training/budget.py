@@ -6,7 +6,7 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.corruption.examples import Stream
-from paribus.data.order import StepPlan, compose_plan
+from paribus.data.order import Order, compose_order
 from paribus.data.tokens.prepare import Data
 from paribus.objectives.spec import Statistics
 from paribus.tasks.encode import TextSettings
@@ -16,7 +16,7 @@ from paribus.training.description import Run
 from paribus.training.streams import training_examples
 
 
-def plan_of(run: Run, data: Data) -> tuple[StepPlan[Stream], int]:
+def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
     """(which examples each step reads, the number of steps that the budget buys).
 
     Raises UserError if the text gives no example, if an input exceeds the model's positions, and if the objective
@@ -29,7 +29,9 @@ def plan_of(run: Run, data: Data) -> tuple[StepPlan[Stream], int]:
     examples: Stream = (
         text if run.mixture is None else mix(run.mixture, text, _mixed_rows(run, data), data, run.root_seed)
     )
-    plan = compose_plan(examples, run.batch, run.input.length, run.root_seed, run.profile.microbatch)
+    plan = compose_order(
+        examples, run.input.arrange, run.batch, run.input.length, run.root_seed, run.profile.microbatch
+    )
     limits = run.trainer
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
 

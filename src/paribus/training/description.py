@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.data.tokens.prepare import Data, data_fingerprint, prepare
-from paribus.data.tokens.sample import sampled
+from paribus.data.tokens.sample import sample_store
 from paribus.runs.identity import Identity, identify
 from paribus.tasks.types.choice import task_type_of
 
@@ -140,7 +140,7 @@ class Run:
         """
         data = prepare(self.corpus, self.tokenizer, self.cache, self.annotator, self._trained_on)
         if self.trainer.train_tokens is not None:
-            data.stores["train"] = sampled(data.stores["train"], self.trainer.train_tokens)
+            data.stores["train"] = sample_store(data.stores["train"], self.trainer.train_tokens)
         return data
 
     def task_type(self, name: str) -> TaskType:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paribus.core.hashing import digest
 from paribus.corruption.examples import Stream
-from paribus.data.order import StepPlan
+from paribus.data.order import Order
 from paribus.models.network import Batch
 from paribus.training.learner import total_counts
 from paribus.training.steps import as_batch
@@ -77,7 +77,7 @@ class NoiseScale(pl.Callback):
 
     def __init__(
         self,
-        plan: StepPlan[Stream],
+        plan: Order[Stream],
         every: int,
         total: int,
         microbatch: int | None,

@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
-from paribus.data.order import StepPlan
+from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
@@ -67,7 +67,7 @@ class Stage:
     data: Data
     profile: Profile
     folder: Path
-    plan: StepPlan[Stream]
+    plan: Order[Stream]
     steps: int
     encoder: Network
     objective: Objective

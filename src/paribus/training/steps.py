@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from paribus.corruption.examples import Stream
-from paribus.data.order import StepPlan
+from paribus.data.order import Order
 from paribus.models.network import Batch
 from paribus.tasks.encode import Rows, order
 
@@ -28,7 +28,7 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 
 
 class PretrainingSteps:
-    """Steps of a plan, each cut into microbatches of at most `microbatch` sequences, rows of like length together.
+    """Steps in the given order of examples, each cut into microbatches of at most `microbatch` sequences.
 
     Of several processes `share` is this one's (rank, their number): it reads every so many-th row. Where they must be
     `even` in the number of microbatches, one that has fewer than the first gets idle ones, which count for nothing.
@@ -36,13 +36,13 @@ class PretrainingSteps:
 
     def __init__(
         self,
-        plan: StepPlan[Stream],
+        order: Order[Stream],
         total: int,
         microbatch: int | None,
         share: tuple[int, int] = (0, 1),
         even: bool = False,
     ) -> None:
-        self.plan, self.total, self.microbatch, self.share, self.even = plan, total, microbatch, share, even
+        self.order, self.total, self.microbatch, self.share, self.even = order, total, microbatch, share, even
 
     def __getitem__(self, step: int) -> Step:
         rank, _ = self.share
@@ -52,20 +52,13 @@ class PretrainingSteps:
         return [*own, *({**batch, "idle": True, "counts": {}} for batch in idle)]
 
     def _batch(self, epoch: int, rows: Any) -> Batch:
-        return as_batch(self.plan.examples.batch(epoch, rows))
+        return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
 
     def _pieces(self, step: int, rank: int) -> Iterator[tuple[int, Any]]:
-        ranks = self.share[1]
-        for epoch, whole in self.plan.blocks(step):
-            rows = whole[rank::ranks]
-            most = None if self.microbatch is None else max(1, self.microbatch // self.plan.examples.readings)
-            if most is None or len(rows) <= most:
-                if len(rows):
-                    yield epoch, rows
-                continue
-            rows = rows[np.argsort(self.plan.examples.lengths(epoch)[rows], kind="stable")]
-            for at in range(0, len(rows), most):
-                yield epoch, rows[at : at + most]
+        most = None if self.microbatch is None else max(1, self.microbatch // self.order.examples.readings)
+        for epoch, rows in self.order.blocks(step):
+            for piece in self.order.split(epoch, rows[rank :: self.share[1]], most):
+                yield epoch, piece
 
 
 class TaskSteps:

@@ -19,7 +19,7 @@ BATCH = 256  # sentences that a model reads at once
 
 
 @cache
-def _loaded(name: str) -> Any:
+def _load(name: str) -> Any:
     import spacy
 
     folder = Path(name).expanduser()
@@ -30,7 +30,7 @@ def _loaded(name: str) -> Any:
 class Spacy(ABC):
     """A spaCy pipeline, installed as a package or kept in a folder; nothing is downloaded.
 
-    Its spans are named by what its meta data say, so a pipeline of your own raises its version when it changes.
+    Its metadata identify the spans, so raise the version of your own pipeline when it changes.
     """
 
     name: str = "en_core_web_sm"
@@ -53,38 +53,38 @@ class Spacy(ABC):
 
     def spans(self, sentences: Iterable[str]) -> Iterator[Sequence[Span]]:
         for document in self._pipeline().pipe(sentences, batch_size=BATCH):
-            yield [(span.start_char, span.end_char) for span in self._found(document)]
+            yield [(span.start_char, span.end_char) for span in self._find_spans(document)]
 
     def _pipeline(self) -> Any:
         self.require()
-        return _loaded(self.name)
+        return _load(self.name)
 
     def _settings(self) -> list[Any]:
         return []
 
     @abstractmethod
-    def _found(self, document: Any) -> Iterable[Any]:
+    def _find_spans(self, document: Any) -> Iterable[Any]:
         """spaCy's own spans of a parsed sentence."""
 
 
 @dataclass(frozen=True)
 class SpacyEntities(Spacy):
-    """Named entities, but for those with the labels in `without`."""
+    """Named entities, except those with a label in `without`."""
 
     without: Sequence[str] = field(default=NUMERICAL)
 
     def _settings(self) -> list[Any]:
         return [sorted(self.without)]
 
-    def _found(self, document: Any) -> Iterable[Any]:
+    def _find_spans(self, document: Any) -> Iterable[Any]:
         return (entity for entity in document.ents if entity.label_ not in self.without)
 
 
 @dataclass(frozen=True)
 class SpacyNounChunks(Spacy):
-    """Base noun phrases, none inside of another. Raises UserError for a model that parses no sentences."""
+    """Base noun phrases, none inside another. Raises UserError for a model that parses no sentences."""
 
-    def _found(self, document: Any) -> Iterable[Any]:
+    def _find_spans(self, document: Any) -> Iterable[Any]:
         if len(document) and not document.has_annotation("DEP"):
             raise UserError(f"the spaCy model {self.name} has no parser", "choose another masking.annotator.name")
         chunks: Iterable[Any] = document.noun_chunks

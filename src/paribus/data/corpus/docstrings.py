@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
-from paribus.data.corpus.document import Document
-from paribus.data.corpus.kept import read, write
+from paribus.data.corpus.document import Corpus, Document, read_documents, write_documents
 from paribus.data.corpus.prose import prose
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
@@ -30,10 +29,10 @@ CHUNK = 32  # modules that a process reads at once
 
 
 @dataclass(frozen=True)
-class Docstrings:
+class Docstrings(Corpus):
     """Documents are modules, in the order of the distributions and of their files; a docstring counts once.
 
-    Which modules there are depends on the listed distributions and their versions alone. Raises UserError for a
+    The modules depend only on the listed distributions and their versions. Raises UserError for a
     distribution that is not installed.
     """
 
@@ -69,12 +68,12 @@ class Docstrings:
             self._extract({name: folders[name] for name in missing})
         seen: set[bytes] = set()
         for folder in folders.values():
-            for document in read(folder):
-                if text := "\n".join(_unseen(document.text.split("\n"), seen)):
+            for document in read_documents(folder):
+                if text := "\n".join(_drop_seen(document.text.split("\n"), seen)):
                     yield document._replace(text=text)
 
     def _folder(self, name: str, cache: Path) -> Path:
-        """Where the prose of one distribution is kept, whichever corpus or task asks for it."""
+        """The folder of one distribution's prose, whichever corpus or task asks for it."""
         key = digest([self.semantics, sys.version_info[:2], self.installed[name].version])
         return cache / "docstrings" / f"{name.lower()}-{key}"
 
@@ -84,12 +83,12 @@ class Docstrings:
         say(f"reading the docstrings of {len(folders)} distributions, {total} modules (once)")
         with readers(total) as pool, bar("docstrings", total, "module") as moved:
             for name, folder in folders.items():
-                write(folder, _documents(files[name], pool))
+                write_documents(folder, _documents(files[name], pool))
                 moved.update(len(files[name]))
 
 
 def readers(modules: int) -> ProcessPoolExecutor:
-    """Processes that parse so many modules."""
+    """A pool of processes that parse this many modules."""
     workers = len(os.sched_getaffinity(0)) if modules > CHUNK else 1
     return ProcessPoolExecutor(workers, initializer=gc.disable)
 
@@ -114,14 +113,14 @@ def modules(found: metadata.Distribution) -> list[tuple[str, str]]:
 
 def _docstrings(module: tuple[str, str]) -> list[list[str]]:
     """The prose of each docstring of a module, in the order of the source."""
-    texts = (ast.get_docstring(node, clean=False) for node in documented(module[1]))
+    texts = (ast.get_docstring(node, clean=False) for node in find_documented(module[1]))
     return [found for text in texts if text and (found := prose(text))]
 
 
-def documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+def find_documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
     """What of a Python file may have a docstring, in its order; statements are walked, expressions are not.
 
-    Nothing where the file cannot be parsed.
+    Nothing if the file cannot be parsed.
     """
     try:
         with warnings.catch_warnings():
@@ -139,7 +138,7 @@ def documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDe
                 waiting.extend(reversed(block))
 
 
-def _unseen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:
+def _drop_seen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:
     """Paragraphs that no earlier docstring had."""
     for paragraph in paragraphs:
         key = blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()

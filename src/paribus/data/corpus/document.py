@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from paribus.core.files import whole_folder
 
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter
 
-LONGEST = 4_000_000  # characters; a longer document is handed on in parts
+_FILE = "documents.jsonl"
+LONGEST = 4_000_000  # characters; a longer document comes in parts
 
 
 class Document(NamedTuple):
     """A text with a name.
 
-    id: stable name. text: paragraphs, one a line, never empty. split: train, validation or test where the source names
+    id: stable name. text: paragraphs, one per line, never empty. split: train, validation or test if the source names
     it. part: 0, or the number of a later part of a document too long to be held as one; parts follow each other.
     """
 
@@ -25,26 +30,32 @@ class Document(NamedTuple):
     part: int = 0
 
 
-class Corpus(Protocol):
+class Corpus(ABC):
     """A source of documents in a deterministic order, read as a stream."""
 
-    @property
-    def semantics(self) -> int:
-        """Raised when the same source gives another text."""
+    semantics: ClassVar[int] = 1  # raised when the same source gives another text
 
     @property
+    @abstractmethod
     def sentences(self) -> Splitter | None:
         """Cuts paragraphs into sentences."""
 
     @property
+    @abstractmethod
     def validation(self) -> float:
-        """Share of the documents that is held out, where the source names no such split."""
+        """Share of the documents that is held out if the source names no such split."""
 
+    @abstractmethod
     def documents(self, cache: Path) -> Iterator[Document]:
         """The documents. Raises UserError for what cannot be read."""
 
+    @abstractmethod
     def source(self) -> Any:
         """Plain data that changes when the text may have changed, without reading it."""
+
+    def dropped(self) -> Mapping[str, int]:
+        """What the last pass left out, by name; nothing by default."""
+        return {}
 
 
 def paragraphs(text: str) -> str:
@@ -67,7 +78,7 @@ def in_parts(name: str, blocks: Iterable[str], split: str | None) -> Iterator[Do
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Segments of at most `LONGEST` characters, cut between paragraphs or words."""
+    """Parts of at most `LONGEST` characters, cut between paragraphs or words."""
     start = 0
     while len(text) - start > LONGEST:
         cut = max(text.rfind("\n", start, start + LONGEST), 0) or max(text.rfind(" ", start, start + LONGEST), 0)
@@ -76,3 +87,24 @@ def _cut(text: str) -> Iterator[str]:
         start = end
     if rest := text[start:].strip():
         yield rest
+
+
+def write_documents(folder: Path, documents: Iterable[Document]) -> None:
+    """Keep documents that are costly to make in a new folder, completely or not at all."""
+    with whole_folder(folder) as work, (work / _FILE).open("w", encoding="utf-8") as out:
+        for document in documents:
+            out.write(json.dumps(document) + "\n")
+
+
+def read_documents(folder: Path) -> Iterator[Document]:
+    """The documents that `write_documents` kept."""
+    with (folder / _FILE).open(encoding="utf-8") as lines:
+        for line in lines:
+            yield Document(*json.loads(line))
+
+
+def keep_documents(folder: Path, make: Callable[[], Iterable[Document]]) -> Iterator[Document]:
+    """The documents of `folder`, which the first call makes."""
+    if not folder.is_dir():
+        write_documents(folder, make())
+    return read_documents(folder)

@@ -26,7 +26,7 @@ _NAMED = re.compile(rf"(?:c4-|wiki\.)?({'|'.join(SPLITS)})(?:[-_.]\d[\w.-]*)?")
 
 
 class TextFile(NamedTuple):
-    """name: path below the corpus' root; kind: text, json or parquet; split: where the file or its folder names one."""
+    """name: path below the corpus' root; kind: text, json or parquet; split: if the file or its folder names one."""
 
     path: Path
     name: str
@@ -37,17 +37,15 @@ class TextFile(NamedTuple):
 def find(path: str) -> list[TextFile]:
     """The text files of a file, a folder or a glob, in the order of their names.
 
-    Where all files bear the same split's name, or none does, that name says nothing. Where no file is named validation,
-    training files have no split: it is drawn by document.
-
-    Raises:
-        UserError: where nothing is there, or a folder holds no text.
+    If all files are named after one split, or none is, the name says nothing. If no file is named validation, training
+    files have no split: it is drawn by document.
+    Raises UserError if there is no such file, or a folder holds no text.
     """
     root = Path(path).expanduser()
     chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
     base = root if root.is_dir() else _common(chosen)
     names = [file.relative_to(base).as_posix() for file in chosen]
-    splits = settled([_named(name) for name in names])
+    splits = decide_splits([_named(name) for name in names])
     found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
     return sorted(found, key=lambda file: file.name)
 
@@ -60,7 +58,7 @@ def stem(name: str) -> str:
 
 
 def kind(name: str) -> str:
-    """What a file holds by its ending; plain text where it tells nothing."""
+    """The kind of a file by its ending; plain text if the ending is unknown."""
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix, "text")
 
 
@@ -92,8 +90,8 @@ def _named(name: str) -> str | None:
     return None
 
 
-def settled(named: list[str | None]) -> list[str | None]:
-    """What the names of splits mean where they stand beside each other; None is drawn by document."""
+def decide_splits(named: list[str | None]) -> list[str | None]:
+    """The splits of files named so; None: drawn by document."""
     if len(set(named)) == 1:
         return [None] * len(named)
     training = "train" if "validation" in named else None

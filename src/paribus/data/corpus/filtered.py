@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import Corpus, Document
@@ -27,18 +27,18 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Filtered:
+class Filtered(Corpus):
     """The documents of another corpus, cleaned by `rules` in their order, in the named `splits` only.
 
     The splits are drawn before, so that held-out text is the same whatever the rules.
-    `counts` says what the last pass dropped: `<rule>_documents`, and of others `<rule>_lines`, `<rule>_characters`.
+    `counts` says what the last pass dropped: `<rule>_documents`, and of other documents `<rule>_lines` and
+    `<rule>_characters`.
     """
 
     of: Corpus
     rules: Mapping[str, Rule] = field(default_factory=dict)
     splits: Sequence[str] = ("train",)
     counts: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
-    semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if unknown := set(self.splits) - set(SPLITS):
@@ -46,13 +46,14 @@ class Filtered:
 
     @property
     def sentences(self) -> Splitter | None:
-        """As of the corpus that is cleaned."""
         return self.of.sentences
 
     @property
     def validation(self) -> float:
-        """As of the corpus that is cleaned."""
         return self.of.validation
+
+    def dropped(self) -> Mapping[str, int]:
+        return self.counts
 
     def source(self) -> Any:
         rules = [[name, rule.source()] for name, rule in self.rules.items()]
@@ -65,11 +66,11 @@ class Filtered:
         )
         rules = {name: rule.begin() for name, rule in self.rules.items()}
         for document in split_documents(self.of.documents(cache), self.validation):
-            text = self._cleaned(document.text, rules) if document.split in self.splits else document.text
+            text = self._clean(document.text, rules) if document.split in self.splits else document.text
             if text:
                 yield document._replace(text=text)
 
-    def _cleaned(self, text: str, rules: Mapping[str, Callable[[str], str]]) -> str:
+    def _clean(self, text: str, rules: Mapping[str, Callable[[str], str]]) -> str:
         for name, rule in rules.items():
             found = rule(text)
             if not found:

@@ -56,4 +56,4 @@ def _read(corpus: Corpus, cache: Path) -> Fingerprint:
             documents[split] += 1
             characters[split] += len(document.text)
             moved.update(len(document.text))
-    return Fingerprint(key.hexdigest(), dict(documents), dict(characters), dict(getattr(corpus, "counts", {})))
+    return Fingerprint(key.hexdigest(), dict(documents), dict(characters), dict(corpus.dropped()))

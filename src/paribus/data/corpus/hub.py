@@ -1,4 +1,4 @@
-"""Corpora of the Hugging Face hub, or local folders of the same layout in their place."""
+"""Corpora of the Hugging Face hub, or local folders with the same files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.hub import patience
-from paribus.data.corpus.document import Document, in_parts, paragraphs
-from paribus.data.corpus.files import find, settled
-from paribus.data.corpus.kept import kept
+from paribus.data.corpus.document import Corpus, Document, in_parts, keep_documents, paragraphs
+from paribus.data.corpus.files import decide_splits, find
 from paribus.data.corpus.rows import Reader, Row
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
@@ -41,17 +40,17 @@ class Set:
 
 
 @dataclass(frozen=True)
-class Hub:
+class Hub(Corpus):
     """Sets of the hub, one after the other.
 
     Args:
         sets: by short name.
-        path: a local folder of the same layout, read instead of the hub; of several sets each has a sub-folder there,
-            called by its short name.
+        path: a local folder with the same files, read instead of the hub; each of several sets has a subfolder, named
+            after its short name.
         streaming: read the first documents as a stream and keep only those.
-        limit: at most so many documents of each split of a set; null for all.
+        limit: the most documents of each split of a set; null for all.
 
-    Raises UserError where a set, a column or the network is missing.
+    Raises UserError if a set, a column or the network is missing.
     """
 
     sets: Mapping[str, Set]
@@ -75,10 +74,10 @@ class Hub:
 
     def documents(self, cache: Path) -> Iterator[Document]:
         if self.path is None and self.streaming:
-            return kept(cache / "hub" / digest([self.semantics, self.source()]), self._counted)
+            return keep_documents(cache / "hub" / digest([self.semantics, self.source()]), self._stream)
         return self._all()
 
-    def _counted(self) -> Iterator[Document]:
+    def _stream(self) -> Iterator[Document]:
         say(f"streaming {', '.join(map(str, self.sets.values()))} (once)")
         with bar("streaming", unit="document") as moved:
             for document in self._all():
@@ -97,7 +96,7 @@ class Hub:
             yield file.split, reader.rows(file)
 
     def _folder(self, name: str) -> Path:
-        """Where the set lies: at `path`, in a folder of its short name, or in one of its configuration."""
+        """The folder of the set: `path`, a subfolder with its short name, or one with its configuration."""
         folder = Path(str(self.path)).expanduser()
         if len(self.sets) > 1:
             folder /= name
@@ -109,15 +108,14 @@ class Hub:
     def _hub(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
         loaded = load(found, self.streaming)
         chosen = [split for split in ("train", "validation", "test") if split in loaded]
-        for split, meaning in zip(chosen, settled(list(chosen)), strict=True):
+        for split, meaning in zip(chosen, decide_splits(list(chosen)), strict=True):
             yield meaning, _rows(found, f"{name}/{split}", loaded[split])
 
 
 def load(found: Set, streaming: bool) -> Any:
     """The splits of a set, from the hub or from the cache of `datasets`.
 
-    Raises:
-        UserError: where it cannot be had; at once where the hub cannot be reached.
+    Raises UserError if it cannot be loaded, and at once if the hub cannot be reached.
     """
     from datasets import load_dataset
 

@@ -78,7 +78,7 @@ def _groups(lines: list[str]) -> Iterator[list[str]]:
     held: list[str] = []
     items_at: int | None = None  # indent of the list of parameters that is being read
     before = ""
-    for line, following in pairwise([*_uncoded(list(_untabled(lines))), "", ""]):
+    for line, following in pairwise([*_strip_code(list(_strip_tables(lines))), "", ""]):
         text, indent = line.strip(), _indent(line)
         begins = not before or indent != _indent(before) or indent == items_at
         item = _item(text, begins) if text else None
@@ -101,9 +101,9 @@ def _is_term(text: str, indent: int, following: str) -> bool:
 
 
 def _item(text: str, begins: bool) -> str | None:
-    """What a line that begins a paragraph of its own says, "" for one that says nothing; None for any other line.
+    """The text of a line that begins a paragraph, "" for one without text; None for any other line.
 
-    `begins`: the line stands where a parameter of a list may begin.
+    `begins`: a parameter of a list may begin here.
     """
     for pattern in (_PROSE_DIRECTIVE, _FIELD, *([_ITEM] if begins else [])):
         if match := pattern.match(text):
@@ -117,7 +117,7 @@ def _item(text: str, begins: bool) -> str | None:
     return None
 
 
-def _untabled(lines: list[str]) -> Iterator[str]:
+def _strip_tables(lines: list[str]) -> Iterator[str]:
     """The lines outside of tables between rulers; such a table ends at a blank line after a ruler but its first."""
     rulers, before = 0, ""
     for line in lines:
@@ -129,7 +129,7 @@ def _untabled(lines: list[str]) -> Iterator[str]:
         before = line
 
 
-def _uncoded(lines: list[str]) -> Iterator[str]:
+def _strip_code(lines: list[str]) -> Iterator[str]:
     """The lines outside of fences, doctests and literal blocks; headings over a ruler are left out too."""
     block: int | None = None  # indent of the line whose deeper block is code
     fenced = doctest = False

@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import LONGEST
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """How rows are read. errors: "strict" refuses bytes that are no UTF-8, "replace" reads them as U+FFFD.
+    """Reads rows. errors: "strict" refuses bytes that are not UTF-8, "replace" reads them as U+FFFD.
 
     Raises UserError naming the file, and the byte, the line or the columns.
     """
@@ -49,7 +49,7 @@ class Reader:
     def lines(self, file: TextFile) -> Iterator[str]:
         """Lines of plain text without their ends, those longer than `LONGEST_LINE` in pieces."""
         held = ""
-        for block in self._decoded(file):
+        for block in self._decode(file):
             *whole, held = (held + block).split("\n")
             yield from whole
             while len(held) > LONGEST_LINE:
@@ -59,18 +59,18 @@ class Reader:
         if held:
             yield held
 
-    def _decoded(self, file: TextFile) -> Iterator[str]:
+    def _decode(self, file: TextFile) -> Iterator[str]:
         """Text with "\\n" as the only line end, without a byte order mark."""
         utf8 = codecs.getincrementaldecoder("utf-8")(self.errors)
         newlines = io.IncrementalNewlineDecoder(None, translate=True)
         offset, mark = 0, "\ufeff"
-        with _opened(file) as handle:
+        with _open(file) as handle:
             for block in _blocks(handle, file):
                 waiting = len(utf8.getstate()[0])
                 try:
                     text = utf8.decode(block, final=not block)
                 except UnicodeDecodeError as error:
-                    where = f"{file.path}: byte {offset - waiting + error.start} is no UTF-8"
+                    where = f"{file.path}: byte {offset - waiting + error.start} is not UTF-8"
                     raise UserError(where, "convert the file, or set corpus.errors=replace") from error
                 offset += len(block)
                 if text:
@@ -85,15 +85,15 @@ class Reader:
             try:
                 found = json.loads(line)
             except json.JSONDecodeError as error:
-                raise UserError(f"{where} is no JSON", "give one JSON object a line") from error
+                raise UserError(f"{where} is not JSON", "give one JSON object per line") from error
             if not isinstance(found, dict):
-                raise UserError(f"{where} is no JSON object", f'give lines such as {{"{self.text_column}": "..."}}')
+                raise UserError(f"{where} is not a JSON object", f'give lines such as {{"{self.text_column}": "..."}}')
             self._require(list(found), where)
             yield self._row(file, number, found[self.text_column], found.get(self.id_column or ""))
 
     def _json_lines(self, file: TextFile) -> Iterator[str]:
         held = io.StringIO()
-        for block in self._decoded(file):
+        for block in self._decode(file):
             first, *others = block.split("\n")
             held.write(first)
             for other in others:
@@ -126,7 +126,7 @@ class Reader:
                 there = ", ".join(columns) or "none"
                 raise UserError(f"{where} has no column '{wanted}'", f"set corpus.{key} to one of: {there}")
 
-    def _row(self, file: TextFile, number: int, text: Any, name: Any) -> Row:
+    def _row(self, file: TextFile, number: int, text: object, name: object) -> Row:
         if isinstance(text, bytes):
             text = self._from_bytes(text, f"{file.path}: row {number}")
         if not isinstance(text, str | None):
@@ -139,7 +139,7 @@ class Reader:
         try:
             return text.decode("utf-8", self.errors)
         except UnicodeDecodeError as error:
-            cause = f"{where}, byte {error.start} is no UTF-8"
+            cause = f"{where}, byte {error.start} is not UTF-8"
             raise UserError(cause, "convert the file, or set corpus.errors=replace") from error
 
     def _sound(self, text: str, where: str) -> str:
@@ -149,12 +149,12 @@ class Reader:
         except UnicodeEncodeError as error:
             if self.errors == "strict":
                 cause = f"{where}, character {error.start} is half of a surrogate pair"
-                raise UserError(cause, "mend the file, or set corpus.errors=replace") from error
+                raise UserError(cause, "repair the file, or set corpus.errors=replace") from error
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
 
 
-def _opened(file: TextFile) -> BinaryIO:
+def _open(file: TextFile) -> BinaryIO:
     try:
         if file.name.lower().endswith(".gz"):
             return cast(BinaryIO, gzip.open(file.path, "rb"))

@@ -60,7 +60,7 @@ class DropPages:
 class BadWords:
     """Pages with a word or phrase of a list of one's own, one a line, are dropped; without a list none is.
 
-    Raises UserError where the list cannot be read.
+    Raises UserError if the list cannot be read.
     """
 
     path: str | None = None
@@ -113,7 +113,7 @@ class Deduplicate:
 
 
 def _again(sentences: list[str], seen: set[bytes]) -> Iterator[int]:
-    """The numbers of the sentences that stand in a run of three seen before; the others' runs are seen from now on."""
+    """The numbers of the sentences in a run of three seen before; the runs of the others count as seen from now on."""
     for first in range(len(sentences) - WINDOW + 1):
         run = "\n".join(sentences[first : first + WINDOW]).lower()
         key = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from paribus.core.errors import UserError
 
-# full stops that need no space behind them (Chinese, Japanese, Arabic, Devanagari, Ethiopic), with closing marks
+# full stops that need no space after them (Chinese, Japanese, Arabic, Devanagari, Ethiopic), with closing marks
 _STOP = re.compile(r"[。！？｡؟।॥።]+[」』”’）》〉】〕\"')\]]*")
 
 _END = re.compile(r"[。！？｡؟」』”’）》〉】〕]+")  # what may follow a full stop and begins no sentence
@@ -31,7 +31,7 @@ class Splitter(Protocol):
 
 
 def at_other_stops(text: str) -> list[str]:
-    """Cut behind full stops of scripts that put no space behind them."""
+    """Cut after full stops of scripts that put no space after them."""
     if text.isascii():
         return [text] if text else []
     ends = [0, *(match.end() for match in _STOP.finditer(text)), len(text)]
@@ -86,7 +86,7 @@ def _by_offsets(paragraph: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Pysbd:
-    """pySBD's rules for one language, careful and slow. Raises UserError where the package is missing."""
+    """pySBD's rules for one language, careful and slow. Raises UserError if the package is missing."""
 
     language: str = "en"
     name: ClassVar[str] = "pysbd"

@@ -10,7 +10,7 @@ from itertools import chain
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import Document
 
-FEW = 256  # documents among which one is held out where the hash draws none
+FEW = 256  # documents among which one is held out if the hash draws none
 HELD = 32_000_000  # characters of these documents that are kept in memory at most
 
 
@@ -21,7 +21,7 @@ def check_share(validation: float) -> None:
 
 
 def draw(document: Document) -> float:
-    """A number in [0, 1) that depends on the text alone, so that equal texts share a split."""
+    """A number in [0, 1) that depends only on the text, so that equal texts share a split."""
     key = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return (int.from_bytes(key, "little") >> 11) / 2.0**53
 

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from paribus.data.corpus.document import LONGEST, Document, in_parts, paragraphs
+from paribus.data.corpus.document import LONGEST, Corpus, Document, in_parts, paragraphs
 from paribus.data.corpus.files import TextFile, find
 from paribus.data.corpus.rows import Reader
 from paribus.data.corpus.sentences import Splitter
@@ -19,7 +19,7 @@ Blocks = tuple[str, Iterable[str]]  # a document's name and its paragraphs, or r
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Corpus):
     """A file, a folder or a glob. In plain text a line is a paragraph and a blank line ends a document; in JSON lines
     and parquet a row is a document. Files or folders named train, validation and test are the splits.
 
@@ -63,7 +63,7 @@ class Text:
         return ((f"{file.name}#{number}", run) for number, run in enumerate(runs))
 
     def _lone(self, file: TextFile) -> int:
-        """The length of the only document without a split, where it is too long to be held; 0 otherwise.
+        """The length of the only document without a split if it is too long to be held, otherwise 0.
 
         Its split needs its length before its text.
         """

@@ -1,4 +1,4 @@
-"""What makes a document of rows that follow each other."""
+"""How consecutive rows make a document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Joined:
-    """Rows that follow each other, as documents of at least so many characters: for rows that are sentences."""
+    """Consecutive rows joined to documents of at least `characters` characters, for rows that are sentences."""
 
     characters: int
 
@@ -31,10 +31,10 @@ class Joined:
             held.append(row)
             size += len(row.text)
             if size >= self.characters:
-                yield _one(held)
+                yield _join(held)
                 held, size = [], 0
         if held:
-            yield _one(held)
+            yield _join(held)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Articles:
             blank = not row.text.strip()
             if heading is not None:
                 if blank and article:
-                    yield _one(article)
+                    yield _join(article)
                     article = []
                 article.append(heading)
             heading = row if after_blank and _is_title(row.text) else None
@@ -59,7 +59,7 @@ class Articles:
         if heading is not None:
             article.append(heading)
         if article:
-            yield _one(article)
+            yield _join(article)
 
 
 def _is_title(line: str) -> bool:
@@ -67,5 +67,5 @@ def _is_title(line: str) -> bool:
     return len(words) > 2 and words[0] == words[-1] == "=" and words[1] != "=" and words[-2] != "="
 
 
-def _one(rows: list[Row]) -> Row:
+def _join(rows: list[Row]) -> Row:
     return Row(rows[0].name, "\n".join(row.text for row in rows))

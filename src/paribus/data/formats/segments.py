@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from paribus.core.noise import Noise
+from paribus.data.order import Order, Read, StepPlan
 from paribus.data.schedule import Schedule, Static
 from paribus.data.text import Array, Text
 from paribus.data.tokens.vocabulary import Vocabulary
@@ -86,6 +87,10 @@ class InputFormat(ABC):
     def pairs(self) -> str | None:
         """What the labels of pairs say: `next`, `order` or `three`; None: rows of one text."""
         return None
+
+    def arrange(self, examples: Read, seed: int, size: int, tokens: int | None) -> Order[Read]:
+        """The order in which training reads the examples; by default every epoch is shuffled."""
+        return StepPlan(examples, seed, size, tokens)
 
     @abstractmethod
     def index(self, store: Store, length: int, draw: Draw) -> Index:

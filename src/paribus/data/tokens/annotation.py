@@ -1,4 +1,4 @@
-"""Annotated spans of a split as an array beside its token store: one byte a token."""
+"""Annotated spans of a split as an array beside its token store: one byte per token."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def build(
     folder: Path,
     characters: int = 0,
 ) -> None:
-    """Write the spans of the documents, all of one split, in the order of their store; whole or not at all.
+    """Write the spans of the documents, all of one split, in the order of their store; completely or not at all.
 
-    `characters` is the size for the progress bar. Raises UserError where the folder cannot be written or the annotator
-    gives what is no span.
+    `characters` is the size for the progress bar. Raises UserError if the folder cannot be written or the annotator
+    gives an invalid span.
     """
     spans = 0
     with (
@@ -42,7 +42,7 @@ def build(
         bar("annotating", characters, "char", scale=True) as moved,
     ):
         for part in parts(documents, splitter):
-            batch, offset_T2 = tokenizer.located(part.sentences)
+            batch, offset_T2 = tokenizer.locate(part.sentences)
             code_T = codes(part.sentences, list(annotator.spans(part.sentences)), batch, offset_T2)
             file.write(code_T.tobytes())
             spans += int(np.count_nonzero(code_T == 1))
@@ -51,7 +51,7 @@ def build(
 
 
 def check(folder: Path) -> None:
-    """Raise UserError where the annotator found nothing."""
+    """Raise UserError if the annotator found nothing."""
     if not json.loads((folder / META).read_text(encoding="utf-8"))["spans"]:
         raise UserError("masking.annotator finds no span in the training text", "choose another masking/annotator")
 
@@ -59,10 +59,10 @@ def check(folder: Path) -> None:
 def codes(
     sentences: Sequence[str], spans_S: Sequence[Sequence[Span]], batch: Batch, offset_T2: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """uint8 [T]: 1 where a span starts, 2 where it goes on, else 0.
+    """uint8 [T]: 1 at the start of a span, 2 inside, else 0.
 
-    A span is the whole words with a visible character in it; of spans that share a word the first, and of those the
-    longest, counts.
+    A span is the whole words with a visible character in it. Of spans that share a word the first one counts, and of
+    those with the same start the longest.
     """
     code_T = np.zeros(len(batch.ids_T), np.uint8)
     edge_S = np.append(0, np.cumsum(batch.length_S))
@@ -92,5 +92,5 @@ def _codes(
 
 
 def _visible(sentence: str, begin: int, end: int) -> int:
-    """The first character of a token that is no white space; its first where there is none."""
+    """The first character of a token that is not white space; its first if there is none."""
     return next((at for at in range(begin, end) if not sentence[at].isspace()), begin)

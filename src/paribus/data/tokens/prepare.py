@@ -74,7 +74,7 @@ class Plan:
 
     @cached_property
     def tokenizer_folder(self) -> Path:
-        """The tokenizer, trained or loaded where it is not there yet."""
+        """The tokenizer, trained or loaded if it is not there yet."""
         if self.trained_on is not None:
             return Plan(self.trained_on, self.source, self.cache).tokenizer_folder
         text = self.text.text if self.source.trained else None
@@ -99,7 +99,7 @@ class Plan:
 
     @cached_property
     def store_folder(self) -> Path:
-        """The stores of all splits, built where they are not there yet."""
+        """The stores of all splits, built if they are not there yet."""
         folder = self.cache / "stores" / digest(self.plain, 16)
         if not folder.is_dir():
             total = sum(self.text.characters.values())
@@ -108,7 +108,7 @@ class Plan:
         return folder
 
     def spans_file(self, annotator: Annotator) -> Path:
-        """The annotated spans of the training text, built where they are not there yet."""
+        """The annotated spans of the training text, built if they are not there yet."""
         key = digest([self.plain, annotator.identity(), annotation.SEMANTICS], 16)
         folder = self.cache / "spans" / key
         if not folder.is_dir():
@@ -147,7 +147,7 @@ def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
 def data_fingerprint(
     corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None, trained_on: Corpus | None = None
 ) -> dict[str, Any]:
-    """The plain data that names the tokens of a corpus; trains the tokenizer where it must, builds no store.
+    """The plain data that names the tokens of a corpus; trains the tokenizer if it must, builds no store.
 
     With an annotator it names its spans too.
 
@@ -166,7 +166,7 @@ def _spans(annotator: Annotator | None) -> dict[str, Any]:
 def prepare(
     corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None, trained_on: Corpus | None = None
 ) -> Data:
-    """The token stores of a corpus, built where they are not cached; its fingerprint has the `tokens` by split too.
+    """The token stores of a corpus, built if they are not cached; its fingerprint has the `tokens` by split too.
 
     With an annotator the training text has its spans.
 

@@ -26,7 +26,7 @@ _NEW = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<m
 class Pretrained:
     """Special tokens are found by role (cls or bos, sep or eos, mask, pad, unk); a missing one is added with a new id.
 
-    name: as of `models.source.local`; runs: where runs are looked for by their signature.
+    name: as in `models.source.local`; runs: the folder in which a run is found by its id.
     vocab_size: None or any number, without effect; recipes that set the size of a trained vocabulary leave it be.
     """
 
@@ -65,7 +65,7 @@ class Pretrained:
     def build(self, texts: Iterable[str], folder: Path) -> Tokenizer:
         """Load and save to `folder`; the text is not read.
 
-        Raises UserError where there is no such tokenizer or it has no fast form.
+        Raises UserError if there is no such tokenizer or it has no fast form.
         """
         loaded = self._load()
         if getattr(loaded, "backend_tokenizer", None) is None:

@@ -11,6 +11,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter
+    from paribus.data.tokens.store import TokenStore
     from paribus.data.tokens.tokenizer import Tokenizer
 
 Array = np.ndarray[Any, Any]
@@ -40,13 +41,11 @@ class Sample:
         return len(self.document_start) - 1
 
 
-def sampled(store: Any, tokens: int) -> Any:
-    """Documents evenly spread over the store until `tokens` are reached; the store itself where it has no more.
+def sample_store(store: TokenStore | Sample, tokens: int) -> TokenStore | Sample:
+    """Documents evenly spread over the store until `tokens` are reached; the store itself if it has no more.
 
     A larger sample contains a smaller one. The document that reaches the limit is cut at a sentence.
-
-    Raises:
-        UserError: for a limit below 1.
+    Raises UserError for a limit below 1.
     """
     if tokens < 1:
         raise UserError(f"trainer.train_tokens={tokens} is below 1", "give a number of tokens, or null for all")
@@ -69,7 +68,7 @@ def sampled(store: Any, tokens: int) -> Any:
     return _gather(store, sorted(spans))
 
 
-def _gather(store: Any, spans: list[tuple[int, int]]) -> Sample:
+def _gather(store: TokenStore | Sample, spans: list[tuple[int, int]]) -> Sample:
     """The sentences first..stop of each span as one document each."""
     starts = np.asarray(store.sentence_start)
     pieces = [slice(int(starts[first]), int(starts[stop])) for first, stop in spans]
@@ -83,10 +82,10 @@ def _gather(store: Any, spans: list[tuple[int, int]]) -> Sample:
     )
 
 
-def typed(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
+def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
     """A text as a store of one document.
 
-    Raises UserError where it holds no token.
+    Raises UserError for a text without tokens.
     """
     batch = tokenizer.flat(splitter(" ".join(text.split())))
     length_S = batch.length_S[batch.length_S > 0]

@@ -22,19 +22,19 @@ from paribus.data.tokens.tokenizer import Batch, Tokenizer
 
 Array = np.ndarray[Any, Any]
 SEMANTICS = 1  # raised when the same text and tokenizer give another store
-BATCH = 400_000  # characters that are encoded at once; bounds the memory of a build
+BATCH = 400_000  # characters encoded at once; bounds the memory of a build
 LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
 FILES = ("ids", "word_start", "sentence_start", "document_start")
-SPANS = "spans.bin"  # of a folder of its own
+SPANS = "spans.bin"  # in a separate folder
 
 
 @dataclass(frozen=True)
 class TokenStore:
     """One split, read-only; it pickles as its path. T tokens, S sentences, D documents, none of them empty.
 
-    ids: uint16 [T] where the vocabulary has at most 65,536 entries, else uint32; word_start: uint8 [T], 1 where a token
+    ids: uint16 [T] if the vocabulary has at most 65,536 entries, else uint32; word_start: uint8 [T], 1 if a token
     starts a word; sentence_start: int64 [S + 1] in tokens; document_start: int64 [D + 1] in sentences. spans: the file
-    of annotated spans, where the split is annotated.
+    of annotated spans, if the split is annotated.
     """
 
     folder: Path
@@ -64,8 +64,8 @@ class TokenStore:
 
     @cached_property
     def annotated(self) -> Array | None:
-        """uint8 [T], 1 where an annotated span starts, 2 where it goes on, else 0; None without annotation."""
-        return None if self.spans is None else _mapped(self.spans, "uint8", self.tokens)
+        """uint8 [T], 1 at the start of an annotated span, 2 inside, else 0; None without annotation."""
+        return None if self.spans is None else _map_file(self.spans, "uint8", self.tokens)
 
     @property
     def tokens(self) -> int:
@@ -85,13 +85,13 @@ class TokenStore:
         return int(self.meta["characters"])
 
     def _map(self, name: str, dtype: str, count: int) -> Array:
-        return _mapped(self.folder / f"{name}.bin", dtype, count)
+        return _map_file(self.folder / f"{name}.bin", dtype, count)
 
     def __reduce__(self) -> Any:
         return TokenStore, (self.folder, self.spans)
 
 
-def _mapped(path: Path, dtype: str, count: int) -> Array:
+def _map_file(path: Path, dtype: str, count: int) -> Array:
     if not path.is_file() or path.stat().st_size != count * np.dtype(dtype).itemsize:
         folder = path.parent if path.name == SPANS else path.parent.parent
         raise UserError(f"{path} does not have the size that meta.json says", f"delete {folder}")
@@ -156,17 +156,15 @@ class _Part:
 def build(
     documents: Iterable[Document], tokenizer: Tokenizer, splitter: Splitter, folder: Path, characters: int = 0
 ) -> None:
-    """Write `folder/<split>/` for every split among the documents; whole or not at all.
+    """Write `folder/<split>/` for every split among the documents; completely or not at all.
 
     Every sentence is encoded by itself. `characters` is the size for the progress bar.
-
-    Raises:
-        UserError: where the folder cannot be written.
+    Raises UserError if the folder cannot be written.
     """
     dtype = np.uint16 if tokenizer.vocabulary.size <= 1 << 16 else np.uint32
     writers: dict[str, _Writer] = {}
     with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as moved:
-        for part, batch in _encoded(parts(documents, splitter), tokenizer):
+        for part, batch in _encode_parts(parts(documents, splitter), tokenizer):
             writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
             writer.add(batch, np.array(part.document_S, np.int64), part.characters)
             moved.update(part.characters)
@@ -174,7 +172,7 @@ def build(
             writer.close()
 
 
-def _encoded(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
+def _encode_parts(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
     """Each part with its tokens; the next one is encoded while this one is written and split."""
     with ThreadPoolExecutor(1) as pool:
         waiting = None
@@ -193,7 +191,7 @@ def parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
     number = 0
     for document in documents:
         assert document.split is not None
-        number += document.part == 0  # later parts go on with the same document
+        number += document.part == 0  # later parts continue the same document
         for paragraph in document.text.split("\n"):
             for sentence in splitter(paragraph):
                 part = filling.get(document.split) or filling.setdefault(document.split, _Part(document.split))
@@ -207,11 +205,11 @@ def parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
 
 
 def cut(sentence: str) -> list[str]:
-    """A sentence in pieces of at most LONGEST characters, cut at the last space where there is one."""
-    pieces = []
+    """A sentence in parts of at most LONGEST characters, cut at the last space if there is one."""
+    parts = []
     while len(sentence) > LONGEST:
         at = sentence.rfind(" ", LONGEST // 2, LONGEST + 1)
         at = at if at > 0 else LONGEST
-        pieces.append(sentence[:at])
+        parts.append(sentence[:at])
         sentence = sentence[at:].lstrip()
-    return [*pieces, sentence]
+    return [*parts, sentence]

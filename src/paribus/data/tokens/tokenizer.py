@@ -20,10 +20,11 @@ from paribus.data.tokens import words
 from paribus.data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from tokenizers import Encoding
     from tokenizers import Tokenizer as Backend
 
 ROLES = ("pad", "unk", "cls", "sep", "mask")
-SENTINELS = ("sentinels", "first_sentinel")  # on disk where there are any
+SENTINELS = ("sentinels", "first_sentinel")  # on disk if there are any
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
@@ -31,7 +32,7 @@ class Batch(NamedTuple):
     """Sentences as one stream of tokens."""
 
     ids_T: NDArray[np.uint32]
-    word_start_T: NDArray[np.uint8]  # 1 where the token starts a word
+    word_start_T: NDArray[np.uint8]  # 1 if the token starts a word
     length_S: NDArray[np.int64]  # tokens of each sentence; may be 0
 
 
@@ -56,39 +57,41 @@ class Tokenizer:
         return list(zip(np.split(batch.ids_T, edges), np.split(batch.word_start_T, edges), strict=True))
 
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of ids; special tokens stand in it by their names."""
+        """The text of each row of ids, with special tokens by name."""
         found: list[str] = self.backend.decode_batch([list(row) for row in rows], skip_special_tokens=False)
         return found
 
     def flat(self, sentences: Sequence[str]) -> Batch:
         """Many sentences at once, one after the other, without special tokens."""
-        return self._batch(*self._encoded(sentences))
+        return self._batch(*self._encode(sentences))
 
-    def located(self, sentences: Sequence[str]) -> tuple[Batch, NDArray[np.int64]]:
-        """`flat`, and int64 [T, 2]: the first character of its sentence that a token stands for, and the end."""
-        sentences, encodings = self._encoded(sentences)
+    def locate(self, sentences: Sequence[str]) -> tuple[Batch, NDArray[np.int64]]:
+        """`flat`, and int64 [T, 2]: the characters of its sentence that each token covers (first, end)."""
+        sentences, encodings = self._encode(sentences)
         offsets = [offset for encoding in encodings for offset in encoding.offsets]
         return self._batch(sentences, encodings), np.array(offsets, np.int64).reshape(-1, 2)
 
-    def _encoded(self, sentences: Sequence[str]) -> tuple[list[str], Any]:
+    def _encode(self, sentences: Sequence[str]) -> tuple[list[str], list[Encoding]]:
         read = [readable(sentence) for sentence in sentences]
         return read, self.backend.encode_batch(read, add_special_tokens=False)
 
-    def _batch(self, sentences: Sequence[str], encodings: Any) -> Batch:
+    def _batch(self, sentences: Sequence[str], encodings: Sequence[Encoding]) -> Batch:
         rows = [encoding.ids for encoding in encodings]
         length_S = np.fromiter(map(len, rows), np.int64, len(rows))
         ids_T = np.fromiter(chain.from_iterable(rows), np.uint32, int(length_S.sum()))
         return Batch(ids_T, self._word_starts(sentences, encodings, length_S), length_S)
 
-    def _word_starts(self, sentences: Sequence[str], encodings: Any, length_S: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def _word_starts(
+        self, sentences: Sequence[str], encodings: Sequence[Encoding], length_S: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
         if not (by_offsets := self._by_offsets(sentences)):
             return words.from_word_ids(encodings, length_S)
         found = self.backend.encode_batch([sentences[at] for at in by_offsets], add_special_tokens=False)
         exact = {at: words.from_offsets(sentences[at], row.offsets) for at, row in zip(by_offsets, found, strict=True)}
-        return np.concatenate(list(self._mixed(encodings, length_S, exact)))
+        return np.concatenate(list(self._mix_starts(encodings, length_S, exact)))
 
-    def _mixed(
-        self, encodings: Any, length_S: NDArray[np.int64], exact: Mapping[int, NDArray[np.uint8]]
+    def _mix_starts(
+        self, encodings: Sequence[Encoding], length_S: NDArray[np.int64], exact: Mapping[int, NDArray[np.uint8]]
     ) -> Iterator[NDArray[np.uint8]]:
         for at, encoding in enumerate(encodings):
             yield exact[at] if at in exact else words.from_word_ids([encoding], length_S[at : at + 1])
@@ -103,7 +106,7 @@ class Tokenizer:
     @cached_property
     def _separates(self) -> tuple[bool, bool]:
         """Whether word ids tell apart (words and punctuation, Han characters)."""
-        return words.separated(self.backend, "one. two", 3), words.separated(self.backend, "中国", 2)
+        return words.separates_words(self.backend, "one. two", 3), words.separates_words(self.backend, "中国", 2)
 
     def save(self, folder: Path) -> None:
         """Write what `transformers.AutoTokenizer` loads; it frames a text as [CLS] text [SEP]."""
@@ -119,7 +122,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
-        """A saved tokenizer. Raises UserError where the folder is none of ours."""
+        """A saved tokenizer. Raises UserError for a folder without one."""
         from tokenizers import Tokenizer as Backend
 
         vocabulary, name = load_vocabulary(folder)

@@ -64,7 +64,7 @@ class Trained(ABC):
     def build(self, texts: Iterable[str], folder: Path) -> Tokenizer:
         """Train on paragraphs and save to `folder`.
 
-        Raises UserError where the text is too small for the vocabulary.
+        Raises UserError if the text is too small for the vocabulary.
         """
         backend = self._train([readable(text) for text in texts])
         if (size := backend.get_vocab_size()) != self.vocab_size:
@@ -93,7 +93,7 @@ def too_small(asked: int, given: int) -> UserError:
 class WordPiece(Trained):
     """BERT's tokenizer (arXiv 1810.04805): pieces that continue a word are marked, merged by frequency as in BPE.
 
-    alphabet: at most so many characters, the most frequent ones, and at most half of the vocabulary; others are [UNK].
+    alphabet: how many characters are kept, the most frequent first, at most half of the vocabulary; others are [UNK].
     """
 
     lowercase: bool = True
@@ -171,7 +171,7 @@ class BPE(Trained):
 class Unigram(Trained):
     """SentencePiece's unigram language model (arXiv 1804.10959), as in T5 and XLNet.
 
-    alphabet: at most so many characters, the most frequent ones, and at most half of the vocabulary; others are <unk>.
+    alphabet: how many characters are kept, the most frequent first, at most half of the vocabulary; others are <unk>.
     """
 
     alphabet: int = 1000
@@ -192,7 +192,7 @@ class Unigram(Trained):
         )
         backend.train_from_iterator((_only(characters, text) for text in texts), trainer)
         scored = json.loads(backend.to_str())["model"]["vocab"]
-        return self._empty(settled(scored, list(self.roles.values()), self.vocab_size))
+        return self._empty(round_scores(scored, list(self.roles.values()), self.vocab_size))
 
     def _empty(self, scored: list[tuple[str, float]]) -> Backend:
         from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
@@ -235,11 +235,11 @@ def _only(characters: set[str], text: str) -> str:
     return text.translate(dict.fromkeys(map(ord, strange), " ")) if strange else text
 
 
-def settled(scored: Sequence[tuple[str, float]], specials: list[str], size: int) -> list[tuple[str, float]]:
+def round_scores(scored: Sequence[tuple[str, float]], specials: list[str], size: int) -> list[tuple[str, float]]:
     """The best `size` pieces with scores that are equal in every training.
 
     The trainer's sums run in a random order (errors near 1e-10) and it lowers the scores of rare characters in a random
-    order too. Here scores are rounded to 0.001, rare characters share one score, and equals stand in alphabetic order.
+    order too. Here scores are rounded to 0.001, rare characters share one score, and equals are in alphabetic order.
     """
     pieces = {piece: round(score, 3) for piece, score in scored if piece not in specials}
     lowest = min((score for piece, score in pieces.items() if len(piece) > 1), default=0.0)

@@ -1,6 +1,6 @@
 """Where words start, from what the tokenizer reports and never from the look of a token.
 
-A word is what BERT's basic tokenizer calls one: it stands between white space, and a punctuation mark or a Han
+A word is what BERT's basic tokenizer calls one: it is between white space, and a punctuation mark or a Han
 character is a word by itself.
 """
 
@@ -26,7 +26,7 @@ _SPACE, _LETTER, _ALONE = range(3)
 
 
 def from_word_ids(encodings: Sequence[Encoding], length_S: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """uint8 [T] over all sentences: 1 where the number of the pre-tokenizer's word changes or a sentence starts."""
+    """uint8 [T] over all sentences: 1 if the number of the pre-tokenizer's word changes or a sentence starts."""
     words = chain.from_iterable(encoding.word_ids for encoding in encodings)
     word_T = np.fromiter(words, np.int64, int(length_S.sum()))
     start_T = np.ones(len(word_T), np.uint8)
@@ -37,9 +37,9 @@ def from_word_ids(encodings: Sequence[Encoding], length_S: NDArray[np.int64]) ->
 
 
 def from_offsets(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
-    """uint8 [T] of one sentence: 1 where the first visible character of a token starts a word of the text.
+    """uint8 [T] of one sentence: 1 if the first visible character of a token starts a word of the text.
 
-    A token of white space alone starts the word that follows it. A token inside of a character (bytes) starts none.
+    A token of only white space starts the word that follows it. A token inside a character (bytes) starts none.
     """
     kinds = [_kind(character) for character in text]
     starts, done, opened = [], 0, False
@@ -65,7 +65,7 @@ def _kind(character: str) -> int:
     return _ALONE if alone else _LETTER
 
 
-def separated(backend: Tokenizer, text: str, parts: int) -> bool:
+def separates_words(backend: Tokenizer, text: str, parts: int) -> bool:
     """Whether the pre-tokenizer makes exactly `parts` words of a text, so that its word ids can be trusted."""
     ids: list[Any] = backend.encode(text, add_special_tokens=False).word_ids
     return None not in ids and len(set(ids)) == parts

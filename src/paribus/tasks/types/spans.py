@@ -97,7 +97,7 @@ class Spans(TaskType):
         if length < LEAST:
             raise UserError(f"fine-tuning length {length} leaves no room for a question and its context", "raise it")
         contexts = list(dict.fromkeys(row.context for row in examples))
-        batch, span_T2 = tokenizer.located(contexts)
+        batch, span_T2 = tokenizer.locate(contexts)
         end_C = np.cumsum(batch.length_S)
         pieces = {
             text: (batch.ids_T[end - size : end], span_T2[end - size : end])

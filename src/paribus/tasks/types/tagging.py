@@ -94,7 +94,7 @@ class Tagging(TaskType):
         room = settings.length - 2
         if room < 1:
             raise UserError(f"fine-tuning length {settings.length} leaves no room for text", "raise it")
-        batch, span_T2 = tokenizer.located([" ".join(row.words) for row in examples])
+        batch, span_T2 = tokenizer.locate([" ".join(row.words) for row in examples])
         parts = _Parts([], [], [], [])
         end = 0
         for number, (row, length) in enumerate(zip(examples, batch.length_S.tolist(), strict=True)):
