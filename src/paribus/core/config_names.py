@@ -26,7 +26,11 @@ def settings(group: str) -> list[str]:
 
 def default_choices() -> dict[str, str]:
     """{group: its choice if the user names none}, in the order of the primary config."""
-    return {group: str(choice) for entry in _primary()["defaults"] for group, choice in _choice(entry)}
+    return {
+        group: "null" if choice is None else str(choice)
+        for entry in _primary()["defaults"]
+        for group, choice in _choice(entry)
+    }
 
 
 def plain_keys() -> dict[str, Any]:

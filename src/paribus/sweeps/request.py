@@ -36,7 +36,7 @@ def _seeds(value: str) -> tuple[int, ...]:
 
 def scales() -> list[str]:
     """The scales of every family."""
-    return sorted({recipe.rpartition("/")[2] for recipe in choices("recipe")})
+    return sorted({recipe.partition("/")[2] for recipe in choices("recipe") if "/" in recipe})
 
 
 SWEEP = Positional(
