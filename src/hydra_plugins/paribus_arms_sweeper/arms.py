@@ -81,4 +81,4 @@ class ArmsSweeper(Sweeper):
         assert self.config is not None
         with explained():
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-        return OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+        return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
