@@ -23,10 +23,9 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.tasks.encode import frame
 from paribus.tasks.types.classification import Classification
-from paribus.training.trainer import Profile
 from paribus.training.finetune import finetuner
-from paribus.training.trainer import trainer
 from paribus.training.steps import loader
+from paribus.training.trainer import Profile, trainer
 
 BATCH, WARM, WORDS = 32, 5, 8192
 MINI = Bert(4, 256, 4, 1024)

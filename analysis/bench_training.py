@@ -34,10 +34,9 @@ from paribus.objectives.mlm import MaskedLM
 from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
 from paribus.training.callbacks import Meter
-from paribus.training.trainer import Profile, matrix_peak
-from paribus.training.trainer import trainer
 from paribus.training.learner import Pretraining
 from paribus.training.steps import PretrainingSteps, loader
+from paribus.training.trainer import Profile, matrix_peak, trainer
 
 LENGTH, BATCH, WARM = 128, 32, 5
 MINI = Bert(4, 256, 4, 1024, dropout=0.0, attention_dropout=0.0)

@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 
-from paribus.commands.until import open_claims
 from paribus.core.console import progress, say
 from paribus.core.files import write_json
 from paribus.reporting.tables.build import Judged, judged
 from paribus.reporting.tables.design import Design
 from paribus.sweeps.sweep import SCRATCH
+from paribus.sweeps.until import open_claims
 from paribus.verdict.bootstrap import bca
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power

@@ -89,13 +89,13 @@ def test_budgets_and_texts_apart(user: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "audit takes one sweep"),
-        (["nosuch"], "no sweep 'nosuch'"),
-        (["sweeps/roberta_table1.yaml", "scael=x"], "audit does not know 'scael='"),
+        ([], "audit needs a SWEEP|RUN"),
+        (["nosuch"], "unknown sweep 'nosuch'"),
+        (["sweeps/roberta_table1.yaml", "scael=x"], "audit has no option 'scael=': did you mean scale=?"),
         (["sweeps/roberta_table1.yaml", "scale=smoke", "out=away"], None),
-        (["--reproduce"], "takes one run"),
+        (["--reproduce"], "audit needs a SWEEP|RUN"),
         (["--reproduce", "nosuch"], "no finished run 'nosuch'"),
-        (["--reproduce", "x", "scale=cpu"], "does not know 'scale='"),
+        (["--reproduce", "x", "scale=cpu"], "scale= does not apply to --reproduce"),
     ],
 )
 def test_bad_input(user: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str | None) -> None:

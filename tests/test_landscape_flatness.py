@@ -13,7 +13,7 @@ import torch
 from omegaconf import OmegaConf
 
 from paribus.commands.cli import main
-from paribus.commands.flatness import parse
+from paribus.commands.flatness import flatness
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.finetuning import saved
@@ -118,9 +118,9 @@ def test_a_missing_checkpoint_is_one_line(
         assert main(asked) == 2
     finally:
         (tmp_path / "away").rename(file)
-    assert "scratch/seed0 has not kept the fine-tuning sst2-1: run it with" in capsys.readouterr().err
+    assert "scratch/seed0 did not keep the fine-tuning sst2-1: run the sweep again with" in capsys.readouterr().err
     assert main([*asked, "task=mnli"]) == 2
-    assert "'mnli' was not fine-tuned in pretraining_helps at scale=test: done: sst2" in capsys.readouterr().err
+    assert "'mnli' was not fine-tuned in pretraining_helps at scale=test: choose sst2" in capsys.readouterr().err
     assert main([*asked[:3], f"runs={tmp_path}"]) == 2
     assert "no finished run of pretraining_helps" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +129,7 @@ def test_a_missing_checkpoint_is_one_line(
 @pytest.mark.parametrize("wrong", [["points=3"], ["examples=0"], ["grid=4"], ["roberta_table1"], ["directions=x"]])
 def test_bad_arguments_are_refused(wrong: list[str]) -> None:
     with pytest.raises(UserError):
-        parse(["pretraining_helps", *wrong])
+        flatness(["pretraining_helps", *wrong])
 
 
 def test_learning_curves_change_nothing_and_end_at_the_metrics(

@@ -178,15 +178,15 @@ def test_runs_without_a_table_are_said_with_the_mend(
         (tmp_path / "runs" / study).mkdir()
         (tmp_path / "runs" / study / "cpu.json").write_text("{}")
     assert main(["report", "paths.cache=cache", "examples=0"]) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if "has no table" in line]
-    assert said == ["other at scale=cpu was run but has no table: paribus table other scale=cpu"]
+    said = [line for line in capsys.readouterr().err.splitlines() if "no table" in line]
+    assert said == ["other at scale=cpu has runs but no table: paribus table other scale=cpu"]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="no table was made yet"):
+    with pytest.raises(UserError, match="there is no table yet"):
         report([])
-    with pytest.raises(UserError, match="does not know 'scale='"):
+    with pytest.raises(UserError, match="no option 'scale='"):
         report(["scale=smoke"])
     with pytest.raises(UserError, match="examples=few"):
         report(["examples=few"])

@@ -15,6 +15,8 @@ import pytest
 from search_worker import Launcher, settings
 
 from paribus.commands.cli import main
+from paribus.commands.run import run
+from paribus.core.arguments import parse
 from paribus.sweeps.search import request as verb
 from paribus.sweeps.search.ledger import Counts
 from paribus.sweeps.search.trial_board import Row, TrialBoard, watch
@@ -102,8 +104,8 @@ def test_status_is_live_in_a_terminal_and_ends_when_nothing_runs(tmp_path: Path)
 def test_every_shipped_search_is_a_name(tmp_path: Path) -> None:
     assert {"optuna_lr", "optuna_recipe", "optuna_pareto"} <= set(verb.names())
     for name in verb.names():
-        asked = verb.parse("run", [name, "scale=test", f"runs={tmp_path}", "slots=2"])
+        asked = verb.request_of(parse(run, [name, "scale=test", f"runs={tmp_path}", "slots=2"]))
         assert asked is not None
         assert asked.slots == 2
         assert asked.folder == tmp_path / f"{name}-test.search"
-    assert verb.parse("run", ["roberta_table1"]) is None
+    assert verb.request_of(parse(run, ["roberta_table1"])) is None

@@ -13,11 +13,12 @@ import pytest
 import tokenizers
 from fake_store import CLS, MASK, SEP, FakeStore, FakeVocabulary, examples_of, random_store
 
-from paribus.commands.show import show, show_examples
+from paribus.commands.show import show
 from paribus.core.errors import UserError
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.data.formats.pairs import SegmentPair
 from paribus.data.schedule import Static
+from paribus.reporting.examples import show_examples
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from test_study_store import record
 
-from paribus.commands.status import survey
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.runner import run_sweep, train_command
+from paribus.sweeps.survey import survey
 from paribus.sweeps.sweep import Job
 from paribus.training.description import Run
 

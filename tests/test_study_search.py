@@ -11,16 +11,16 @@ import pytest
 import yaml
 from test_study_runner import made_record
 
-from paribus.commands.plan import costs
-from paribus.commands.status import survey
 from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
+from paribus.sweeps.costs import costs
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.runner import run_sweep
 from paribus.sweeps.space import dimension, grid
+from paribus.sweeps.survey import survey
 from paribus.sweeps.sweep import load
 from paribus.sweeps.tune_arms import apply_recorded_tuning
 from paribus.sweeps.tuning import Tune

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,18 @@ from typing import Any
 import pytest
 from test_study_store import put, record
 
-from paribus.commands.until import run_until_decided
+from paribus.commands.status import status
 from paribus.core.errors import UserError
-from paribus.reporting.tables.assemble import assemble, design_of
+from paribus.reporting.tables.assemble import assemble, design_of, made_of
 from paribus.runs import store
 from paribus.sweeps.request import Request, parse
+from paribus.sweeps.until import run_until_decided
+
+
+def claims(request: Request) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = made_of(request.sweep, request.scale, request.study, request.roots)["claims"]
+    return found
+
 
 ARMS = ("static_x10", "dynamic", "static")
 
@@ -55,9 +63,9 @@ class Runs:
 
 def test_a_clear_effect_stops_at_the_first_look(request_: Request, capfd: pytest.CaptureFixture[str]) -> None:
     runs = Runs(gain=0.5)
-    assert run_until_decided(request_, 6, runs) == 0
+    assert run_until_decided(request_, 6, runs, claims) == 0
     assert runs.asked == [(0, 1, 2)]
-    assert "look after 3 of at most 6 seeds: nothing is open" in capfd.readouterr().err
+    assert "after 3 of at most 6 seeds: every claim is decided" in capfd.readouterr().err
     made = assemble(design_of(request_.sweep, "smoke"), request_.roots)
     assert made["claims"][0]["verdict"] == "reproduced"
     assert made["looks"]["n"] == 3
@@ -69,7 +77,7 @@ def test_no_effect_goes_to_the_last_look_and_begins_there_again(
     request_: Request, capfd: pytest.CaptureFixture[str]
 ) -> None:
     runs = Runs(gain=0.0)
-    assert run_until_decided(request_, 6, runs) == 0
+    assert run_until_decided(request_, 6, runs, claims) == 0
     assert runs.asked == [tuple(range(n)) for n in (3, 4, 5, 6)]
     assert "dynamic > static_x10 on mlm_loss: undecided at smoke scale" in capfd.readouterr().err
     design = design_of(request_.sweep, "smoke")
@@ -80,41 +88,41 @@ def test_no_effect_goes_to_the_last_look_and_begins_there_again(
     assert plain is not None
     store.write_manifest(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
     assert assemble(design, request_.roots)["looks"] == made["looks"], "a later plain run does not undo the looks"
-    with pytest.raises(UserError, match="looked at with max_seeds=6"):
-        run_until_decided(request_, 12, runs)
+    with pytest.raises(UserError, match="began with max_seeds=6"):
+        run_until_decided(request_, 12, runs, claims)
 
 
 def test_seeds_beyond_the_look_do_not_count(request_: Request) -> None:
     runs = Runs(gain=0.5)
     runs(request_._replace(seeds=(0, 1, 2, 3, 4)))
-    assert run_until_decided(request_, 6, runs) == 0
+    assert run_until_decided(request_, 6, runs, claims) == 0
     made = assemble(design_of(request_.sweep, "smoke"), request_.roots)
     assert [arm["n"] for arm in made["arms"]] == [3, 3, 3]
 
 
 def test_a_failed_run_ends_it(request_: Request) -> None:
-    assert run_until_decided(request_, 6, lambda request: 1) == 1
+    assert run_until_decided(request_, 6, lambda request: 1, claims) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["max_seeds=8"], "max_seeds= goes with --until-decided"),
+        (["max_seeds=8"], "max_seeds= needs --until-decided: add"),
         (["--until-decided", "seeds=0,1"], "seeds= and --until-decided exclude"),
         (["--until-decided", "arms=static"], "arms= and --until-decided exclude"),
-        (["--until-decided", "max_seeds=2"], "max_seeds=2"),
-        (["--until-decided", "max_seeds=many"], "max_seeds=many"),
-        (["--until"], "run does not know --until"),
+        (["--until-decided", "max_seeds=2"], "max_seeds=2 is not valid: write a whole number, at least 3"),
+        (["--until-decided", "max_seeds=many"], "max_seeds=many is not valid"),
+        (["--until"], "run has no flag '--until': did you mean --until-decided?"),
     ],
 )
 def test_bad_input_is_named(arguments: list[str], names: str) -> None:
-    with pytest.raises(UserError, match=names):
+    with pytest.raises(UserError, match=re.escape(names)):
         parse("run", ["roberta_table1", *arguments])
 
 
 def test_the_flag_is_of_run_alone_and_a_sweep_needs_claims(request_: Request) -> None:
-    with pytest.raises(UserError, match="status does not know --until-decided"):
-        parse("status", ["roberta_table1", "--until-decided"])
+    with pytest.raises(UserError, match="status has no flag '--until-decided'"):
+        status(["roberta_table1", "--until-decided"])
     assert parse("run", ["roberta_table1", "--until-decided"]).most == 12
     with pytest.raises(UserError, match="has no claims"):
-        run_until_decided(request_._replace(sweep=replace(request_.sweep, claims=())), 6, lambda request: 0)
+        run_until_decided(request_._replace(sweep=replace(request_.sweep, claims=())), 6, lambda request: 0, claims)

@@ -15,13 +15,13 @@ import pytest
 from test_study_store import put, record
 
 from paribus.commands.cli import main
-from paribus.commands.plan import costs, text
-from paribus.commands.status import survey
 from paribus.core.errors import UserError
 from paribus.runs import store
 from paribus.sweeps.board import Board, Cell, duration
+from paribus.sweeps.costs import costs, text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
+from paribus.sweeps.survey import survey
 from paribus.sweeps.sweep import Job, jobs, load
 from paribus.training.description import Run
 
@@ -29,14 +29,14 @@ from paribus.training.description import Run
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["run"], "run needs a sweep: known: "),
-        (["run", "no_such"], "no sweep 'no_such': known: "),
-        (["plan", "roberta_table1", "other"], "plan takes one sweep, got roberta_table1 and other"),
-        (["run", "roberta_table1", "--force"], "run does not know --force"),
+        (["run"], "run needs a SWEEP: for example, paribus run roberta_table1"),
+        (["run", "no_such"], "unknown sweep 'no_such': `paribus run --help` lists the sweeps"),
+        (["plan", "roberta_table1", "other"], "plan takes one SWEEP, got 2 (roberta_table1, other)"),
+        (["run", "roberta_table1", "--force"], "run has no flag '--force'"),
         (["run", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
         (["status", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
-        (["run", "roberta_table1", "slots=many"], "slots=many cannot be read"),
-        (["run", "roberta_table1", "seeds=a"], "seeds=a cannot be read"),
+        (["run", "roberta_table1", "slots=many"], "slots=many is not valid: write"),
+        (["run", "roberta_table1", "seeds=a"], "seeds=a is not valid: write seeds=0,1,2"),
         (["run", "roberta_table1", "arms=nobody"], "has no arm 'nobody'"),
         (["run", "roberta_table1", "family=t5"], "family= belongs to the sweep file"),
         (["run", "roberta_table1", "scale=test", "modle=bert_tiny"], "modle"),
@@ -51,7 +51,7 @@ def test_bad_input_is_one_line_and_status_2(argv: list[str], said: str, capsys: 
 
 
 def test_a_request_reads_its_own_keys_and_leaves_the_others_as_overrides() -> None:
-    argv = ["scale=cpu", "roberta_table1", "slots=3", "seeds=range(2,5)", "arms=[static,dynamic]", "run_dir=/r"]
+    argv = ["scale=cpu", "roberta_table1", "slots=3", "seeds=range(2,5)", "arms=[static,dynamic]", "runs=/r"]
     request = parse("run", [*argv, "study=pilot", "optimizer.lr=1e-3", "+x.y=[1,2]", "~a.b"])
     assert request.scale == "cpu"
     assert request.slots == 3
@@ -148,7 +148,7 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
     assert [(cost.runs, cost.seconds) for cost in found] == [(2, 26.0), (2, 26.0), (2, 26.0), (2, 6.0)]
     lines = text(request, found, 2).splitlines()
     assert lines[-2].split() == ["total", "8", "6e+04", "6e+10", "3", "min"]
-    assert "about 84 s with 2 runs side by side" in lines[-1]
+    assert "about 84 s on this machine, 2 runs side by side" in lines[-1]
 
 
 class Recorder:
@@ -204,7 +204,7 @@ def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: lis
     with pytest.raises(UserError, match=r"hydra/sweeper=arms has no sweep"):
         sweeper(arguments, launcher).sweep(arguments)
     made = sweeper(["sweep=roberta_table1", *arguments], launcher)
-    with pytest.raises(UserError, match="no sweep 'nothing'"):
+    with pytest.raises(UserError, match="unknown sweep 'nothing'"):
         made.sweep(["sweep=nothing", *arguments])
     assert launcher.batches == []
     with pytest.raises(UserError, match="planted"):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from paribus.commands.cli import main
-from paribus.commands.dashboard import Board, dashboard, report, workspace, written
+from paribus.commands.dashboard import dashboard
+from paribus.reporting.tracking.dashboard import Board, report, workspace, written
 from paribus.sweeps.sweep import load, names
 
 pytest.importorskip("wandb_workspaces", reason="the extra `dashboards` is not installed")
@@ -60,11 +61,11 @@ def test_the_verb_writes_and_does_not_upload(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["roberta_table1", "--save"], "W&B cannot save it"),
-        (["roberta_table1", "--force"], "does not know --force"),
-        (["roberta_table1", "color=red"], "does not know 'color='"),
+        (["roberta_table1", "--save"], "W&B cannot save the dashboard"),
+        (["roberta_table1", "--force"], "no flag '--force'"),
+        (["roberta_table1", "color=red"], "no option 'color='"),
         (["roberta_table1", "scale=huge"], "huge"),
-        ([], "takes one sweep"),
+        ([], "needs a SWEEP"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -11,7 +11,7 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
     from paribus.sweeps.expand import Expanded
@@ -80,4 +80,5 @@ class ArmsSweeper(Sweeper):
         assert self.hydra_context is not None
         assert self.config is not None
         with explained():
-            return self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+            config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])

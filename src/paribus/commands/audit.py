@@ -1,73 +1,34 @@
-"""`paribus audit SWEEP [scale=...]`: what stands behind a table; `paribus audit --reproduce RUN`: run it again."""
+"""`paribus audit`: what a table rests on, or whether a run gives the same bits again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from paribus.commands.table import OUT
+from paribus.core.arguments import Arguments, Flag, Positional, verb
+from paribus.sweeps import sweep as sweeps
+from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY
 
-from paribus.commands.table import Request, parse
-from paribus.core.errors import UserError
-from paribus.reporting.audit.facts import Facts, facts
-from paribus.reporting.audit.follow import IN_ORDER, TABLE, read, unfollowed
-from paribus.reporting.tables.assemble import REPORTS, design_of, enrolled
-from paribus.reporting.tables.design import Design
-from paribus.runs.store import first_manifest, records
-from paribus.sweeps.sweep import load
-
-REPRODUCE = "--reproduce"
+SUBJECT = Positional("SWEEP|RUN", "a sweep; with --reproduce a run's folder or signature", "", choices=sweeps.names)
+REPRODUCE = Flag("--reproduce", "train a finished run again and compare the bits: --reproduce RUN")
 
 
-def audit(argv: list[str]) -> int:
-    """Print the audit. Returns 1 where something does not follow or is not controlled.
-
-    Arguments: those of `paribus table`, or --reproduce and the folder or signature of a run. Raises UserError for bad
-    input, and for a sweep whose arms differ in more than it says.
-    """
-    if REPRODUCE in argv:
+@verb(
+    "Check the configs, budgets, texts and numbers behind a sweep's table. The exit status is 1 if something is wrong.",
+    SUBJECT, SCALE, STUDY, OUT, RUNS, RESULTS, CACHE, REPRODUCE,
+    example="paribus audit roberta_table1 scale=cpu",
+)  # fmt: skip
+def audit(given: Arguments) -> int:
+    """Print the audit of a sweep or a run. Returns 1 if something is wrong."""
+    if given[REPRODUCE]:
         from paribus.reporting.audit.reproduce import reproduce
 
-        return reproduce([text for text in argv if text != REPRODUCE])
-    request = parse(argv, "audit")
-    roots = [request.runs, request.results / request.scale]
-    sweep = load(request.sweep)
-    manifest = first_manifest(roots, request.study or sweep.study, request.scale)
-    design = enrolled(
-        design_of(sweep, request.scale, request.study, tuning=manifest.tuning if manifest else {}), manifest
-    )
-    found = records(design.study, design.scale, roots)
-    told = facts(design, found, roots)
-    kept = [line for place in places(request, design) for line in _kept(place, design, request)]
-    findings = [*told.findings, *(line for line in kept if line.startswith("✗"))]
-    print(text(design, told, kept))
-    return 1 if findings else 0
+        given.refuse([SCALE, STUDY, OUT], "does not apply to --reproduce", "name the run alone")
+        text, right = reproduce(given[SUBJECT], [given[RUNS], given[RESULTS]], given[CACHE])
+    else:
+        from paribus.reporting.audit.summary import summarize
 
-
-def places(request: Request, design: Design) -> list[Path]:
-    """The kept tables of a study and scale: that of out=, or those of the reports and of the committed results."""
-    if request.out is not None:
-        return [request.out / TABLE]
-    both = (REPORTS / design.study / design.scale, request.results / design.scale / design.study)
-    return [place / TABLE for place in both if (place / TABLE).is_file()]
-
-
-def _kept(place: Path, design: Design, request: Request) -> list[str]:
-    """Lines on one kept table: ✓ or ✗ and what differs."""
-    committed = request.results / request.scale
-    roots = [committed] if committed in place.parents else [request.runs, committed]
-    try:
-        odd, count = unfollowed(read(place), design, roots)
-    except UserError as error:
-        return [f"✗ {place}: {error}"]
-    if not odd:
-        return [f"✓ {place}: all {count} numbers follow from the records"]
-    return [f"✗ {place}: {line}" for line in odd]
-
-
-def text(design: Design, told: Facts, kept: Sequence[str]) -> str:
-    """The audit for a terminal."""
-    lines = [f"# Audit of {design.study} at {design.scale} scale"]
-    for part in told.parts:
-        lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is on record"])]
-    lines += ["", "## Findings", *(f"✗ {finding}" for finding in told.findings)]
-    lines += [] if told.findings else [IN_ORDER]
-    return "\n".join([*lines, *(kept or ["- no table is kept yet: paribus table writes one"])])
+        given.refuse([CACHE], "applies to --reproduce alone")
+        sweep = sweeps.load(given[SUBJECT])
+        study = given[STUDY] or sweep.study
+        text, right = summarize(sweep, given[SCALE], study, given[RUNS], given[RESULTS], given[OUT])
+    print(text)
+    return 0 if right else 1

@@ -1,65 +1,80 @@
-"""The command `paribus VERB ...`. Each verb is imported when it is called, so that help is at hand at once."""
+"""The command `paribus VERB ...`. Verbs import their work when they run, so that help and completion are immediate."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from paribus import __version__
-from paribus.core.errors import UserError
+from paribus.core.arguments import HELP, Verb
+from paribus.core.errors import UserError, suggest
 
-# verb -> (usage, what it does); the function VERB of the module paribus.commands.VERB runs it
-VERBS: dict[str, tuple[str, str]] = {
-    "train": ("[key=value ...] [-m]", "one run (Hydra application; -m: multirun)"),
-    "show": ("[n=8 epoch=0 out=F text=S ...]", "draw corrupted examples, realised rates"),
-    "plan": ("SWEEP [scale=...]", "runs, tokens, FLOPs and measured time, in advance"),
-    "run": ("SWEEP [scale=...] [--until-decided]", "arms x seeds; finds finished runs"),
-    "status": ("SWEEP [scale=...]", "arm x seed, or trials: done, running, failed"),
-    "table": ("SWEEP [scale=...] [--check]", "the paper beside ours, with verdicts"),
-    "flatness": ("SWEEP [scale=...] [task=...]", "the loss around tuned weights"),
-    "audit": ("SWEEP [scale=...] | --reproduce RUN", "what stands behind a table"),
-    "report": ("[out=FOLDER]", "a static site of all tables and verdicts"),
-    "dashboard": ("SWEEP [scale=...] [--save]", "its W&B dashboards"),
-    "published": ("[ID]", "the papers' own tables, with their sources"),
-}  # fmt: skip
-
+# the object VERB of the module paribus.commands.VERB, in the order of the help
+VERBS = (
+    "train", "show", "plan", "run", "status", "table", "flatness", "audit", "report", "dashboard", "published",
+    "completion",
+)  # fmt: skip
+VERSION = ("-V", "--version")
+COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the words so far, the last one unfinished
 STOPPED = 130  # a shell's status for Ctrl-C
 
 
+def load(name: str) -> Verb:
+    """Raises UserError for an unknown verb."""
+    if name not in VERBS:
+        raise UserError(f"unknown verb '{name}'", suggest(name, VERBS))
+    verb: Verb = getattr(importlib.import_module(f"paribus.commands.{name}"), name)
+    return verb
+
+
 def usage() -> str:
+    """The page of `paribus --help`."""
     lines = ["Paribus: does this pre-training choice hold for me?", "", "usage: paribus VERB [ARGUMENT ...]", ""]
-    lines += [f"  {verb:<10} {args:<34} {what}" for verb, (args, what) in VERBS.items()]
-    lines += ["", "Arguments are Hydra's: key=value, group=choice. `paribus train --cfg job` prints every key."]
+    lines += [f"  {name:<11} {load(name).what.partition('. ')[0].removesuffix('.')}" for name in VERBS]
+    lines += ["", "`paribus VERB --help` lists the arguments of a verb; `paribus --version` prints the version."]
     lines += ["Example: paribus run roberta_table1 scale=smoke && paribus table roberta_table1 scale=smoke"]
     return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a verb. Returns 0, the verb's own status, 2 for bad input (one line on stderr) or 130 after Ctrl-C."""
+    """Run a verb. Returns its exit status, 2 for bad input (one line on stderr) or 130 after Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(usage())
-        return 0
-    if arguments[0] in ("-V", "--version"):
-        print(f"paribus {__version__}")
-        return 0
     try:
-        return _verb(arguments[0])(_without_password(arguments[1:]))
+        return _dispatch(arguments)
     except UserError as error:
         print(f"paribus: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("paribus: stopped; the same command goes on from here", file=sys.stderr)
+        print("paribus: stopped; run the same command again to resume", file=sys.stderr)
         return STOPPED
     except BrokenPipeError:
         sys.stderr.close()
         return 0
 
 
+def _dispatch(arguments: list[str]) -> int:
+    name, *rest = arguments or HELP[1:]
+    if name == "help":
+        name, rest = (rest[0], [HELP[1]]) if rest else (HELP[1], [])
+    if name in HELP:
+        print(usage())
+    elif name in VERSION:
+        print(f"paribus {__version__}")
+    elif name == COMPLETE:
+        from paribus.commands.completion import complete
+
+        print("\n".join(complete(rest)))
+    elif any(text in HELP for text in rest):
+        print(load(name).help())
+    else:
+        return load(name)(_without_password(rest))
+    return 0
+
+
 def _without_password(arguments: list[str]) -> list[str]:
-    """The arguments without a database's password; where the process title has it, the process starts again."""
+    """The arguments without a database's password; if the process title shows it, the process starts again."""
     if not any("postgres" in text for text in arguments):
         return arguments
     from paribus.sweeps.search.storage import without_password
@@ -69,10 +84,3 @@ def _without_password(arguments: list[str]) -> list[str]:
         sys.stdout.flush()
         os.execv(sys.executable, title)
     return [without_password(text) for text in arguments]
-
-
-def _verb(name: str) -> Callable[[list[str]], int]:
-    if name not in VERBS:
-        raise UserError(f"unknown verb '{name}'", f"known: {', '.join(VERBS)}")
-    verb: Callable[[list[str]], int] = getattr(importlib.import_module(f"paribus.commands.{name}"), name)
-    return verb

@@ -1,218 +1,36 @@
-"""`paribus dashboard SWEEP [scale=...] [--save]`: a W&B workspace and a report for a sweep, as code."""
+"""`paribus dashboard`: a W&B workspace and report for a sweep."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from paribus.core.config import SCALE, split_overrides
+from paribus.core.arguments import Arguments, Flag, Option, path, text, verb
 from paribus.core.console import say
-from paribus.core.errors import UserError
-from paribus.core.files import write_json
-from paribus.runs.stages import FINETUNE, PRETRAIN, STUDY, group
-from paribus.runs.store import trial_study
-from paribus.runs.tracker import STEP
-from paribus.sweeps.sweep import Sweep, load
-from paribus.verdict.metrics import is_task, lower_is_better
+from paribus.sweeps.request import SCALE, STUDY, SWEEP
+from paribus.sweeps.sweep import load
 
-SAVE = "--save"
-FOLDER = Path("reports")
-_KEYS = ("scale", "study", "project", "entity", "out")
-_HIGHEST = "a higher value is better"
-_LOWEST = "a lower value is better"
+PROJECT = Option("project", "W&B project", "paribus", text)
+ENTITY = Option("entity", "W&B entity", "", text, shown="your own")
+OUT: Option[Path | None] = Option("out", "folder of the JSON files", None, path, shown="reports/<study>/<scale>")
+SAVE = Flag("--save", "upload both to W&B")
 
 
-class Board(NamedTuple):
-    """What a dashboard shows. `entity` is empty until it is saved: then it is the user's own."""
+@verb(
+    "Build a W&B workspace and report for a sweep. They are JSON files; --save uploads them.",
+    SWEEP, SCALE, STUDY, PROJECT, ENTITY, OUT, SAVE,
+    example="paribus dashboard roberta_table1 scale=cpu --save",
+)  # fmt: skip
+def dashboard(given: Arguments) -> int:
+    """Write the files; with --save upload them and print their addresses."""
+    from paribus.reporting.tables.assemble import REPORTS
+    from paribus.reporting.tracking.dashboard import Board, save_dashboard, write_dashboard
 
-    sweep: Sweep
-    scale: str
-    study: str
-    project: str = "paribus"
-    entity: str = ""
-
-    @property
-    def group(self) -> str:
-        return group(self.study, self.scale)
-
-    @property
-    def title(self) -> str:
-        return f"{self.study} at {self.scale} scale"
-
-    @property
-    def curves(self) -> list[str]:
-        """The columns that have a curve over pre-training."""
-        return [column for column in self.sweep.columns if not is_task(column)]
-
-
-def dashboard(argv: list[str]) -> int:
-    """Build workspace and report, write both as JSON, and with `--save` save them to W&B.
-
-    Arguments: SWEEP, scale=, study=, project=, entity=, out= (folder of the JSON). Raises UserError for bad arguments,
-    where wandb-workspaces is not installed, and where W&B cannot save.
-    """
-    board, out, save = _parse(argv)
-    try:
-        import wandb_workspaces  # noqa: F401
-    except ImportError as error:
-        raise UserError("wandb-workspaces is not installed", "pip install 'paribus[dashboards]'") from error
-    made = {"workspace": workspace(board), "report": report(board)}
-    for name, one in made.items():
-        write_json(out / f"wandb_{name}.json", written(one))
-    say(f"written to {out}: {', '.join(f'wandb_{name}.json' for name in made)}")
-    if not save:
-        say(f"nothing was uploaded; {SAVE} does")
-        return 0
-    for address in _saved(board):
-        print(address)
-    return 0
-
-
-def _parse(argv: Sequence[str]) -> tuple[Board, Path, bool]:
-    flags = [text for text in argv if text.startswith("-")]
-    named = [text for text in argv if "=" not in text and text not in flags]
-    if unknown := [flag for flag in flags if flag != SAVE]:
-        raise UserError(f"dashboard does not know {unknown[0]}", f"its flag is {SAVE}")
-    if len(named) != 1:
-        raise UserError(f"dashboard takes one sweep, got {len(named)}", "paribus dashboard roberta_table1 scale=smoke")
-    given = split_overrides([text for text in argv if "=" in text])
-    if wrong := [key for key in given if key not in _KEYS]:
-        raise UserError(f"dashboard does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
-    sweep, scale = load(named[0]), given.get("scale", SCALE)
+    sweep, scale = load(given[SWEEP]), given[SCALE]
     sweep.seeds_at(scale)  # refuses an unknown scale
-    study = given.get("study", sweep.study)
-    board = Board(sweep, scale, study, given.get("project", "paribus"), given.get("entity", ""))
-    return board, Path(given.get("out", FOLDER / study / scale)), SAVE in flags
-
-
-def _saved(board: Board) -> list[str]:
-    """Save both; returns their addresses. Raises UserError where W&B refuses or is not reached."""
-    import wandb
-
-    try:
-        own = board if board.entity else board._replace(entity=str(wandb.Api().default_entity))
-        return [str(one.save().url) for one in (workspace(own), report(own))]
-    except Exception as error:  # the client raises many kinds, of its own and of its transport
-        raise UserError(
-            f"W&B cannot save it ({' '.join(str(error).split())[:200]})", "check `wandb login`, entity= and project="
-        ) from error
-
-
-def written(one: Any) -> dict[str, Any]:
-    """What would be saved, as plain data; building it validates it without a server."""
-    model = one._to_model()
-    found: dict[str, Any] = json.loads(model.model_dump_json(by_alias=True, exclude_none=True))
-    return found
-
-
-def workspace(board: Board) -> Any:
-    """Curves, results and the study's tables of one sweep; runs grouped by arm."""
-    import wandb_workspaces.reports.v2 as wr
-    import wandb_workspaces.workspaces as ws
-
-    sections = [
-        ws.Section(name="Learning curves", panels=_curves(board), is_open=True),
-        ws.Section(name="Columns of the table", panels=_bars(board), is_open=True),
-        ws.Section(name="Comparison", panels=[wr.MediaBrowser(media_keys=["comparison", "claims"])], is_open=False),
-    ]
-    if board.sweep.tune_at(board.scale) is not None:
-        sections.append(ws.Section(name="Search of the arms", panels=[_search(board)], is_open=False))
-    return ws.Workspace(
-        entity=board.entity,
-        project=board.project,
-        name=board.title,
-        sections=sections,
-        settings=ws.WorkspaceSettings(x_axis=STEP),
-        runset_settings=ws.RunsetSettings(
-            filters=[ws.Metric("Group").isin(_groups(board))],
-            groupby=[ws.Config("arm")],
-            pinned_columns=[f"summary:{column}" for column in board.sweep.columns],
-        ),
-    )
-
-
-def report(board: Board) -> Any:
-    """What the sweep asks, its claims as they were fixed, and the runs that answer."""
-    import wandb_workspaces.reports.v2 as wr
-
-    sweep = board.sweep
-    arms = [f"{name}: {', '.join(overrides) or 'no difference'}" for name, overrides in sweep.arms.items()]
-    return wr.Report(
-        entity=board.entity,
-        project=board.project,
-        title=board.title[:128],
-        description=sweep.title,
-        width="fluid",
-        blocks=[
-            wr.H2("Claims, fixed before the first run"),
-            wr.UnorderedList(items=list(sweep.claims)),
-            wr.H2("Arms"),
-            wr.UnorderedList(items=arms),
-            wr.P(f"Baseline {sweep.baseline}; matched by {sweep.matched}; varies {', '.join(sweep.varies)}."),
-            wr.H2("Learning curves"),
-            wr.PanelGrid(runsets=[_runset(board, PRETRAIN)], panels=_curves(board)),
-            wr.H2("Columns of the table"),
-            wr.PanelGrid(runsets=[_runset(board, PRETRAIN, FINETUNE)], panels=_bars(board)),
-            wr.H2("Comparison"),
-            wr.PanelGrid(
-                runsets=[_runset(board, STUDY)], panels=[wr.MediaBrowser(media_keys=["comparison", "claims"])]
-            ),
-        ],
-    )
-
-
-def _runset(board: Board, *job_types: str) -> Any:
-    """The sweep's runs of these job types, by arm."""
-    import wandb_workspaces.reports.v2 as wr
-    import wandb_workspaces.workspaces as ws
-
-    filters = [ws.Metric("Group") == board.group, ws.Metric("JobType").isin(list(job_types))]
-    known = {"entity": board.entity, "project": board.project} if board.entity else {}
-    by = [] if STUDY in job_types else ["config.arm"]
-    return wr.Runset(name=board.title, filters=filters, groupby=by, **known)
-
-
-def _groups(board: Board) -> list[str]:
-    tuned = board.sweep.tune_at(board.scale) is not None
-    return [board.group, *([group(trial_study(board.study), board.scale)] if tuned else [])]
-
-
-def _curves(board: Board) -> list[Any]:
-    """Mean and spread over the seeds of each arm."""
-    import wandb_workspaces.reports.v2 as wr
-
-    shown = [f"validation/{column}" for column in board.curves] + [f"train/{column}" for column in board.curves]
-    return [
-        wr.LinePlot(
-            title=name, x=STEP, y=[name], groupby=wr.Config("arm"), groupby_aggfunc="mean", groupby_rangefunc="stddev"
-        )
-        for name in [*shown, "train/lr"]
-    ]
-
-
-def _bars(board: Board) -> list[Any]:
-    import wandb_workspaces.reports.v2 as wr
-
-    return [
-        wr.BarPlot(
-            title=f"{column} ({_LOWEST if lower_is_better(column) else _HIGHEST})",
-            metrics=[wr.SummaryMetric(column)],
-            groupby=wr.Config("arm"),
-            groupby_aggfunc="mean",
-            groupby_rangefunc="stddev",
-        )
-        for column in board.sweep.columns
-    ]
-
-
-def _search(board: Board) -> Any:
-    """The trials of tuned arms: what was tried and what came of it."""
-    import wandb_workspaces.reports.v2 as wr
-
-    tune = board.sweep.tune_at(board.scale)
-    keys = [] if tune is None else [wr.Config(key) for key in tune.space]
-    last = [] if tune is None else [wr.SummaryMetric(tune.on)]
-    columns = [wr.ParallelCoordinatesPlotColumn(metric=metric) for metric in (*keys, *last)]
-    return wr.ParallelCoordinatesPlot(title="Trials of the search", columns=columns)
+    board = Board(sweep, scale, given[STUDY] or sweep.study, given[PROJECT], given[ENTITY])
+    write_dashboard(board, given[OUT] or REPORTS / board.study / scale)
+    if given[SAVE]:
+        print("\n".join(save_dashboard(board)))
+    else:
+        say(f"nothing was uploaded; add {SAVE.name} to upload")
+    return 0

@@ -1,190 +1,38 @@
-"""`paribus flatness SWEEP [scale=...] [task=...]`: the training loss around fine-tuned weights, measured and drawn."""
+"""`paribus flatness`: measure and draw the training loss around fine-tuned weights."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from paribus.core.config import SCALE, split_overrides
-from paribus.core.console import progress, say
-from paribus.core.errors import UserError
-from paribus.reporting.audit.reproduce import stored_config
-from paribus.reporting.plots import landscape
-from paribus.reporting.plots.png import png
-from paribus.reporting.plots.scene import headed
-from paribus.reporting.plots.svg import svg
-from paribus.reporting.tables.assemble import REPORTS, RESULTS
-from paribus.reporting.tables.files import write
-from paribus.runs.store import Record, folder_of, records
-from paribus.sweeps.sweep import Sweep, load
-from paribus.verdict.statistics import rounded
+from paribus.core.arguments import Arguments, Option, path, text, verb, whole
+from paribus.core.config import choices
+from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY, SWEEP
+from paribus.sweeps.sweep import load
 
-NAME = "flatness"
-LINE = (-1.0, 2.0)  # from start (0) to end (1), and as far beyond
-PLANE = (-0.5, 1.5)
-RADII = (-1.0, 1.0)  # in lengths of the weights' own rows
-DIGITS = 6  # of a loss that is kept
-_RUNS = ("runs", "run_dir", "paths.runs")
-_NUMBERS = {"examples": 256, "points": 10, "directions": 2}
-_KEYS = ("scale", "task", "study", "out", "results", "paths.cache", *_RUNS, *_NUMBERS)
+TASK: Option[str | None] = Option(
+    "task", "the fine-tuned task", None, text, shown="the first by name", choices=lambda: choices("task")
+)
+EXAMPLES = Option("examples", "training examples that the loss is the mean of", 256, whole(1))
+POINTS = Option("points", "losses per unit of length, an even number", 10, whole(2, step=2))
+DIRECTIONS = Option("directions", "random directions", 2, whole(1))
+OUT: Option[Path | None] = Option("out", "folder of the figure", None, path, shown="reports/<study>/<scale>")
 
 
-class Asked(NamedTuple):
-    """`examples`: of the training split; `points`: places in a unit of length; `directions`: random ones."""
+@verb(
+    "Measure and draw the training loss around fine-tuned weights. The sweep must have run with finetune.keep=true.",
+    SWEEP, SCALE, STUDY, TASK, EXAMPLES, POINTS, DIRECTIONS, OUT, RUNS, RESULTS, CACHE,
+    example="paribus flatness pretraining_helps scale=cpu",
+)  # fmt: skip
+def flatness(given: Arguments) -> int:
+    """Write flatness.{json,svg,png}."""
+    from paribus.reporting.flatness.measure import Asked, draw
+    from paribus.reporting.tables.assemble import REPORTS
 
-    sweep: Sweep
-    scale: str
-    study: str
-    task: str | None
-    roots: tuple[Path, ...]
-    cache: str | None
-    out: Path
-    examples: int
-    points: int
-    directions: int
-
-
-class Run(NamedTuple):
-    """A finished run that keeps its fine-tunings: `seeds` of these."""
-
-    record: Record
-    folder: Path
-    config: dict[str, Any]
-    seeds: tuple[int, ...]
-
-
-def flatness(argv: list[str]) -> int:
-    """Measure and draw; writes flatness.{json,svg,png}. Raises UserError for bad input and for missing checkpoints."""
-    asked = parse(argv)
-    task, runs = found(asked)
-    measured = measure(asked, task, runs)
-    scene = headed(landscape.drawing(measured), f"{asked.study} at {asked.scale} scale: {task}, training loss")
-    content = {
-        landscape.FILE: (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
-        f"{NAME}.svg": svg(scene).encode(),
-        f"{NAME}.png": png(scene),
-    }
-    write(asked.out, content)
-    say(f"written to {asked.out}: {', '.join(sorted(content))}")
+    sweep, scale = load(given[SWEEP]), given[SCALE]
+    sweep.seeds_at(scale)  # refuses an unknown scale
+    study = given[STUDY] or sweep.study
+    roots = (given[RUNS], given[RESULTS] / scale)
+    out = given[OUT] or REPORTS / study / scale
+    numbers = (given[EXAMPLES], given[POINTS], given[DIRECTIONS])
+    draw(Asked(sweep, scale, study, given[TASK], roots, given[CACHE], out, *numbers))
     return 0
-
-
-def parse(argv: Sequence[str]) -> Asked:
-    """The arguments. Raises UserError for a missing sweep, an unknown key and numbers that cannot be read."""
-    names = [text for text in argv if "=" not in text]
-    if len(names) != 1:
-        raise UserError(f"flatness takes one sweep, got {len(names)}", "paribus flatness pretraining_helps scale=smoke")
-    given = split_overrides([text for text in argv if "=" in text])
-    if wrong := [key for key in given if key not in _KEYS]:
-        raise UserError(f"flatness does not know '{wrong[0]}='", f"known: {', '.join(_KEYS)}")
-    sweep, scale = load(names[0]), given.get("scale", SCALE)
-    study = given.get("study", sweep.study)
-    runs = Path(next((given[key] for key in _RUNS if key in given), "runs"))
-    return Asked(
-        sweep,
-        scale,
-        study,
-        given.get("task"),
-        (runs, Path(given.get("results", RESULTS)) / scale),
-        given.get("paths.cache"),
-        Path(given.get("out", REPORTS / study / scale)),
-        **{key: _number(key, given.get(key, str(usual))) for key, usual in _NUMBERS.items()},
-    )
-
-
-def _number(key: str, text: str) -> int:
-    least = 2 if key == "points" else 1
-    if not text.isdecimal() or int(text) < least or int(text) % least:
-        raise UserError(f"{key}={text} cannot be read", f"give {'an even' if least == 2 else 'a whole'} number")
-    return int(text)
-
-
-def found(asked: Asked) -> tuple[str, list[Run]]:
-    """(the task, the runs by arm and seed). Raises UserError where nothing is kept that could be measured."""
-    listed = records(asked.study, asked.scale, asked.roots).records
-    done = [record for record in listed if record["status"] == "done" and record["arm"] in asked.sweep.arms]
-    if not done:
-        raise UserError(
-            f"no finished run of {asked.study} at scale={asked.scale}",
-            f"run `paribus run {asked.sweep.path.stem}` first",
-        )
-    tasks = sorted({one["task"] for record in done for one in record["task_runs"]})
-    task = asked.task or next(iter(tasks), "")
-    if task not in tasks:
-        cause = f"the task '{task}' was not fine-tuned" if task else "no task was fine-tuned"
-        raise UserError(f"{cause} in {asked.study} at scale={asked.scale}", f"done: {', '.join(tasks) or 'none'}")
-    return task, [_run(asked, record, task) for record in done]
-
-
-def _run(asked: Asked, record: Record, task: str) -> Run:
-    """Raises UserError where the run's folder does not hold its weights."""
-    from paribus.core.sources import WEIGHTS
-
-    folder = folder_of(record, asked.roots)
-    label = f"{record['arm']}/seed{record['seed']}"
-    if folder is None or not (folder / "model" / WEIGHTS).is_file():
-        raise UserError(f"{label} keeps no checkpoint", "name the folder where it was trained by runs=")
-    from paribus.training.finetune import kept
-
-    seeds = tuple(one["seed"] for one in record["task_runs"] if one["task"] == task)
-    if missing := [seed for seed in seeds if not kept(folder, task, seed).is_file()]:
-        raise UserError(
-            f"{label} has not kept the fine-tuning {task}-{missing[0]}", "run it with finetune.keep=true in a new runs="
-        )
-    config = stored_config(folder)
-    if asked.cache:
-        config["paths"]["cache"] = asked.cache
-    return Run(record, folder, config, seeds)
-
-
-def measure(asked: Asked, task: str, runs: Sequence[Run]) -> dict[str, Any]:
-    """The content of flatness.json: for each arm lists over its runs; losses in nats, None where they are no number.
-
-    `line`: at start + place (end - start); `around`: at end + radius times random directions of the weights' own
-    length, mean over directions; `plane`: of the first run, a row for each place towards the second fine-tuning's end.
-    """
-    places = {
-        "line": _grid(LINE, asked.points),
-        "around": _grid(RADII, asked.points),
-        "plane": _grid(PLANE, asked.points),
-    }
-    arms: dict[str, dict[str, Any]] = {}
-    for run in progress(runs, "runs", unit="run"):
-        own = arms.setdefault(run.record["arm"], {"runs": [], "line": [], "around": [], "distance": [], "length": []})
-        own["runs"].append(f"seed{run.record['seed']}-{run.record['signature']}")
-        for key, value in _measured(asked, task, run, places, "plane" not in own).items():
-            own[key] = value if key == "plane" else [*own[key], value]
-    return {
-        "study": asked.study, "scale": asked.scale, "task": task, "examples": asked.examples, "places": places,
-        "directions": asked.directions, "arms": {arm: arms[arm] for arm in asked.sweep.arms if arm in arms},
-    }  # fmt: skip
-
-
-def _measured(asked: Asked, task: str, run: Run, places: dict[str, list[float]], plane: bool) -> dict[str, Any]:
-    from paribus.reporting.flatness.surface import Tunings, norm
-    from paribus.training import description
-
-    tunings = Tunings(description.Run.of(run.config), run.folder, task, asked.examples)
-    surface = tunings.surface(run.seeds[0])
-    found: dict[str, Any] = {
-        "line": _kept(surface.line(places["line"])),
-        "around": _kept(surface.around(places["around"], asked.directions)),
-        "distance": rounded(surface.distance()),
-        "length": rounded(norm(surface.start)),
-    }
-    if plane and len(run.seeds) > 1:
-        other = tunings.end(run.seeds[1])
-        found["plane"] = [_kept(row) for row in surface.plane(other, places["plane"])]
-    return found
-
-
-def _grid(ends: tuple[float, float], points: int) -> list[float]:
-    """Evenly spaced places, 0 and 1 among them."""
-    low, high = ends
-    return [round(at / points, 6) for at in range(round(low * points), round(high * points) + 1)]
-
-
-def _kept(losses: Sequence[float]) -> list[float | None]:
-    return [float(f"{loss:.{DIGITS}g}") if loss < float("inf") else None for loss in losses]

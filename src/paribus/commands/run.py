@@ -1,20 +1,47 @@
-"""`paribus run SWEEP`: every arm x seed of a sweep, or the trials of a search; tells W&B how it stands."""
+"""`paribus run`: every arm x seed of a sweep, or the trials of a search."""
 
 from __future__ import annotations
 
-from paribus.commands.until import run_until_decided
-from paribus.reporting.tracking.study import track_sweep
-from paribus.sweeps.request import parse
-from paribus.sweeps.runner import run_sweep
+from collections.abc import Sequence
+from textwrap import fill
+
+from paribus.core.arguments import WIDTH, Arguments, verb
+from paribus.sweeps import sweep as sweeps
+from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
 from paribus.sweeps.search import request as searches
 
 
-def run(argv: list[str]) -> int:
-    """The verb. Returns 1 where a run failed. Raises UserError for bad input, before any training step."""
-    if (asked := searches.parse("run", argv)) is not None:
-        return searches.run(asked)
-    request = parse("run", argv)
+@verb(
+    "Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted ones "
+    "resume.",
+    searches.SWEEP_OR_SEARCH,
+    *OPTIONS, *UNTIL,
+    overrides=True,
+    example="paribus run roberta_table1 scale=smoke slots=2",
+    more=lambda: "\n".join([_listing("Sweeps", sweeps.names()), _listing("Searches", searches.names())]),
+)  # fmt: skip
+def run(given: Arguments) -> int:
+    """Run a sweep or a search. Returns 1 if a run failed. Raises UserError before any training step."""
+    from paribus.reporting.tracking.study import track_sweep
+    from paribus.sweeps.runner import run_sweep
+    from paribus.sweeps.until import run_until_decided
+
+    if (search := searches.request_of(given)) is not None:
+        return searches.run(search)
+    request = request_of(given)
     until = request.most
-    status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep)
+    status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep, _claims)
     track_sweep(request)
     return status
+
+
+def _listing(head: str, names: Sequence[str]) -> str:
+    return fill(f"{head}: {', '.join(names)}", WIDTH, subsequent_indent="  ")
+
+
+def _claims(request: Request) -> list[dict[str, object]]:
+    """The claims of a request's table."""
+    from paribus.reporting.tables.assemble import made_of
+
+    claims: list[dict[str, object]] = made_of(request.sweep, request.scale, request.study, request.roots)["claims"]
+    return claims

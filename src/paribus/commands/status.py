@@ -1,95 +1,27 @@
-"""`paribus status SWEEP`: arm x seed from the folders alone, or the trials of a search. Nothing is trained."""
+"""`paribus status`: the state of every run of a sweep, or of every trial of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-from paribus.runs import store
-from paribus.runs.store import trial_study
-from paribus.sweeps.board import Board, Cell, metric_of, show
-from paribus.sweeps.request import Request, parse
+from paribus.core.arguments import Arguments, verb
+from paribus.sweeps.request import OPTIONS, request_of
 from paribus.sweeps.search import request as searches
-from paribus.sweeps.sweep import SCRATCH, Job, jobs
-from paribus.sweeps.tuning import Tuning, trial_name
 
 
-def status(argv: list[str]) -> int:
-    """The verb: prints the board, live in a terminal. Returns 0. Raises UserError for an unknown sweep or scale."""
-    if (asked := searches.parse("status", argv)) is not None:
-        show(searches.look(asked))
-    else:
-        show(partial(survey, parse("status", argv)))
+@verb(
+    "Show the state of every run of a sweep, or of every trial of a search. The view is live in a terminal. A search "
+    "is given by its name or its folder.",
+    searches.SWEEP_OR_SEARCH,
+    *OPTIONS,
+    overrides=True,
+    example="paribus status roberta_table1 scale=cpu",
+)  # fmt: skip
+def status(given: Arguments) -> int:
+    """Print the board."""
+    from paribus.sweeps.board import show
+    from paribus.sweeps.survey import survey
+
+    search = searches.request_of(given, folders=True)
+    show(partial(survey, request_of(given)) if search is None else searches.look(search))
     return 0
-
-
-def survey(request: Request) -> Board:
-    """The state of every run of a sweep: by the last command's manifest where there is one, else by the newest folder."""
-    manifest = store.first_manifest(request.roots, request.named, request.scale)
-    trials = store.first_manifest(request.roots, trial_study(request.named), request.scale) if request.tuned else None
-    searched = _trials(request, trials, Tuning.from_json(manifest.tuning if manifest else {})) if request.tuned else {}
-    absent = manifest.absent if manifest else {}
-    listed = [*searched, *(job for job in _jobs(request, manifest) if job.arm not in absent)]
-    board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
-    board.cells |= {job.label: cell for job, cell in searched.items()}
-    for job in listed:
-        _survey(request, board, job, trials if job in searched else manifest)
-    board.slots = max(1, board.count("running"))
-    return board
-
-
-def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest | None) -> None:
-    """Look into the folders of one run."""
-    folders = list(_folders(request, job, manifest))
-    cells = [_cell(request, folder, (manifest.steps if manifest else {}).get(job.arm)) for folder in folders]
-    known = board.cells.get(job.label, Cell())
-    board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
-    board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
-
-
-def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, Cell]:
-    """The trials of the search: those under way by their manifest, else those that the study's manifest has kept."""
-    study = trial_study(request.named)
-    kept = {
-        Job(study, trial_name(arm, trial.number), run.seed, ()): Cell(run.status, 1.0, run.value)
-        for arm, found in tuning.arms.items()
-        for trial in found.trials
-        for run in trial.runs
-    }
-    parts = [label.rpartition("/seed") for label in (manifest.runs if manifest else {})]
-    return kept | {job: Cell() for arm, _, seed in parts if (job := Job(study, arm, int(seed), ())) not in kept}
-
-
-def _jobs(request: Request, manifest: store.Manifest | None) -> list[Job]:
-    """The runs of the sweep, and what the last command had beside them."""
-    runs = manifest.runs if manifest else {}
-    sweep, arms, seeds = request.sweep, request.arms, request.seeds
-    anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
-    listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
-    if arms is None and seeds is None:
-        parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]
-        beside = [Job(request.named, arm, int(seed), ()) for arm, _, seed in parts if arm in (*sweep.arms, SCRATCH)]
-        listed += sorted(beside, key=lambda job: (job.seed, job.arm))
-    return listed
-
-
-def _folders(request: Request, job: Job, manifest: store.Manifest | None) -> Iterator[Path]:
-    signature = manifest.runs.get(job.label) if manifest else None
-    for root in request.roots:
-        found = (root / job.study / job.arm).glob(f"seed{job.seed}-{signature or '*'}")
-        yield from sorted(found, key=lambda folder: (-folder.stat().st_mtime, folder.name))
-
-
-def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
-    state, record = store.state(folder)
-    share = min(1.0, store.last_step(folder) / steps) if steps else 0.0
-    return Cell(state, share, metric_of((record or {}).get("metrics", {}), request.sweep.columns))
-
-
-def _seconds(folder: Path) -> float | None:
-    """Wall-clock seconds that a finished run took, from its first file to its record."""
-    marker, record = folder / "signature", folder / store.RECORD
-    if not (marker.is_file() and record.is_file()):
-        return None
-    return max(0.0, record.stat().st_mtime - marker.stat().st_mtime)

@@ -1,13 +1,20 @@
-"""`paribus train`: a Hydra application around one run."""
+"""`paribus train`: one run, or a Hydra multirun."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, NoReturn
 
+from paribus.core.arguments import WIDTH, Arguments, Flag, verb
 from paribus.core.config import conf_dir, explained
 from paribus.core.errors import UserError
+from paribus.sweeps.request import CACHE, RUNS, SCALE
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 _SINGULAR = {"seeds": "seed", "arms": "arm"}
 _FLAGS_WITH_VALUE = (
@@ -26,19 +33,48 @@ _FLAGS_WITH_VALUE = (
 )
 
 
-def train(argv: list[str]) -> int:
-    """Run Hydra on `argv`. One bad job of a multirun is named and the others go on; the status is then 2.
+COMPLETION = ("-sc", "--shell-completion")
 
-    A launcher with processes of its own runs all jobs as well; then the first error is raised.
+
+def _config_page() -> str:
+    """The groups and keys of the config with their defaults, for the help."""
+    from paribus.core.config_names import default_choices, plain_keys
+
+    groups = [f"{group}={choice}" for group, choice in default_choices().items()]
+    keys = [f"{key}={'null' if value is None else str(value).lower()}" for key, value in plain_keys().items()]
+    lists = [("Groups (group=choice)", groups), ("Keys (key=value)", keys)]
+    pages = [fill(f"{name}: {', '.join(listed)}", WIDTH, subsequent_indent="  ") for name, listed in lists]
+    return "\n".join([
+        "The config and its defaults, before family= and the recipe of scale=:",
+        *pages,
+        "`paribus train --cfg job` prints every key with its value.",
+    ])  # fmt: skip
+
+
+@verb(
+    "Train one run: pre-train, evaluate, fine-tune, record. This is a Hydra application: -m trains one run for every "
+    "combination of the values in key=a,b.",
+    SCALE, RUNS, CACHE,
+    Flag("-m", "multirun: one run per combination of values"),
+    Flag("--cfg", "print the config and train nothing: --cfg job"),
+    example="paribus train masking.rate=0.4 seed=1",
+    raw=True,
+    overrides=True,
+    more=_config_page,
+)  # fmt: skip
+def train(given: Arguments) -> int:
+    """Run Hydra. In a multirun, a job with bad input is reported and the others still run; the status is then 2.
+
+    Under a launcher that starts its own processes, all jobs run too; then the first error is raised.
     """
     import hydra
 
     failures: list[UserError] = []
     here = os.getpid()
 
-    def job(cfg: Any) -> float | dict[str, float] | None:
+    def job(cfg: DictConfig) -> float | dict[str, float] | None:
         if cfg.trial is not None:
-            return _trial(cfg)  # its errors are the search's to tell
+            return _trial(cfg)  # the search reports its errors
         try:
             return _job(cfg)
         except UserError as error:
@@ -49,15 +85,38 @@ def train(argv: list[str]) -> int:
             return None
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: torch makes large arrays anew each step
-    flags, overrides = _split(argv)
-    sys.argv = ["paribus train", *flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: torch allocates large arrays anew each step
+    sys.argv = ["paribus train", *_hydra_arguments(given.argv)]
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
     return 2 if failures else 0
 
 
-def _job(cfg: Any) -> float | None:
+def _hydra_arguments(argv: Sequence[str]) -> list[str]:
+    """What Hydra gets: its flags, then the overrides."""
+    flags, overrides = _split(argv)
+    if any(flag.startswith(COMPLETION) for flag in flags):
+        raise UserError("Hydra's shell completion does not know paribus", "use `paribus completion bash`")
+    _check_flags(flags)
+    if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
+        return ["--hydra-help"]
+    overrides = [_long(text) for text in overrides]
+    return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
+
+
+def _check_flags(flags: Sequence[str]) -> None:
+    """Raises UserError if Hydra refuses them: its own parser would print a page."""
+    from hydra._internal.utils import get_args_parser
+
+    def refuse(message: str) -> NoReturn:
+        raise UserError(f"train: {message}", "see `paribus train --help` and `paribus train --hydra-help`")
+
+    parser = get_args_parser()
+    parser.error = refuse  # type: ignore[method-assign]
+    parser.parse_args(list(flags))
+
+
+def _job(cfg: DictConfig) -> float | None:
     import json
 
     from paribus.training.run import RECORD, run
@@ -70,8 +129,8 @@ def _job(cfg: Any) -> float | None:
     return next((value for name, value in record.get("metrics", {}).items() if name in losses), None)
 
 
-def _trial(cfg: Any) -> dict[str, float]:
-    """What a search may optimize: the run's metrics and its budget (`flops`, `input_tokens`, ...)."""
+def _trial(cfg: DictConfig) -> dict[str, float]:
+    """The values that a search may optimize: metrics and budget (`flops`, `input_tokens`, ...) of the run."""
     import json
 
     from paribus.sweeps.search.pruning import reporter
@@ -83,14 +142,23 @@ def _trial(cfg: Any) -> dict[str, float]:
     return {**record["budget"], **record["metrics"]}
 
 
-def _singular(overrides: list[str]) -> list[str]:
-    """`seeds=` and `arms=` by the names that a run has for them: Hydra refuses a single value of a key it has not."""
-    pairs = (text.partition("=") for text in overrides)
-    return [f"{_SINGULAR.get(key, key)}{equals}{value}" for key, equals, value in pairs]
+def _singular(overrides: Sequence[str]) -> list[str]:
+    """`seeds=` and `arms=` as `seed=` and `arm=`: Hydra refuses a single value of a key that the config lacks."""
+    return [_renamed(text, _SINGULAR) for text in overrides]
 
 
-def _split(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Hydra's own flags (with their values) apart from the overrides."""
+def _long(text: str) -> str:
+    """`runs=` and `cache=`, which every verb has, as the keys of the config."""
+    return _renamed(text, {option.name: option.config for option in (RUNS, CACHE)})
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    key, equals, value = text.partition("=")
+    return f"{names.get(key, key)}{equals}{value}"
+
+
+def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(Hydra's own flags with their values, the overrides)."""
     flags: list[str] = []
     overrides: list[str] = []
     waiting = False

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, suggest
 from paribus.core.hashing import digest
 
 if TYPE_CHECKING:
@@ -133,12 +133,6 @@ def unknown_recipe(family: str, scale: str) -> UserError:
     if not known:
         return UserError(f"unknown choice family={family}", suggest(family, choices("family")))
     return UserError(f"scale={scale} is unknown for family={family}", suggest(scale, known))
-
-
-def suggest(name: str, known: Sequence[str]) -> str:
-    """What to type instead of `name`: the names that come near it, otherwise all known ones."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.55)
-    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
 
 
 class explained:

@@ -1,10 +1,13 @@
-"""Errors that a user can fix."""
+"""Errors that a user can fix, and what to type instead of a name that nobody knows."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Sequence
+
 
 class UserError(Exception):
-    """Bad input: one line with the cause (the key or file) and the fix. The command exits with status 2."""
+    """Bad input: one line that names the cause (key or file) and the fix. The command exits with status 2."""
 
     def __init__(self, cause: str, mend: str = "") -> None:
         text = f"{cause}: {mend}" if mend else cause
@@ -16,3 +19,16 @@ class Unavailable(UserError):
 
     A sweep lists its arm as not run, with this message as the reason, and runs the other arms.
     """
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.55) -> list[str]:
+    """Up to three known names that are spelled most like this one, none below the cutoff (a ratio of `difflib`)."""
+    ratios = {other: difflib.SequenceMatcher(None, other, name).ratio() for other in known}
+    best = max(ratios.values(), default=0.0)
+    return [other for other, ratio in ratios.items() if ratio >= max(cutoff, best - 0.02)][:3]
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """What to type instead of `name`: the names that come near it, otherwise all known ones."""
+    near = nearest(name, known)
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"

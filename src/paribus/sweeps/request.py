@@ -1,38 +1,107 @@
-"""What `paribus run`, `status` and `plan` are asked for: SWEEP and Hydra-style key=value."""
+"""What `paribus run`, `status` and `plan` are asked to do: their arguments, and the request that these make."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import SCALE, split_overrides
+from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, names, path, switch, text, whole
+from paribus.core.arguments import parse as parse_arguments
+from paribus.core.config import PRESETS, choices
+from paribus.core.config import SCALE as USUAL_SCALE
 from paribus.core.errors import UserError
-from paribus.sweeps.sweep import Sweep, load, names
+from paribus.sweeps import sweep as sweeps
+from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.sequential import FIRST, MOST
 
-UNTIL_DECIDED = "--until-decided"
+RESULTS_FOLDER = Path("analysis/results")
+
+
+def _slots(value: str) -> int | None:
+    return None if value in ("auto", "null") else whole(1)(value)
+
+
+def _seeds(value: str) -> tuple[int, ...]:
+    if found := re.fullmatch(r"range\((\d+),\s*(\d+)\)", value):
+        seeds = tuple(range(int(found[1]), int(found[2])))
+    else:
+        seeds = tuple(dict.fromkeys(int(seed) if seed.isdecimal() else -1 for seed in names(value)))
+    if not seeds or min(seeds) < 0:
+        raise ValueError("write seeds=0,1,2 or seeds=range(0,5)")
+    return seeds
+
+
+def scales() -> list[str]:
+    """The scales of every family."""
+    return sorted({recipe.partition("/")[2] for recipe in choices("recipe") if "/" in recipe})
+
+
+SWEEP = Positional(
+    "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", "", choices=sweeps.names
+)
+SCALE = Option("scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, text, choices=scales)
+STUDY: Option[str | None] = Option(
+    "study", "name of the runs' study, if it is not the sweep's own", None, text, shown="the sweep's study"
+)
+ARMS: Option[tuple[str, ...] | None] = Option("arms", "only these arms: a,b", None, names, shown="all", config="arm")
+SEEDS: Option[tuple[int, ...] | None] = Option(
+    "seeds", "only these seeds: 0,1,2 or range(0,5)", None, _seeds, shown="those of the scale", config="seed"
+)
+SLOTS: Option[int | None] = Option(
+    "slots", "how many runs train side by side", None, _slots, shown="auto", choices=lambda: ["auto"]
+)
+RUNS = Option("runs", "folder of the runs", Path("runs"), path, config="paths.runs", old=("run_dir",))
+RESULTS = Option("results", "folder of committed results, which count as finished runs", RESULTS_FOLDER, path)
+CACHE: Option[Path | None] = Option(
+    "cache", "folder of prepared text and tokenizers", None, path, shown="~/.cache/paribus", config="paths.cache"
+)
+TUNE = Option(
+    "tune",
+    "whether a sweep that tunes its arms searches, or uses the values of its file",
+    True,
+    switch,
+    shown="true",
+    choices=lambda: ["true", "false"],
+)
+LAUNCHER = Option(
+    "launcher",
+    "where the runs train: local, slurm or ray; launcher.KEY= sets it up",
+    "local",
+    text,
+    choices=lambda: choices("launcher"),
+)
+UNTIL_DECIDED = Flag("--until-decided", "add seeds until every claim is decided, at a controlled error rate")
+MAX_SEEDS = Option("max_seeds", "at most this many seeds with --until-decided", MOST, whole(FIRST))
+OPTIONS = (SCALE, ARMS, SEEDS, SLOTS, RUNS, RESULTS, CACHE, STUDY, TUNE, LAUNCHER)
+UNTIL = (UNTIL_DECIDED, MAX_SEEDS)
 
 
 class Request(NamedTuple):
-    """`overrides`: the user's own, for every arm; `slots` None: as the machine has; `arms`, `seeds` None: all.
+    """A sweep at a scale, and how to run it.
 
-    `runs`: root of the runs' folders; `results`: where finished records are looked for; `keep`: whether new ones are
-    copied there; `study`: a name instead of the sweep's; `tune`: whether a sweep that tunes its arms does so; `most`:
-    seeds at most, where they are added until the claims are decided; `until`: as in the manifest; `launcher`: overrides of
-    `conf/run.yaml`.
+    overrides: the user's own, for every arm.
+    slots: None for as many as the machine has room for.
+    arms, seeds: None for all.
+    runs: root of the run folders. results: where finished records are looked up.
+    keep: whether new records are copied to `results`.
+    study: a name instead of the sweep's.
+    tune: whether a sweep that tunes its arms does so.
+    most: with --until-decided, how many seeds at most.
+    until: the looks taken so far, as in the manifest.
+    launcher: overrides of `conf/run.yaml`.
     """
 
     sweep: Sweep
-    scale: str = SCALE
+    scale: str = USUAL_SCALE
     overrides: tuple[str, ...] = ()
     slots: int | None = None
     arms: tuple[str, ...] | None = None
     seeds: tuple[int, ...] | None = None
-    runs: Path = Path("runs")
-    results: Path = Path("analysis/results")
+    runs: Path = RUNS.default
+    results: Path = RESULTS_FOLDER
     keep: bool = False
     study: str | None = None
     tune: bool = True
@@ -42,7 +111,7 @@ class Request(NamedTuple):
 
     @property
     def tuned(self) -> Tune | None:
-        """The search of every arm, or None where there is none."""
+        """The search of every arm, or None."""
         return self.sweep.tune_at(self.scale) if self.tune else None
 
     @property
@@ -57,97 +126,37 @@ class Request(NamedTuple):
 
 
 def parse(verb: str, argv: Sequence[str]) -> Request:
-    """Read the arguments of a verb.
-
-    Own keys: scale=, slots=, arms=, seeds= (0,1,2 or range(0,5)), runs= (or run_dir=, paths.runs=), results=, study=,
-    tune=false (the values of the sweep file instead of a search), launcher= and launcher.*=; for `run` the flag
-    --until-decided with max_seeds=; every other key is an override of all arms.
-
-    Raises:
-        UserError: without a sweep, for an unknown one (naming the known) and for values that cannot be read.
-    """
-    flags = [text for text in argv if text.startswith("-")]
-    if unknown := [flag for flag in flags if verb != "run" or flag != UNTIL_DECIDED]:
-        raise UserError(f"{verb} does not know {unknown[0]}", f"write paribus {verb} SWEEP scale=smoke key=value")
-    swept = [text for text in argv if "=" not in text and not text.startswith("~") and text not in flags]
-    if len(swept) != 1:
-        cause = f"{verb} takes one sweep, got {' and '.join(swept)}" if swept else f"{verb} needs a sweep"
-        raise UserError(cause, f"known: {', '.join(names()) or 'none'}")
-    given = split_overrides([text for text in argv if text not in (*swept, *flags)])
-    most = _most(bool(flags), given)
-    own = {field: _read(key, given.pop(key), read) for key, (field, read) in _OWN.items() if key in given}
-    launcher = tuple(f"{key}={given.pop(key)}" for key in list(given) if re.match(r"\+{0,2}launcher(\.|$)", key))
-    keep = any(text.startswith("results=") for text in argv)
-    if refused := [key for key in given if key in _REFUSED]:
-        raise UserError(f"{refused[0]}= belongs to the sweep file", "copy it and change the copy")
-    overrides = tuple(key if key.startswith("~") and not value else f"{key}={value}" for key, value in given.items())
-    return Request(load(swept[0]), **own, overrides=overrides, keep=keep, most=most, launcher=launcher)
+    """The request of an argv. Raises UserError for arguments that are not valid, and as `request_of` does."""
+    declared = Verb(verb, "", (SWEEP, *OPTIONS, *UNTIL), f"paribus {verb} SWEEP", lambda given: 0, overrides=True)
+    return request_of(parse_arguments(declared, argv))
 
 
-def _most(until_decided: bool, given: dict[str, str]) -> int | None:
-    """Take max_seeds= out of what was given. Raises UserError for what does not go together."""
-    text = given.pop("max_seeds", None)
-    if not until_decided:
-        if text is not None:
-            raise UserError("max_seeds= goes with --until-decided", f"add {UNTIL_DECIDED}, or give seeds=")
+def request_of(given: Arguments) -> Request:
+    """Raises UserError for an unknown sweep, and for arguments that belong to the sweep file or exclude each other."""
+    if refused := [key for key in given.overrides if key in (*PRESETS, "sweep", "sweep_hash")]:
+        raise UserError(f"{refused[0]}= belongs to the sweep file", "copy the file and change the copy")
+    config = given.config(CACHE, LAUNCHER)
+    launcher = [override for override in config if re.match(r"\+{0,2}launcher[.=]", override)]
+    return Request(
+        sweep=sweeps.load(given[SWEEP]),
+        scale=given[SCALE],
+        overrides=tuple(override for override in config if override not in launcher),
+        slots=given[SLOTS],
+        arms=given[ARMS],
+        seeds=given[SEEDS],
+        runs=given[RUNS],
+        results=given[RESULTS],
+        keep=RESULTS in given,
+        study=given[STUDY],
+        tune=given[TUNE],
+        most=_most(given),
+        launcher=tuple(launcher),
+    )
+
+
+def _most(given: Arguments) -> int | None:
+    if not given[UNTIL_DECIDED]:
+        given.refuse([MAX_SEEDS], f"needs {UNTIL_DECIDED.name}", f"add {UNTIL_DECIDED.name}, or give seeds=")
         return None
-    if clash := [key for key in ("seed", "seeds", "arm", "arms") if key in given]:
-        raise UserError(f"{clash[0]}= and {UNTIL_DECIDED} exclude each other", "it takes all arms, and seeds as needed")
-    if text is not None and (not text.isdecimal() or int(text) < FIRST):
-        raise UserError(f"max_seeds={text} cannot be read", f"give a number from {FIRST}, where the first look is")
-    return MOST if text is None else int(text)
-
-
-def _read(key: str, text: str, read: Callable[[str], Any]) -> Any:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise UserError(f"{key}={text} cannot be read", str(error)) from error
-
-
-def _slots(text: str) -> int | None:
-    if text in ("auto", "null"):
-        return None
-    if not text.isdecimal():
-        raise ValueError("write slots=2 or slots=auto")
-    return int(text)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in re.split(r"[\[\],\s]+", text) if name)
-
-
-def _seeds(text: str) -> tuple[int, ...]:
-    if found := re.fullmatch(r"range\((\d+),\s*(\d+)\)", text):
-        return tuple(range(int(found[1]), int(found[2])))
-    numbers = _names(text)
-    if not numbers or not all(number.isdecimal() for number in numbers):
-        raise ValueError("write seeds=0,1,2 or seeds=range(0,5)")
-    return tuple(dict.fromkeys(map(int, numbers)))
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("write tune=false or tune=true")
-    return text.lower() == "true"
-
-
-def _path(text: str) -> Path:
-    return Path(text).expanduser()
-
-
-_OWN: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "scale": ("scale", str),
-    "slots": ("slots", _slots),
-    "arm": ("arms", _names),
-    "arms": ("arms", _names),
-    "seed": ("seeds", _seeds),
-    "seeds": ("seeds", _seeds),
-    "paths.runs": ("runs", _path),
-    "run_dir": ("runs", _path),
-    "runs": ("runs", _path),
-    "results": ("results", _path),
-    "study": ("study", str),
-    "tune": ("tune", _flag),
-}
-_REFUSED = ("family", "recipe", "experiment", "debug", "sweep", "sweep_hash")
+    given.refuse([SEEDS, ARMS], f"and {UNTIL_DECIDED.name} exclude each other", "it runs all arms, and seeds as needed")
+    return given[MAX_SEEDS]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.config import sweeps_dir, table_seeds
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, nearest
 from paribus.core.hashing import digest
 from paribus.sweeps.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
@@ -128,12 +128,14 @@ def _folders() -> list[Path]:
 
 
 def find(name: str) -> Path:
-    """The file of a sweep: a path, ./sweeps/NAME.yaml or the packaged one. Raises UserError naming the known sweeps."""
+    """The file of a sweep: a path, ./sweeps/NAME.yaml or the packaged one. Raises UserError with similar names."""
     places = [Path(name)] if name.endswith((".yaml", ".yml")) else [root / f"{name}.yaml" for root in _folders()]
     for place in places:
         if place.is_file():
             return place
-    raise UserError(f"no sweep '{name}'", f"known: {', '.join(names()) or 'none'}, or the path of a YAML file")
+    near = nearest(name, names())
+    mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
+    raise UserError(f"unknown sweep '{name}'", mend)
 
 
 def load(name: str) -> Sweep:

@@ -1,4 +1,4 @@
-"""`paribus audit --reproduce RUN`: the same config again, and whether the same bits come out."""
+"""Running a finished run again from its own config, and comparing the bits."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from paribus.core.config import compose, split_overrides
+from paribus.core.config import compose
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.audit.facts import read_config
 from paribus.runs.store import CURVES, RECORD, Record
 from paribus.runs.store import read as read_record
 
-_PLACES = {"runs": "runs", "results": "analysis/results"}
 _PROFILE = ("accelerator", "precision", "threads", "workers", "microbatch", "compile")
 _TIMED = ("train_seconds",)  # of the budget: what a clock gives
 
 
-def reproduce(argv: Sequence[str]) -> int:
-    """Run a record again in a temporary folder and say what differs. Returns 1 where a bit does.
+def reproduce(name: str, roots: Sequence[Path], cache: Path | None = None) -> tuple[str, bool]:
+    """Run a record again in a temporary folder: (what is the same and what differs, whether everything is the same).
 
-    Arguments: the run's folder or signature, runs=, results=, paths.cache=. Raises UserError where the run is not
-    found or not finished, and where its text, tasks or code now mean something else, before any training step.
+    Args:
+        name: the run's folder or signature.
+        roots: where a signature is looked up.
+        cache: of prepared text, None for that of the run.
+
+    Raises:
+        UserError: if the run is not found or not finished, or if its text, tasks or code now mean something else;
+            before any training step.
     """
-    named = [text for text in argv if "=" not in text]
-    if len(named) != 1:
-        raise UserError(f"--reproduce takes one run, got {len(named)}", "name its folder or its signature")
-    given = split_overrides([text for text in argv if "=" in text])
-    if wrong := [key for key in given if key not in (*_PLACES, "paths.cache")]:
-        raise UserError(f"audit --reproduce does not know '{wrong[0]}='", f"known: {', '.join(_PLACES)}, paths.cache")
-    folder = find(named[0], [Path(given.get(key, place)) for key, place in _PLACES.items()])
+    folder = find(name, roots)
     record = _finished(folder)
     with tempfile.TemporaryDirectory(prefix="paribus-reproduce-") as place:
-        again = _again(folder, record, Path(place), given.get("paths.cache"))
+        again = _again(folder, record, Path(place), cache)
         lines = list(compare(record, folder, json.loads((again / RECORD).read_text(encoding="utf-8")), again))
-    print("\n".join([f"# {folder} run again", *lines]))
-    return 1 if any(line.startswith("✗") for line in lines) else 0
+    return "\n".join([f"# {folder} run again", *lines]), not any(line.startswith("✗") for line in lines)
 
 
 def find(name: str, roots: Sequence[Path]) -> Path:
@@ -63,7 +61,7 @@ def _finished(folder: Path) -> Record:
     return record
 
 
-def _again(folder: Path, record: Record, place: Path, cache: str | None) -> Path:
+def _again(folder: Path, record: Record, place: Path, cache: Path | None) -> Path:
     """Run the stored config with the record's own profile; returns the new run's folder."""
     from paribus.training.description import Run
     from paribus.training.run import run
@@ -81,12 +79,12 @@ def _again(folder: Path, record: Record, place: Path, cache: str | None) -> Path
     return run(config)
 
 
-def _config(folder: Path, record: Record, place: Path, cache: str | None) -> Any:
+def _config(folder: Path, record: Record, place: Path, cache: Path | None) -> Any:
     from omegaconf import OmegaConf
 
     config = stored_config(folder)
     config["run_dir"] = str(place / "run")
-    config["paths"] = {**config["paths"], "runs": str(place), **({"cache": cache} if cache else {})}
+    config["paths"] = {**config["paths"], "runs": str(place), **({"cache": str(cache)} if cache else {})}
     config["logger"] = OmegaConf.to_container(compose(["scale=null", "logger=none"]).logger)
     config["profile"] |= {key: record["profile"][key] for key in _PROFILE if key in record["profile"]}
     return OmegaConf.create(config)

@@ -79,3 +79,12 @@ def write(folder: Path, content: Mapping[str, bytes]) -> None:
             os.replace(part, folder / name)
     except OSError as error:
         raise UserError(f"{folder} cannot be written ({error.strerror})", "choose another out=") from error
+
+
+def check(folder: Path, content: Mapping[str, bytes]) -> list[str]:
+    """A line for each file of the folder that is missing or is not this content."""
+    return [
+        f"{path}: {'differs from its records' if path.is_file() else 'is missing'}"
+        for path, new in ((folder / name, new) for name, new in sorted(content.items()))
+        if not path.is_file() or path.read_bytes() != new
+    ]

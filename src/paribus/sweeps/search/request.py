@@ -1,25 +1,32 @@
-"""`paribus run` and `paribus status` of a plain search: one of conf/search, or the folder of a study."""
+"""`paribus run` and `paribus status` of a search without a sweep: a choice of conf/search, or the folder of a study."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from paribus.core.config import conf_dir, explained, split_overrides
+from paribus.core.arguments import Arguments
+from paribus.core.config import conf_dir, explained
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.sweeps.request import ARMS, CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, STUDY, SWEEP, TUNE, UNTIL
+from paribus.sweeps.sweep import names as sweeps
 
 if TYPE_CHECKING:
     from paribus.sweeps.launchers.base import Work
     from paribus.sweeps.search.trial_board import TrialBoard
 
-NONE = "none"  # the choice of conf/search that is no search
+SWEEP_OR_SEARCH = replace(
+    SWEEP, what="a sweep or a search by name, or the path of a sweep file", choices=lambda: [*sweeps(), *names()]
+)
+NONE = "none"  # the choice of conf/search that searches nothing
 
 
 class Asked(NamedTuple):
-    """`name` of conf/search, None where a folder is given; `folder` of the study; `slots` None: as the machine has."""
+    """`name` in conf/search, or None for a folder. `folder` of the study. `slots`: None for as many as fit."""
 
     name: str | None
     folder: Path
@@ -28,34 +35,27 @@ class Asked(NamedTuple):
 
 
 def names() -> list[str]:
-    """The searches that are shipped, and those of the working directory's own `conf`."""
+    """Our searches, and those in the working directory's `conf`."""
     roots = (conf_dir(), Path.cwd() / "conf")
     return sorted({path.stem for root in roots for path in (root / "search").glob("*.yaml")} - {NONE})
 
 
-def parse(verb: str, argv: Sequence[str]) -> Asked | None:
-    """What is asked for; None where it is no search. slots= is the verb's own key, runs= is short for paths.runs=.
+def request_of(given: Arguments, folders: bool = False) -> Asked | None:
+    """The search that the user named, or None if it is none; `folders`: the folder of a study counts too.
 
-    Raises UserError for keys that the search does not know.
+    Raises UserError for arguments that only a sweep has, and for keys that the search does not know.
     """
-    from paribus.sweeps.search.storage import STUDY
+    from paribus.sweeps.search.storage import STUDY as STUDY_FILE
 
-    named = [text for text in argv if "=" not in text and not text.startswith(("-", "~"))]
-    if len(named) != 1:
+    name = given[SWEEP]
+    if folders and (Path(name) / STUDY_FILE).is_file():
+        return Asked(None, Path(name))
+    if name not in names():
         return None
-    if verb == "status" and (Path(named[0]) / STUDY).is_file():
-        return Asked(None, Path(named[0]))
-    if named[0] not in names():
-        return None
-    given = split_overrides([text for text in argv if text != named[0]])
-    slots = given.pop("slots", "1")
-    if "runs" in given:
-        given["paths.runs"] = given.pop("runs")
-    if slots not in ("auto", "null") and not slots.isdecimal():
-        raise UserError(f"slots={slots} cannot be read", "write slots=2 or slots=auto")
-    overrides = tuple(f"{key}={value}" for key, value in given.items())
-    count = None if slots in ("auto", "null") else int(slots)
-    return Asked(named[0], _folder(named[0], overrides), overrides, count)
+    surplus = [ARMS, SEEDS, RESULTS, TUNE, LAUNCHER, *UNTIL]
+    given.refuse(surplus, f"does not apply to the search {name}", "a search has the keys hydra.sweeper.*")
+    overrides = tuple(given.config(SCALE, STUDY, RUNS, CACHE))
+    return Asked(name, _folder(name, overrides), overrides, given.get(SLOTS, 1))
 
 
 def _folder(name: str, overrides: Sequence[str]) -> Path:
@@ -66,21 +66,21 @@ def _folder(name: str, overrides: Sequence[str]) -> Path:
     with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         cfg = compose("train", overrides=[f"search={name}", *overrides], return_hydra_config=True)
     if cfg.hydra.sweeper.folder is None:
-        raise UserError(f"search={name} names no hydra.sweeper.folder", "give hydra.sweeper.folder=PATH")
+        raise UserError(f"search={name} has no hydra.sweeper.folder", "set hydra.sweeper.folder=PATH")
     return Path(str(cfg.hydra.sweeper.folder))
 
 
 def look(asked: Asked) -> Callable[[], TrialBoard]:
-    """What looks at the trials."""
+    """A function that reads the state of all trials."""
     from paribus.sweeps.search.trial_board import watch
 
     return watch(asked.folder)
 
 
 def run(asked: Asked) -> int:
-    """Search with one worker a slot, all on one study. Returns 1 where a worker failed.
+    """Search with one worker per slot, all on one study. Returns 1 if a worker failed.
 
-    Raises UserError for a number of slots below 1, KeyboardInterrupt on a stop; the same command goes on from there.
+    Raises KeyboardInterrupt if the user stops it; the same command resumes the search.
     """
     from paribus.sweeps.board import watch_sheet
     from paribus.sweeps.launchers.base import Ended, Events, failure_reason
@@ -103,7 +103,7 @@ def run(asked: Asked) -> int:
 
 
 def _worker(asked: Asked, at: int, threads: int) -> Work:
-    """One worker: a process that searches beside the others until the study is over."""
+    """One worker: a process that runs trials until the study is complete."""
     from paribus.sweeps.launchers.base import Work
 
     own = [] if any(text.startswith("profile.threads=") for text in asked.overrides) else [f"profile.threads={threads}"]

@@ -1,0 +1,58 @@
+"""The audit of a sweep's table, as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from paribus.core.errors import UserError
+from paribus.reporting.audit.facts import Facts, facts
+from paribus.reporting.audit.follow import IN_ORDER, TABLE, read, unfollowed
+from paribus.reporting.tables.assemble import REPORTS, design_of, enrolled
+from paribus.reporting.tables.design import Design
+from paribus.runs.store import first_manifest, records
+from paribus.sweeps.sweep import Sweep
+
+
+def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, out: Path | None) -> tuple[str, bool]:
+    """(the audit, whether nothing is wrong).
+
+    Args:
+        runs, results: where the records are.
+        out: the folder of the table to check; None for those of the reports and of the committed results.
+
+    Raises:
+        UserError: for a sweep whose arms differ in more than it declares.
+    """
+    roots = [runs, results / scale]
+    manifest = first_manifest(roots, study, scale)
+    design = enrolled(design_of(sweep, scale, study, tuning=manifest.tuning if manifest else {}), manifest)
+    checked = facts(design, records(study, scale, roots), roots)
+    if out is None:
+        places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
+    else:
+        places = [out]
+    kept = [line for place in places for line in _check(place / TABLE, design, runs, results / scale)]
+    right = not checked.findings and not any(line.startswith("✗") for line in kept)
+    return _text(design, checked, kept), right
+
+
+def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str]:
+    """Lines on one table that was written: ✓ or ✗ and what differs."""
+    roots = [committed] if committed in table.parents else [runs, committed]
+    try:
+        differing, count = unfollowed(read(table), design, roots)
+    except UserError as error:
+        return [f"✗ {table}: {error}"]
+    if not differing:
+        return [f"✓ {table}: all {count} numbers follow from the records"]
+    return [f"✗ {table}: {line}" for line in differing]
+
+
+def _text(design: Design, checked: Facts, kept: Sequence[str]) -> str:
+    lines = [f"# Audit of {design.study} at {design.scale} scale"]
+    for part in checked.parts:
+        lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is on record"])]
+    lines += ["", "## Findings", *(f"✗ {finding}" for finding in checked.findings)]
+    lines += [] if checked.findings else [IN_ORDER]
+    return "\n".join([*lines, *(kept or ["- there is no table yet: `paribus table` writes one"])])

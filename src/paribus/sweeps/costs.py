@@ -1,0 +1,105 @@
+"""What a sweep will cost, measured by a few steps of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from paribus.core.console import progress, say
+from paribus.sweeps.board import absent_lines, align, duration
+from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
+from paribus.sweeps.launchers.local import machine_slots
+from paribus.sweeps.request import Request
+from paribus.sweeps.sweep import SCRATCH
+from paribus.sweeps.tune_arms import check_tuning
+from paribus.verdict.metrics import is_task
+
+Measure = Callable[[Any], Mapping[str, float]]
+
+
+class Cost(NamedTuple):
+    """One arm: how many runs, and the budget and seconds of each. `seconds` includes start and fine-tuning."""
+
+    arm: str
+    runs: int
+    steps: int
+    tokens: float
+    epochs: float
+    flops: float
+    step_seconds: float
+    seconds: float
+
+
+def report(request: Request) -> str:
+    """Measure the arms, and describe the costs of each and of the sweep. Raises UserError as `run_sweep` does."""
+    expanded = expand(request)
+    slots = machine_slots(len(expanded.jobs), request.slots)
+    measured = costs(expanded, threads=len(slots[0].cores))
+    return "\n".join([text(request, measured, len(slots)), *absent_lines(expanded.absent)])
+
+
+def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure: Measure | None = None) -> list[Cost]:
+    """The cost of every requested arm, the anchor included.
+
+    Args:
+        threads: how many a run has.
+        planned, measure: the budget of a config, and its seconds on this machine; the real ones by default.
+    """
+    if expanded.request.tuned is not None:
+        check_tuning(expanded, expanded.request.tuned)
+    budgets = plan_budgets(expanded, planned)
+    arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
+    say(f"measuring {len(arms)} arms with a few steps each, {threads} threads per run")
+    found = []
+    for arm in progress(arms, "measuring", unit="arm"):
+        found += _cost(expanded, arm, budgets[arm], threads, measure)
+    return found
+
+
+def _cost(
+    expanded: Expanded, arm: str, budget: Mapping[str, float], threads: int, measure: Measure | None
+) -> list[Cost]:
+    """The cost of an arm's runs; for a tuned arm, that of its trials first."""
+    config = expanded.config(next(job for job in expanded.jobs if job.arm == arm))
+    if config.profile.threads is None:
+        config.profile.threads = threads
+    measured = (measure or _seconds)(config)
+    cost = Cost(
+        arm=arm,
+        runs=sum(job.arm == arm for job in expanded.jobs),
+        steps=int(budget["steps"]),
+        tokens=float(budget["tokens"]),
+        epochs=float(budget.get("epochs", 0.0)),
+        flops=float(budget["flops"]),
+        step_seconds=measured["seconds_per_step"],
+        seconds=measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"],
+    )
+    tune = expanded.request.tuned
+    if tune is None or arm == SCRATCH:
+        return [cost]
+    seconds = cost.seconds - (0.0 if is_task(tune.on) else measured["finetune_seconds"])
+    return [cost._replace(arm=f"{arm} (trials)", runs=tune.trials * len(tune.seeds), seconds=seconds), cost]
+
+
+def _seconds(config: Any) -> Mapping[str, float]:
+    from paribus.training.description import Run
+    from paribus.training.timing import seconds
+
+    return seconds(Run.of(config))
+
+
+def text(request: Request, found: Sequence[Cost], slots: int) -> str:
+    """The costs as a table with a total; finished runs count too."""
+    header = ["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time per run", "time"]
+    rows = [_row(cost) for cost in found]
+    runs, seconds = sum(cost.runs for cost in found), sum(cost.runs * cost.seconds for cost in found)
+    tokens, flops = sum(cost.runs * cost.tokens for cost in found), sum(cost.runs * cost.flops for cost in found)
+    rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
+    end = f"about {duration(seconds / slots)} on this machine, {slots} runs side by side"
+    return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
+
+
+def _row(cost: Cost) -> list[str]:
+    numbers = [f"{cost.tokens:.3g}", f"{cost.epochs:.1f}", f"{cost.flops:.3g}", f"{cost.step_seconds:.3f}"]
+    times = [duration(cost.seconds), duration(cost.runs * cost.seconds)]
+    return [cost.arm, str(cost.runs), str(cost.steps), *numbers, *times]

@@ -1,0 +1,142 @@
+"""The arguments of the verbs: help, checks and near misses, all from one declaration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paribus.commands.cli import VERBS, load, main
+from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, parse, path, verb, whole
+from paribus.core.errors import UserError
+
+COUNT = Option("count", "how many", 3, whole(1))
+PLACE = Option("place", "where", Path("here"), path, config="paths.place", old=("spot",))
+LOUD = Flag("--loud", "say more")
+WORD = Positional("WORD", "what to say", "")
+
+
+def said(given: Arguments) -> int:
+    return given[COUNT]
+
+
+def toy(*, overrides: bool = False) -> Verb:
+    declare = verb("Say a word. It is a toy.", WORD, COUNT, PLACE, LOUD, example="paribus said hi", overrides=overrides)
+    return declare(said)
+
+
+def test_a_verb_is_a_declaration_and_a_function() -> None:
+    assert toy()(["hi", "count=7"]) == 7
+    given = parse(toy(), ["count=2", "hi", "paths.place=there", "count=4", "--loud"])
+    assert (given[WORD], given[COUNT], given[PLACE], given[LOUD]) == ("hi", 4, Path("there"), True)
+    usual = parse(toy(), ["hi"])
+    assert (usual[COUNT], usual[PLACE], usual[LOUD]) == (3, Path("here"), False)
+    assert COUNT not in usual
+    assert usual.get(COUNT, 9) == 9
+
+
+def test_overrides_keep_their_order_beside_options_that_set_the_config() -> None:
+    given = parse(toy(overrides=True), ["hi", "b.c=1", "place=x", "a=2", "b.c=3", "~d", "count=1"])
+    assert given.config(PLACE) == ["paths.place=x", "a=2", "b.c=3", "~d"]
+    assert given.config() == ["a=2", "b.c=3", "~d"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "said needs a WORD: for example, paribus said hi"),
+        (["a", "b"], "said takes one WORD, got 2 (a, b)"),
+        (["a", "count=x"], "count=x is not valid: write a whole number, at least 1"),
+        (["a", "count=0"], "count=0 is not valid"),
+        (["a", "place="], "place= is not valid: give a value"),
+        (["a", "coutn=1"], "said has no option 'coutn=': did you mean count=?"),
+        (["a", "zzz=1"], "said has no option 'zzz=': known: count=, place="),
+        (["a", "~x"], "said has no option '~x='"),
+        (["a", "spot=b"], "said has no option 'spot=': write place="),
+        (["a", "--laud"], "said has no flag '--laud': did you mean --loud?"),
+        (["a", "--count=2"], "said has no flag '--count=2': write count=VALUE"),
+    ],
+)
+def test_what_is_wrong_is_one_line_that_says_what_to_type(argv: list[str], words: str) -> None:
+    with pytest.raises(UserError) as raised:
+        toy()(argv)
+    assert words in str(raised.value)
+
+
+def test_a_misspelled_option_is_no_override_but_a_key_of_the_config_is() -> None:
+    near = toy(overrides=True)
+    with pytest.raises(UserError, match="did you mean count="):
+        near(["hi", "coutn=1"])
+    declared = verb("Toy.", Option("seeds", "", 0, whole(0)), example="", overrides=True)(lambda given: 0)
+    assert parse(declared, ["seed=1"]).overrides == {"seed": "1"}
+
+
+def test_the_page_of_a_toy() -> None:
+    lines = toy(overrides=True).help().splitlines()
+    assert lines[0] == "usage: paribus said WORD [key=value ...] [--loud]"
+    assert [line.split(None, 1) for line in lines if line.startswith("  ")][1:4] == [
+        ["count=", "how many (default: 3)"],
+        ["place=", "where (default: here)"],
+        ["--loud", "say more (default: off)"],
+    ]
+    assert lines[-1] == "Example: paribus said hi"
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_verb_has_a_page_with_every_option_and_its_default(
+    name: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name, "nonsense", flag]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith(f"usage: paribus {name}")
+    assert f"paribus {name}" in out.splitlines()[-1]
+    assert max(map(len, out.splitlines())) <= 100
+    declared = load(name)
+    for option in declared.of(Option):
+        assert f"  {option.name}= " in out
+    assert " ".join(out.split()).count("(default: ") == len(declared.of(Option)) + len(declared.of(Flag))
+    assert main(["help", name]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help"]) == 0
+    page = capsys.readouterr().out
+    for text in ("paribus train --cfg job", "masking=bernoulli", "seed=0", "run_dir=null", "Hydra"):
+        assert text in page
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["runn"], "unknown verb 'runn': did you mean run?"),
+        (["run", "roberta_tabel1"], "unknown sweep 'roberta_tabel1': did you mean roberta_table1?"),
+        (["run", "roberta_table1", "sedes=0"], "run has no option 'sedes=': did you mean seeds=?"),
+        (["run", "roberta_table1", "run_dir=x"], "run has no option 'run_dir=': write runs="),
+        (["run", "optuna_lr", "seeds=1"], "seeds= does not apply to the search optuna_lr"),
+        (["status", "roberta_table1", "slots=0"], "slots=0 is not valid"),
+        (["show", "n=0"], "n=0 is not valid: write a whole number, at least 1"),
+        (["show", "epoch=-1"], "epoch=-1 is not valid"),
+        (["report", "examples=few"], "examples=few is not valid: write a whole number, at least 0"),
+        (["report", "here"], "report takes no word 'here'"),
+        (["flatness", "pretraining_helps", "points=3"], "points=3 is not valid: write a multiple of 2"),
+        (["table", "roberta_table1", "run_dir=x"], "table has no option 'run_dir=': write runs="),
+        (["audit", "x", "--reproduce", "out=y"], "out= does not apply to --reproduce"),
+        (["train", "-sc", "query=bash"], "use `paribus completion bash`"),
+        (
+            ["train", "seed=1", "--frobnicate"],
+            "train: unrecognized arguments: --frobnicate: see `paribus train --help`",
+        ),
+        (["train", "--cfg", "jobs"], "train: argument --cfg/-c: invalid choice: 'jobs'"),
+        (["train", "seeds=1"], "'seeds' is no config group or key: did you mean seed"),
+        (["completion", "bahs"], "unknown shell 'bahs': did you mean bash?"),
+    ],
+)
+def test_bad_input_of_the_verbs(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert err.count("\n") == 1
+    assert out == ""
