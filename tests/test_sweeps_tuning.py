@@ -1,4 +1,4 @@
-"""Equal tuning: the space, the trials, what is chosen, and a table that follows from what was kept."""
+"""Equal tuning of the arms: the space, the trials, what is chosen, and a table that follows from what was kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from test_study_runner import made_record
+from test_sweeps_runner import made_record
 
 from paribus.commands.table import table
 from paribus.core.errors import UserError

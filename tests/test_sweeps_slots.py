@@ -1,4 +1,4 @@
-"""The pool: slots, no barrier, failures that stop nobody, a stop that leaves nothing behind."""
+"""Local slots: no barrier, failures that stop no other run, a stop that leaves no process behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where runs are started: the choice of a launcher, and a real Slurm cluster that preempts, queues again and ends."""
+"""Launchers: the choice, one of your own, Ray, and a real Slurm cluster that preempts and requeues jobs."""
 
 from __future__ import annotations
 
