@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from textwrap import fill
@@ -100,6 +101,8 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
     _check_flags(flags)
     if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
         return ["--hydra-help"]
+    if "-m" not in flags and "--multirun" not in flags and any(re.match("search=(?!none$|null$)", o) for o in overrides):
+        raise UserError("a search is a multirun", "add -m")
     overrides = [_long(text) for text in overrides]
     return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
 
