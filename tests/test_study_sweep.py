@@ -12,7 +12,7 @@ import yaml
 from paribus.core.config import compose, root_seed, sweeps_dir
 from paribus.core.errors import UserError
 from paribus.sweeps.control import audit
-from paribus.sweeps.sweep import SCRATCH, arm_overrides, find, jobs, load, merged, names, quoted
+from paribus.sweeps.sweep import SCRATCH, arm_overrides, find, jobs, load, merge, names, quote
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
 
@@ -59,29 +59,33 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
     ("changes", "said"),
     [
         ({"colums": ["mlm_loss"]}, "unknown key 'colums'"),
-        ({"varies": ...}, "lacks 'varies'"),
-        ({"arms": {}}, "lacks 'arms'"),
-        ({"arms": ["fixed"]}, "'arms' is no mapping"),
-        ({"arms": {"fixed": ["masking/schedule"]}}, "'masking/schedule' in 'arms.fixed' is no override"),
+        ({"varies": ...}, "has no 'varies'"),
+        ({"varies": ["finetuning"]}, "'finetuning' in 'varies' is now 'finetune/method'"),
+        ({"arms": {}}, "has no 'arms'"),
+        ({"arms": ["fixed"]}, "'arms' is not a mapping"),
+        ({"arms": {"fixed": ["masking/schedule"]}}, "'masking/schedule' in 'arms.fixed' is not an override"),
         ({"arms": {"15": ["masking.rate=0.15"]}}, "'15' in 'arms' cannot name an arm"),
         ({"arms": {SCRATCH: ["masking.rate=0.15"]}}, "cannot name an arm"),
         ({"arms": {True: ["masking.rate=0.15"]}}, "'True' in 'arms' cannot name an arm"),
         ({"study": "../up"}, "cannot name a folder"),
-        ({"baseline": "static"}, "baseline 'static' is no arm"),
+        ({"baseline": "static"}, "baseline 'static' is not an arm"),
         ({"matched": "hours"}, "matched 'hours' is unknown"),
-        ({"matched": "none"}, "'matched: none', but no budget is varied"),
-        ({"seeds": [0, 0]}, "'seeds' is no list of different seeds"),
-        ({"seeds": [True]}, "'seeds' is no list of different seeds"),
+        ({"matched": "none"}, "'matched: none' varies no budget"),
+        ({"seeds": [0, 0]}, "'seeds' is not a list of distinct seeds"),
+        ({"seeds": [True]}, "'seeds' is not a list of distinct seeds"),
         ({"claims": ["dynamic >= fixed, margin 0.5 points"]}, "names the arm 'dynamic'"),
         ({"claims": ["fresh is nice"]}, "is not understood"),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
-        ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the arm 'other'"),
-        ({"published": {"table": "roberta_table1", "rows": {"other": "dynamic masking"}}}, "names the arm 'other'"),
+        ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
+        (
+            {"published": {"table": "roberta_table1", "rows": {"other": "dynamic masking"}}},
+            "names the unknown arm 'other'",
+        ),
         ({"published": {"table": "roberta_table1", "rows": {"fresh": "no such row"}}}, "has no row 'no such row'"),
         ({"published": {"table": "no_table"}}, "no published table 'no_table'"),
         (
             {"published": {"table": "roberta_table1", "metrics": {"squad/f1": "squad20_f1"}}},
-            "names the column 'squad/f1'",
+            "names the unknown column 'squad/f1'",
         ),
     ],
 )
@@ -96,10 +100,10 @@ def test_bad_sweeps_are_refused_in_one_line_that_names_file_and_key(tmp_path: Pa
 
 def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("study: [")
-    with pytest.raises(UserError, match=r"broken\.yaml is no YAML"):
+    with pytest.raises(UserError, match=r"broken\.yaml is not valid YAML"):
         load(str(tmp_path / "broken.yaml"))
     (tmp_path / "list.yaml").write_text("- a\n")
-    with pytest.raises(UserError, match="is no sweep file"):
+    with pytest.raises(UserError, match="is not a sweep file"):
         load(str(tmp_path / "list.yaml"))
     with pytest.raises(UserError, match=r"known: .*roberta_table1"):
         find("no_such_sweep")
@@ -137,10 +141,10 @@ def test_later_levels_win(tmp_path: Path) -> None:
 
 
 def test_merging_keeps_values_over_group_choices_but_drops_tasks_that_are_gone() -> None:
-    assert merged(["a.b=1"], ["a=other"], ["+a.b=2"]) == ("a=other", "+a.b=2")
+    assert merge(["a.b=1"], ["a=other"], ["+a.b=2"]) == ("a=other", "+a.b=2")
     levels = (["task=docs_package", "tasks.docs_package.max_train=5"], ["task=[sst2,mnli]", "tasks.sst2.path=x"])
-    assert merged(*levels) == ("task=[sst2,mnli]", "tasks.sst2.path=x")
-    assert merged(["tasks.sst2.path=x"], ["task=sst2"]) == ("tasks.sst2.path=x", "task=sst2")
+    assert merge(*levels) == ("task=[sst2,mnli]", "tasks.sst2.path=x")
+    assert merge(["tasks.sst2.path=x"], ["task=sst2"]) == ("tasks.sst2.path=x", "task=sst2")
 
 
 def test_jobs_are_paired_by_seed_and_composable(tmp_path: Path) -> None:
@@ -178,7 +182,7 @@ def test_hash_holds_what_is_fixed_before_the_first_run(tmp_path: Path) -> None:
 def test_quoted_values_come_back_unchanged(value: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    parsed = OverridesParser.create().parse_override(f"paths.runs={quoted(value)}")
+    parsed = OverridesParser.create().parse_override(f"paths.runs={quote(value)}")
     assert parsed.value() == value
 
 

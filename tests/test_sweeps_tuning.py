@@ -204,7 +204,7 @@ def test_a_scale_refines_the_search_or_leaves_it_out(ask: Callable[..., Request]
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"on": "f1"}, "'tune.on' names the column 'f1'"),
+        ({"on": "f1"}, "'tune.on' names the unknown column 'f1'"),
         ({"trials": 0}, "tune.trials=0 is below 1"),
         ({"seeds": [1, 100]}, "uses seed 1 of the table"),
         ({"space": {"optimizer.rate": "interval(1, 2)"}}, "tune.space: 'optimizer.rate' is no config group or key"),

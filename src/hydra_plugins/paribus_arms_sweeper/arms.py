@@ -1,4 +1,4 @@
-"""The sweeper: what a sweep file lists, paired over seeds, instead of a product of values."""
+"""The sweeper: it runs the arms that a sweep file lists, once per seed, instead of a product of values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ConfigStore.instance().store(group="hydra/sweeper", name="arms", node=ArmsSweepe
 
 
 class ArmsSweeper(Sweeper):
-    """Launches every arm x seed of `sweep=` in one batch, after the control audit and the check of the budgets."""
+    """Launches every arm x seed of `sweep=` in one batch, after the audit of the arms and the check of their budgets."""
 
     hydra_context: HydraContext | None = None
     config: DictConfig | None = None
@@ -43,10 +43,10 @@ class ArmsSweeper(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> Sequence[JobReturn]:
-        """Launch the runs; `arguments` are `sweep=NAME`, `scale=`, `seeds=`, `arms=` and overrides of all arms.
+        """Launch the runs. `arguments` are `sweep=NAME`, `scale=`, `seeds=`, `arms=` and overrides for all arms.
 
-        Returns the launcher's results in the order of the runs. Raises UserError for a bad sweep, and after the last
-        run the error of the first that failed.
+        Returns the launcher's results in the order of the runs. Raises UserError for a bad sweep. If runs fail, the
+        others still finish; then the error of the first one is raised.
         """
         from paribus.sweeps.expand import plan_budgets
 
@@ -74,7 +74,7 @@ class ArmsSweeper(Sweeper):
         return expand(apply_recorded_tuning(request), self._compose)
 
     def _compose(self, overrides: list[str]) -> Any:
-        """The config of an arm as the launcher is going to compose it."""
+        """Compose the config of an arm as the launcher will."""
         from paribus.core.config import explained
 
         assert self.hydra_context is not None

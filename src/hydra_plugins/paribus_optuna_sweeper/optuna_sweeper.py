@@ -1,4 +1,4 @@
-"""The sweeper's settings and its place in Hydra; the work is done in `paribus.sweeps.search`."""
+"""The sweeper's settings and its registration with Hydra; `paribus.sweeps.search` does the work."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ _SAMPLERS = {
 
 @dataclass
 class OptunaSweeperConf:
-    """`hydra.sweeper.*`: the keys of Hydra's own Optuna sweeper, and below them ours."""
+    """`hydra.sweeper.*`: first the keys of Hydra's own Optuna sweeper, then ours."""
 
     defaults: list[Any] = field(default_factory=lambda: [{"sampler": "tpe"}])
     _target_: str = "hydra_plugins.paribus_optuna_sweeper.optuna_sweeper.OptunaSweeper"
     _recursive_: bool = False
     sampler: Any = MISSING
-    """A sampler of Optuna; `seed` is the search's, logged, and 0 where it is null."""
+    """A sampler of Optuna. Its `seed` is that of the search and is logged; null means 0."""
     direction: Any = "minimize"
-    """minimize or maximize; a list for several objectives."""
+    """minimize or maximize; for several objectives a list."""
     storage: Any = None
     """journal:FILE, sqlite:///FILE or postgresql://USER@HOST/DATABASE; null: a journal in `folder`."""
     study_name: str | None = None
-    """null: from the signature of the search space and the fixed settings."""
+    """null: a hash of the search space and the fixed settings."""
     n_trials: int = 20
-    """Finished trials (complete, pruned or failed for good), counted over every start of the study."""
+    """Trials that finish (complete, pruned, or failed in every retry), counted over all starts of the study."""
     n_jobs: int = 1
-    """Trials side by side; each is a launch of its own, so that a slot never waits for another."""
+    """Trials at the same time. Each is launched separately, so that no slot waits for another."""
     max_failure_rate: float = 0.0
-    """Share of failed trials above which the search ends with an error, after the last trial."""
+    """If a larger share of the trials fails, the search ends with an error after its last trial."""
     params: Any = None
     """{key: interval(a, b) | int(...) | tag(log, ...) | range(a, b) | choice(x, y)}."""
     custom_search_space: str | None = None
     """Dotted path of a function (cfg, trial) that adds parameters, such as conditional ones."""
     pruner: Any = None
-    """{_target_: optuna.pruners....}; the run reports at each validation."""
+    """{_target_: optuna.pruners....}; a run reports at each validation."""
     seeds: Any = None
-    """[0, 1, 2]: every trial is run once a seed; the objective is the mean."""
+    """[0, 1, 2]: every trial runs once per seed; the objective is the mean."""
     resume: Any = True
-    """true: go on with the study; false: refuse one that has trials; force: even if its search space differs."""
+    """true: resume the study; false: refuse one that has trials; force: resume even if its search space differs."""
     trial_timeout: float | None = None
     """Seconds after which a trial fails."""
     retries: int = 1
-    """How often a failed trial is run again with the same parameters."""
+    """How many times a failed trial runs again with the same parameters."""
     objective: Any = None
-    """The objective's name where the job returns a dict; a list for several objectives."""
+    """The name of the objective if the job returns a dict; for several objectives a list."""
     folder: str | None = None
-    """Of the journal and the results; null: <hydra.sweep.dir>/<study_name>."""
+    """Folder of the journal and the results; null: <hydra.sweep.dir>/<study_name>."""
 
 
 def _register() -> None:
@@ -102,10 +102,10 @@ class OptunaSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> list[list[JobReturn]]:
         """Search until `n_trials` have finished.
 
-        Returns what the jobs of this process returned, in batches of `n_jobs` trials as Hydra's own sweepers give them
-        (no trial waited for its batch).
+        Returns what the jobs of this process returned, in batches of `n_jobs` trials as from Hydra's own sweepers (no
+        trial waited for its batch).
 
-        Raises UserError for bad settings, for a study of another search space, and for too many failed trials.
+        Raises UserError for bad settings, a study of another search space and too many failed trials.
         """
         from paribus.reporting.tracking.study import track_search
         from paribus.sweeps.search.settings import read_settings
@@ -124,7 +124,7 @@ class OptunaSweeper(Sweeper):
         return [[job for trial in batch for job in trial] for batch in batches]
 
     def _save(self, folder: Path) -> None:
-        """multirun.yaml, as Hydra's own sweepers leave it."""
+        """Write multirun.yaml as Hydra's own sweepers do."""
         from omegaconf import OmegaConf
 
         from paribus.core.files import write_text

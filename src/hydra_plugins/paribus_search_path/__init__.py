@@ -1,4 +1,4 @@
-"""A `conf` folder in the working directory extends Paribus' own config groups, whose types Hydra is given here."""
+"""A `conf` folder in the working directory extends Paribus' config groups. Also registers the types of the groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ register()
 
 
 class UserConf(SearchPathPlugin):
-    """Appends `./conf` to Hydra's search path, after the shipped configs, so that it adds and never hides."""
+    """Appends `./conf` to Hydra's search path, after the shipped configs, so that it adds choices and replaces none."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         folder = Path.cwd() / "conf"

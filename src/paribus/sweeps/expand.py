@@ -12,7 +12,7 @@ from paribus.core.errors import UserError
 from paribus.runs.identity import Identity
 from paribus.sweeps.control import audit, require_matched
 from paribus.sweeps.request import Request
-from paribus.sweeps.sweep import SCRATCH, TRIAL, Job, arm_overrides, jobs, quoted
+from paribus.sweeps.sweep import SCRATCH, TRIAL, Job, arm_overrides, jobs, quote
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -84,7 +84,7 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
 
 def own_overrides(request: Request) -> tuple[str, ...]:
     """The user's overrides of every arm, and the folder of the runs."""
-    return (*request.overrides, f"paths.runs={quoted(request.runs)}")
+    return (*request.overrides, f"paths.runs={quote(request.runs)}")
 
 
 def _is_settled(request: Request, job: Job) -> bool:

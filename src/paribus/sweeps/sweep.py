@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import sweeps_dir, table_seeds
+from paribus.core.config import renamed, sweeps_dir, table_seeds
 from paribus.core.errors import UserError, nearest
 from paribus.core.hashing import digest
 from paribus.sweeps.space import dimension
@@ -19,8 +19,8 @@ from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import incomparable
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
-TRIAL = "test"  # the scale of two steps in this process: does it run; budgets so small cannot match
-UNMATCHED = "none"  # where the budget itself is what the arms vary
+TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
+UNMATCHED = "none"  # for sweeps whose arms vary the budget itself
 MATCHED = ("tokens", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
@@ -29,12 +29,12 @@ _KEYS = (
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_NAMING = "begin with a letter, then letters, digits, _ . -"
+_NAMING = "use a letter first, then letters, digits, _ . -"
 _NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these as values
 
 
-def quoted(value: object) -> str:
-    """A value as Hydra's grammar reads it back unchanged."""
+def quote(value: object) -> str:
+    """Write a value so that Hydra's grammar reads it back unchanged."""
     text = str(value)
     plain = re.fullmatch(r"[A-Za-z_/][\w./+-]*", text) and text.lower() not in _NO_NAMES
     return text if plain else "'" + text.replace("'", "\\'") + "'"
@@ -54,7 +54,7 @@ class Job(NamedTuple):
 
 
 class Refinement(NamedTuple):
-    """What a sweep changes at one scale: `overrides` of all arms, `arms`: of single arms, `seeds` where not None."""
+    """What a sweep changes at one scale: `overrides` for all arms, `arms` for single arms, `seeds` unless None."""
 
     overrides: tuple[str, ...] = ()
     arms: Mapping[str, tuple[str, ...]] = {}
@@ -65,8 +65,8 @@ class Refinement(NamedTuple):
 class Sweep:
     """A sweep file, validated. `content` is the file as plain data, `title` the first line of its header comment.
 
-    `tunes`: the search of the arms at the scales that refine it, and under "" elsewhere. `chosen`: what a search found,
-    {arm: overrides}; empty as the file stands.
+    `tunes`: {scale: the search of each arm}, with "" for scales that do not refine it. `chosen`: {arm: the overrides
+    that a search found}; a file itself has none.
     """
 
     path: Path
@@ -88,33 +88,33 @@ class Sweep:
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def hash(self, scale: str) -> str:
-        """The name of what was fixed before the first run at a scale; refinements of other scales do not count."""
+        """The hash of what the file fixes before the first run at a scale; the blocks of other scales do not count."""
         fixed = {key: value for key, value in self.content.items() if key != "scales"}
         return digest({**fixed, "scale": (self.content.get("scales") or {}).get(scale)})
 
     def seeds_at(self, scale: str) -> tuple[int, ...]:
-        """The seeds of every arm at a scale: the sweep's refinement, else the sweep's own, else the recipe's."""
+        """The seeds of every arm: those of the sweep's block for the scale, else of the sweep, else of the recipe."""
         refined = self.scales.get(scale, Refinement()).seeds
         own = self.seeds if refined is None else refined
         return table_seeds(self.family, scale) if own is None else own
 
     def tune_at(self, scale: str) -> Tune | None:
-        """The search of every arm at a scale, or None. Raises UserError where it uses a seed of the table."""
+        """The search of every arm at a scale, or None. Raises UserError if it uses a seed of the table."""
         tune = self.tunes.get(scale, self.tunes.get(""))
         if tune is not None and (both := set(tune.seeds) & set(self.seeds_at(scale))):
-            raise UserError(f"{self.path}: 'tune' uses seed {min(both)} of the table", "give tune.seeds of its own")
+            raise UserError(f"{self.path}: 'tune' uses seed {min(both)} of the table", "give other seeds in tune.seeds")
         return tune
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """The keys in which arms may differ: what is varied, and what is tuned for each arm."""
+        """The keys in which arms may differ: those that the sweep varies or tunes."""
         spaces = [key for tune in self.tunes.values() if tune is not None for key in tune.space]
         chosen = [text.partition("=")[0] for overrides in self.chosen.values() for text in overrides]
         return (*self.varies, *(key.replace("/", ".") for key in dict.fromkeys([*spaces, *chosen])))
 
 
 def label(arm: str, seed: int) -> str:
-    """A run as a reader names it: `dynamic/seed0`."""
+    """The name of a run in messages: `dynamic/seed0`."""
     return f"{arm}/seed{seed}"
 
 
@@ -141,8 +141,8 @@ def find(name: str) -> Path:
 def load(name: str) -> Sweep:
     """Read and check a sweep file, by name or path.
 
-    Raises UserError naming the file and the key: unknown or missing keys, arms that are not there, claims and
-    mappings to the paper's table that cannot be read.
+    Raises UserError naming the file and the key, if a key is unknown or missing, an arm does not exist, or a claim or
+    the mapping to the paper's table cannot be read.
     """
     import yaml
 
@@ -151,16 +151,16 @@ def load(name: str) -> Sweep:
     try:
         content = _with_on(yaml.safe_load(text))
     except yaml.YAMLError as error:
-        raise UserError(f"{path} is no YAML", str(error)) from error
+        raise UserError(f"{path} is not valid YAML", str(error)) from error
     if not isinstance(content, dict):
-        raise UserError(f"{path} is no sweep file", f"give the keys {', '.join(_REQUIRED)}")
+        raise UserError(f"{path} is not a sweep file", f"give the keys {', '.join(_REQUIRED)}")
     sweep = _sweep(path, text.partition("\n")[0].lstrip("# ").strip(), content)
     _check(sweep)
     return sweep
 
 
 def _with_on(content: Any) -> Any:
-    """YAML 1.1 takes the key `on` for `true`, which no search has."""
+    """The content with `tune.on` as a string: YAML 1.1 reads the key `on` as true."""
     if not isinstance(content, dict):
         return content
     blocks = [content, *(content["scales"].values() if isinstance(content.get("scales"), dict) else ())]
@@ -173,14 +173,18 @@ def _with_on(content: Any) -> Any:
 def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
     _known(path, "", content, _KEYS)
     if missing := [key for key in _REQUIRED if content.get(key) in (None, [], {}, "")]:
-        raise UserError(f"{path} lacks '{missing[0]}'", f"a sweep gives {', '.join(_REQUIRED)}")
+        raise UserError(f"{path} has no '{missing[0]}'", f"a sweep needs {', '.join(_REQUIRED)}")
+    varies = _strings(path, "varies", content["varies"])
+    for name in varies:
+        if new := renamed(name):
+            raise UserError(f"{path}: '{name}' in 'varies' is now '{new}'", f"write {new}")
     return Sweep(
         path=path,
         title=title,
         study=str(content["study"]),
         family=str(content.get("family", "bert")),
         base=_overrides(path, "base", content.get("base")),
-        varies=tuple(name.replace("/", ".") for name in _strings(path, "varies", content["varies"])),
+        varies=tuple(name.replace("/", ".") for name in varies),
         matched=str(content["matched"]),
         arms=_arms(path, "arms", content["arms"]),
         baseline=str(content["baseline"]),
@@ -209,7 +213,7 @@ def _refinement(path: Path, key: str, value: Any) -> Refinement:
 
 
 def _tunes(path: Path, content: Mapping[str, Any]) -> dict[str, Tune | None]:
-    """The search of the file, and of each scale that refines it or (by `false`) leaves it out."""
+    """The search of the file, and that of each scale that refines it or leaves it out (`tune: false`)."""
     base = content.get("tune")
     blocks = {"": base} if base is not None else {}
     blocks |= {name: block["tune"] for name, block in (content.get("scales") or {}).items() if "tune" in (block or {})}
@@ -224,9 +228,9 @@ def _tunes(path: Path, content: Mapping[str, Any]) -> dict[str, Tune | None]:
 def _tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
     _known(path, f"{key}.", block, TUNE_KEYS)
     if missing := [name for name in ("trials", "space", "on") if not block.get(name) and block.get(name) != 0]:
-        raise UserError(f"{path} lacks '{key}.{missing[0]}'", "a search gives trials, space and on")
+        raise UserError(f"{path} has no '{key}.{missing[0]}'", "a search needs trials, space and on")
     if not isinstance(block["trials"], int) or isinstance(block["trials"], bool):
-        raise UserError(f"{path}: '{key}.trials' is no whole number", "give the trials of each arm")
+        raise UserError(f"{path}: '{key}.trials' is not a whole number", "give the number of trials per arm")
     texts = _mapping(path, f"{key}.space", block["space"])
     try:
         return Tune(
@@ -249,14 +253,14 @@ def _known(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[s
 
 def _mapping(path: Path, key: str, value: Any) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
-        raise UserError(f"{path}: '{key}' is no mapping", "write NAME: VALUE below it")
+        raise UserError(f"{path}: '{key}' is not a mapping", "write NAME: VALUE below it")
     return dict(value or {})
 
 
 def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
     listed = [] if value is None else value
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        raise UserError(f"{path}: '{key}' is no list of texts", f"write {key}: [A, B]")
+        raise UserError(f"{path}: '{key}' is not a list of strings", f"write {key}: [A, B]")
     return tuple(listed)
 
 
@@ -264,7 +268,7 @@ def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:
     listed = _strings(path, key, value)
     for text in listed:
         if "=" not in text and not text.startswith("~"):
-            raise UserError(f"{path}: '{text}' in '{key}' is no override", "write key=value or group=choice")
+            raise UserError(f"{path}: '{text}' in '{key}' is not an override", "write key=value or group=choice")
     return listed
 
 
@@ -272,9 +276,7 @@ def _arms(path: Path, key: str, value: Any) -> dict[str, tuple[str, ...]]:
     arms = _mapping(path, key, value)
     for name in arms:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in (*_NO_NAMES, SCRATCH):
-            raise UserError(
-                f"{path}: '{name}' in '{key}' cannot name an arm", "begin with a letter, then letters, digits, _ . -"
-            )
+            raise UserError(f"{path}: '{name}' in '{key}' cannot name an arm", _NAMING)
     return {name: _overrides(path, f"{key}.{name}", listed) for name, listed in arms.items()}
 
 
@@ -283,27 +285,26 @@ def _seeds(path: Path, key: str, value: Any) -> tuple[int, ...] | None:
         return None
     numbers = isinstance(value, list) and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in value)
     if not numbers or not value or min(value) < 0 or len(set(value)) < len(value):
-        raise UserError(f"{path}: '{key}' is no list of different seeds", "write [0, 1, 2]")
+        raise UserError(f"{path}: '{key}' is not a list of distinct seeds", "write [0, 1, 2]")
     return tuple(value)
 
 
 def _check(sweep: Sweep) -> None:
     if not _NAME.fullmatch(sweep.study):
-        raise UserError(
-            f"{sweep.path}: study '{sweep.study}' cannot name a folder",
-            "begin with a letter, then letters, digits, _ . -",
-        )
+        raise UserError(f"{sweep.path}: study '{sweep.study}' cannot name a folder", _NAMING)
     if sweep.baseline not in sweep.arms:
-        raise UserError(f"{sweep.path}: baseline '{sweep.baseline}' is no arm", f"its arms: {', '.join(sweep.arms)}")
+        raise UserError(
+            f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"
+        )
     if sweep.matched not in MATCHED:
         raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", f"use {', '.join(MATCHED)}")
     if sweep.matched == UNMATCHED and not any(name.startswith("trainer.max_") for name in sweep.varies):
-        raise UserError(f"{sweep.path}: 'matched: none', but no budget is varied", "name a budget, such as tokens")
+        raise UserError(f"{sweep.path}: 'matched: none' varies no budget", "match a budget such as tokens, or vary one")
     for scale, refinement in sweep.scales.items():
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms)
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:
-            raise UserError(f"{sweep.path}: 'tune.on' names the column '{tune.on}'", _its_columns(sweep))
+            raise UserError(f"{sweep.path}: 'tune.on' names the unknown column '{tune.on}'", _its_columns(sweep))
     carrying = tuple(column for column in sweep.columns if incomparable(column, sweep.varies) is None)
     try:
         for claim in sweep.claims:
@@ -316,7 +317,9 @@ def _check(sweep: Sweep) -> None:
 def _all_arms(sweep: Sweep, key: str, found: Iterable[str]) -> None:
     for name in found:
         if name not in sweep.arms:
-            raise UserError(f"{sweep.path}: '{key}' names the arm '{name}'", f"its arms: {', '.join(sweep.arms)}")
+            raise UserError(
+                f"{sweep.path}: '{key}' names the unknown arm '{name}'", f"its arms: {', '.join(sweep.arms)}"
+            )
 
 
 def _check_published(sweep: Sweep) -> None:
@@ -335,7 +338,7 @@ def _check_published(sweep: Sweep) -> None:
         for metric in metrics.values():
             value(paper.id, str(row), str(metric))
     if unknown := [column for column in metrics if column not in sweep.columns]:
-        raise UserError(f"'published.metrics' names the column '{unknown[0]}'", _its_columns(sweep))
+        raise UserError(f"'published.metrics' names the unknown column '{unknown[0]}'", _its_columns(sweep))
 
 
 def _its_columns(sweep: Sweep) -> str:
@@ -355,13 +358,13 @@ def jobs(
     """The runs of a sweep, ordered by seed and then arm, so that paired runs end together.
 
     Args:
-        overrides: the user's own, for every arm; they come last.
+        overrides: the user's, for every arm; they come last.
         arms, seeds: only these; by default all arms and the seeds of the scale.
-        study: a name instead of the sweep's.
-        anchor: with the arm `from_scratch`.
+        study: a name other than the sweep's.
+        anchor: whether the arm `from_scratch` is among them.
 
     Raises:
-        UserError: for arms that the sweep has not.
+        UserError: for arms that the sweep does not have.
     """
     known = [*sweep.arms, *([SCRATCH] if anchor else [])]
     wanted = known if arms is None else list(arms)
@@ -371,7 +374,7 @@ def jobs(
     settings = {arm: arm_overrides(sweep, scale, arm, overrides) for arm in known if arm in wanted}
     named = study or sweep.study
     return [
-        Job(named, arm, seed, merged(own, [f"study={named}", f"arm={arm}", f"seed={seed}"]))
+        Job(named, arm, seed, merge(own, [f"study={named}", f"arm={arm}", f"seed={seed}"]))
         for seed in (sweep.seeds_at(scale) if seeds is None else seeds)
         for arm, own in settings.items()
     ]
@@ -381,7 +384,7 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
     """The overrides that compose an arm, over the recipe of the scale (see `paribus.core.config.compose`)."""
     source = sweep.baseline if arm == SCRATCH else arm
     refined = sweep.scales.get(scale, Refinement())
-    return merged(
+    return merge(
         sweep.base,
         refined.overrides,
         sweep.arms[source],
@@ -393,11 +396,11 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
     )
 
 
-def merged(*levels: Iterable[str]) -> tuple[str, ...]:
-    """Lists of overrides as one: of a key that is given twice the later one counts, and stands where it was given.
+def merge(*levels: Iterable[str]) -> tuple[str, ...]:
+    """Merge lists of overrides. If a key is given twice, the later one counts and keeps its place.
 
-    As in Hydra a value (`masking.rate=0.2`) outlasts a later choice of its group (`masking=geometric`); only a later
-    `task=` drops the values of tasks that it does not name.
+    As in Hydra, a value (`masking.rate=0.2`) outlasts a later choice of its group (`masking=geometric_span`); only a
+    later `task=` drops the values of tasks that it does not name.
     """
     kept: dict[str, str] = {}
     for text in (text for level in levels for text in level):

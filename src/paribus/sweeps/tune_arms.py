@@ -17,7 +17,7 @@ from paribus.core.hashing import digest
 from paribus.runs import store
 from paribus.sweeps.expand import Expanded, own_overrides
 from paribus.sweeps.request import Request
-from paribus.sweeps.sweep import SCRATCH, Job, Sweep, arm_overrides, merged
+from paribus.sweeps.sweep import SCRATCH, Job, Sweep, arm_overrides, merge
 from paribus.sweeps.tuning import ArmTuning, Rounds, Trial, TrialRun, Tune, Tuning, Values, trial_name, value_overrides
 from paribus.verdict.metrics import is_task, lower_is_better
 
@@ -114,7 +114,7 @@ def expand_trials(expanded: Expanded, tune: Tune, trials: Mapping[str, Sequence[
     request = expanded.request._replace(study=study, keep=False, until=None)
     own, tasks = own_overrides(expanded.request), () if is_task(tune.on) else ("task=none",)
     settings = {
-        (name := trial_name(arm, trial.number)): merged(
+        (name := trial_name(arm, trial.number)): merge(
             arm_overrides(request.sweep, request.scale, arm, own),
             value_overrides(trial.values),
             tasks,

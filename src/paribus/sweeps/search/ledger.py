@@ -20,7 +20,7 @@ from optuna.trial import TrialState
 from paribus.core.console import say
 from paribus.sweeps.search.storage import Place
 from paribus.sweeps.space import Choice, Dimension
-from paribus.sweeps.sweep import quoted
+from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -228,4 +228,4 @@ def _skip_if_taken_over(claim: Claim) -> Iterator[None]:
 
 
 def _render(value: object) -> str:
-    return quoted(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)
+    return quote(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)

@@ -25,7 +25,7 @@ from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
 from paribus.sweeps.search.pruning import PRUNER
 from paribus.sweeps.search.settings import Settings
 from paribus.sweeps.search.storage import RENEWED, STUDY, Place, open_storage, this_worker
-from paribus.sweeps.sweep import quoted
+from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -225,8 +225,8 @@ class _Worker:
         own = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
         if not settings.reports:
             return own
-        metric = quoted((settings.objectives or ("value",))[0]) if settings.pruner is not None and first else "null"
-        place = f"storage:{quoted(settings.url)},study:{quoted(settings.study)}"
+        metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None and first else "null"
+        place = f"storage:{quote(settings.url)},study:{quote(settings.study)}"
         return [*own, f"++trial={{{place},id:{claim.trial._trial_id},metric:{metric}}}"]
 
 
