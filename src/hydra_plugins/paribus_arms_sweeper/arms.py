@@ -28,7 +28,7 @@ ConfigStore.instance().store(group="hydra/sweeper", name="arms", node=ArmsSweepe
 
 
 class ArmsSweeper(Sweeper):
-    """Launches every arm x seed of `sweep=` in one batch, after the audit of the arms and the check of their budgets."""
+    """Launches every arm x seed of `sweep=` in one batch, after auditing them and checking their budgets."""
 
     hydra_context: HydraContext | None = None
     config: DictConfig | None = None
