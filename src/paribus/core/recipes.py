@@ -56,7 +56,7 @@ def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[
     for override in overrides:
         if new := renamed(override.key_or_group):
             raise UserError(f"'{override.key_or_group}' is now '{new}'", f"write {new}=VALUE")
-    plain = [_without_sugar(override) for override in overrides if not _is_default(override)]
+    plain = [_normalize(override) for override in overrides if not _is_default(override)]
     given = {override.key_or_group: override.value() for override in plain if _is_choice(override)}
     if "debug" in given and "study" in given:
         raise UserError("a debug run belongs to the study 'debug'", "leave study= out")
@@ -64,7 +64,7 @@ def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[
     return plain if recipe is None else [*plain, _choose("recipe", recipe)]
 
 
-def _without_sugar(override: Override) -> Override:
+def _normalize(override: Override) -> Override:
     """`+experiment=NAME` as `experiment=NAME`, and `recipe=null` as `recipe=none`."""
     from hydra.core.override_parser.types import OverrideType
 
@@ -91,38 +91,37 @@ def _choose(group: str, choice: str) -> Override:
 
 def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
     """The recipe to choose, or None if `given` leaves the recipe as it is."""
-    presets: dict[str, Any] = {}
-    for group in ("experiment", "debug"):
-        presets |= _overrides_of(repo, f"{group}/{given[group]}" if given.get(group) else None)
-    chosen = {**presets, **given}
-    standing = str(chosen.get("recipe", f"{FAMILY}/{SCALE}"))
-    family, scale = standing.split("/", 1) if "/" in standing else (FAMILY, NONE)
-    model = f"model/{chosen['model']}" if "model" in chosen else None
-    family = chosen.get("family") or _overrides_of(repo, model).get("family") or family
+    if "recipe" in given:
+        _check_agreement(given)
+        return None
+    presets = [f"{group}/{given[group]}" for group in ("experiment", "debug") if given.get(group)]
+    chosen = {group: choice for path in presets for group, choice in _overrides_of(repo, path).items()} | dict(given)
+    current = str(chosen.get("recipe", f"{FAMILY}/{SCALE}"))
+    family, scale = current.split("/", 1) if "/" in current else (FAMILY, NONE)
+    brought = _overrides_of(repo, f"model/{chosen['model']}") if "model" in chosen else {}
+    family = chosen.get("family") or brought.get("family") or family
     scale = (given["scale"] or NONE) if "scale" in given else scale
     recipe = NONE if scale == NONE else f"{family}/{scale}"
-    if "recipe" in given:
-        _check_agreement(given, standing)
-        return None
     if recipe != NONE and not repo.config_exists(f"recipe/{recipe}"):
-        raise unknown_recipe(str(family), str(scale))
-    return None if recipe == standing else recipe
+        raise unknown_recipe(family, str(scale))
+    return None if recipe == current else recipe
 
 
-def _check_agreement(given: Mapping[str, Any], recipe: str) -> None:
+def _check_agreement(given: Mapping[str, Any]) -> None:
+    recipe = str(given["recipe"])
     for key, own in zip(("family", "scale"), recipe.split("/"), strict=False):
         if given.get(key, own) != own:
             raise UserError(f"recipe={recipe} and {key}={given[key]} contradict each other", f"leave {key}= out")
 
 
-def _overrides_of(repo: IConfigRepository, path: str | None) -> dict[str, str]:
+def _overrides_of(repo: IConfigRepository, path: str) -> dict[str, str]:
     """{group: choice} of the `override` lines in a config's defaults list; empty if there is no such config.
 
     `override /model: t5_tiny` and `override /model@_global_.model: t5_tiny` are one, the latter from within a group.
     """
     from hydra.core.default_element import GroupDefault
 
-    loaded = repo.load_config(path) if path is not None else None
+    loaded = repo.load_config(path)
     lines = (loaded.defaults_list or []) if loaded is not None else []
     groups = {
         str(line.group).lstrip("/"): line for line in lines if isinstance(line, GroupDefault) and line.is_override()
