@@ -31,7 +31,7 @@ def test_one_batch_runs_and_the_profiler_writes_where_the_time_went(arguments: l
 
 
 def test_an_unknown_profiler_is_refused(arguments: list[str]) -> None:
-    with pytest.raises(UserError, match="profile.profiler=fast is unknown: use null, simple, advanced, pytorch"):
+    with pytest.raises(UserError, match=r"profile\.profiler=fast is unknown: use null, simple, advanced, pytorch"):
         run(compose([*arguments, "debug=one_batch", "profile.profiler=fast"]))
 
 

@@ -101,7 +101,8 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
     _check_flags(flags)
     if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
         return ["--hydra-help"]
-    if "-m" not in flags and "--multirun" not in flags and any(re.match("search=(?!none$|null$)", o) for o in overrides):
+    searches = any(re.match("search=(?!none$)", text) for text in overrides)
+    if searches and not {"-m", "--multirun"} & set(flags):
         raise UserError("a search is a multirun", "add -m")
     overrides = [_long(text) for text in overrides]
     return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
