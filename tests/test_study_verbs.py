@@ -39,6 +39,8 @@ from paribus.training.description import Run
         (["run", "roberta_table1", "seeds=a"], "seeds=a is not valid: write seeds=0,1,2"),
         (["run", "roberta_table1", "arms=nobody"], "has no arm 'nobody'"),
         (["run", "roberta_table1", "family=t5"], "family= belongs to the sweep file"),
+        (["run", "roberta_table1", "debug=one_batch"], "debug= belongs to the sweep file"),
+        (["train", "search=optuna_lr"], "a search is a multirun: add -m"),
         (["run", "roberta_table1", "scale=test", "modle=bert_tiny"], "modle"),
         (["run", "roberta_table1", "scale=test", "model=bert_tyni"], "unknown choice model=bert_tyni"),
     ],
