@@ -33,6 +33,7 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy, ModelParallelStrategy, ParallelStrategy
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -201,7 +202,7 @@ def obey_the_first() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def counts_of_all(trainer: Any, counts: Counter[str]) -> Counter[str]:
+def counts_of_all(trainer: pl.Trainer, counts: Counter[str]) -> Counter[str]:
     """The counts of a step over all ranks."""
     if trainer.world_size == 1:
         return counts
@@ -213,13 +214,13 @@ def counts_of_all(trainer: Any, counts: Counter[str]) -> Counter[str]:
     return whole
 
 
-def unshared(trainer: Any) -> Any:
+def unshared(trainer: pl.Trainer) -> Any:
     """A context in which a backward pass leaves whole gradients as they are: `add_up` adds them once a step."""
-    whole = isinstance(trainer.strategy, DDPStrategy)
-    return trainer.strategy.block_backward_sync() if whole else contextlib.nullcontext()
+    strategy = trainer.strategy
+    return strategy.block_backward_sync() if isinstance(strategy, DDPStrategy) else contextlib.nullcontext()
 
 
-def add_up(trainer: Any, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
+def add_up(trainer: pl.Trainer, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
     """Sum losses and whole gradients over all ranks, in place; what no rank has a gradient for keeps none.
 
     Gradients of shards are sums already.
@@ -263,7 +264,7 @@ class Sharded(ModelParallelStrategy):
         options = StateDictOptions(full_state_dict=True, strict=strict)
         set_model_state_dict(self.lightning_module, checkpoint["state_dict"], options=options)
 
-    def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """The optimizer's state as in one process, on the first rank; the others help to gather it."""
         state = optimizer.state_dict()
         gathered = {
@@ -294,7 +295,7 @@ def _cut(value: Any, parameter: Tensor) -> Any:
     return distribute_tensor(value.to(parameter.device), parameter.device_mesh, parameter.placements)
 
 
-def shard(module: nn.Module, mesh: Any) -> None:
+def shard(module: nn.Module, mesh: DeviceMesh) -> None:
     """Cut a module in place: every layer by itself, the rest together. Gradients are sums over the ranks."""
     for part in [*_layers(module), module]:
         sharded: FSDPModule = fully_shard(part, mesh=mesh)
@@ -323,7 +324,9 @@ class Gathering(pl.Callback):
     def __init__(self, plain: Mapping[str, nn.Module], at: Collection[int]) -> None:
         self.plain, self.at = plain, at
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
         if trainer.global_step in self.at:
             self._fill(trainer, trainer.strategy.root_device)
 
