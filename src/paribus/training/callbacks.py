@@ -208,7 +208,7 @@ class Evaluations(StepCallback):
 
 
 class LastCheckpoint(StepCallback):
-    """Keeps one checkpoint to resume from, replaced in one move; written every so many seconds or steps."""
+    """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move."""
 
     def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
         self.folder, self.seconds, self.steps = folder, seconds, steps

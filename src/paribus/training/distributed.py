@@ -50,7 +50,7 @@ WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
 
 
 class Group(NamedTuple):
-    """This process' place among `size`; `port`: where they meet."""
+    """The rank of this process among `size`, and the `port` at which they meet."""
 
     rank: int = 0
     size: int = 1
@@ -101,7 +101,7 @@ def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
 
 
 def check(run: Run, profile: Profile) -> None:
-    """Raise UserError where a run cannot be trained on so many processes."""
+    """Raise UserError if a run cannot be trained on as many processes as its profile asks for."""
     ranks = profile.ranks
     if ranks < 1:
         raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
@@ -121,7 +121,7 @@ def check(run: Run, profile: Profile) -> None:
 
 def _check_shards(run: Run, profile: Profile) -> None:
     if profile.compile:
-        raise UserError("profile.compile=true with profile.strategy=fsdp", "leave it false, or take trainer=ddp")
+        raise UserError("profile.compile=true with profile.strategy=fsdp", "set profile.compile=false or trainer=ddp")
     if not run.optimizer.shards:
         name = type(run.optimizer).__name__.lower()
         raise UserError(
@@ -179,12 +179,14 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
 
 
 def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
-    """End this process where a helper failed: the others would wait for it inside of a collective, deaf to signals."""
+    """End this process if a helper failed; the others would wait for it in a collective and ignore signals."""
     while not over.wait(1.0):
         if any(process.poll() for process in started):  # a status that is not 0
             for process in started:
                 process.kill()
-            say("paribus: a process that helped this run failed; the same command goes on from the last checkpoint")
+            say(
+                "paribus: a helper process of this run failed; run the same command again to resume from the last checkpoint"
+            )
             os._exit(2)
 
 

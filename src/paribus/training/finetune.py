@@ -134,7 +134,7 @@ def _work(run: Run, data: Data, name: str) -> Work:
 
 
 def check_finetuning(run: Run, layers: int, pair_head: nn.Module | None, tokenizer: Tokenizer) -> None:
-    """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
+    """Raise UserError for settings that do not fit the number of layers or the head on pairs of the pre-training."""
     settings = run.finetune
     check_ensemble(run)
     settings.method.check(layers)

@@ -54,7 +54,7 @@ class Sums:
         self.both += noise * signal
 
     def scale(self) -> float | None:
-        """tr(Sigma) / |G|^2 in sequences; None where noise hides the gradient, so that no positive |G|^2 is left."""
+        """tr(Sigma) / |G|^2 in sequences; None if noise hides the gradient, so that no positive |G|^2 is left."""
         return self.noise / self.signal if self.signal > 0.0 and self.noise > 0.0 else None
 
     def error(self) -> float | None:
@@ -102,7 +102,7 @@ class NoiseScale(StepCallback):
             self._small = _squared_norm(trainer, cast("Learner", module), found), int(found["counts"]["sequences"])
 
     def _part(self, step: int) -> Batch | None:
-        """A random part of a step's sequences, as a batch; None where the step has a single one."""
+        """A random part of a step's sequences, as a batch; None if the step has a single one."""
         epoch, rows = max(self.plan.blocks(step), key=lambda block: len(block[1]))
         most = len(rows) if self.microbatch is None else self.microbatch // self.plan.examples.readings
         size = max(1, min(most, len(rows) // SHARE))
@@ -155,7 +155,7 @@ class NoiseScale(StepCallback):
 
 
 def _squared_norm(trainer: pl.Trainer, module: Learner, batch: Batch) -> Tensor:
-    """|G_b|^2 of a batch of its own, as the step computes its loss; neither gradients nor random states are touched."""
+    """|G_b|^2 of a separate batch, as the step computes its loss; neither gradients nor random states are touched."""
     batch = trainer.strategy.batch_to_device(batch)
     parameters = [p for p in module.parameters() if p.requires_grad]
     with torch.random.fork_rng(), trainer.precision_plugin.train_step_context():

@@ -111,7 +111,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     check_finetuning(run, encoder.depth, stage.pair_head, data.tokenizer)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
-        raise UserError(cause, "set evaluation.probe_examples=0 and take objective=mlm, or members=1")
+        raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
     _warn_of_labels(plan.examples.report(0))
     return stage
 

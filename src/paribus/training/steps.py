@@ -30,7 +30,7 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 class PretrainingSteps:
     """Steps in the given order of examples, each cut into microbatches of at most `microbatch` sequences.
 
-    Of several processes `share` is this one's (rank, their number): it reads every so many-th row. Where they must be
+    `share` is (rank, size) of this process: it reads every `size`-th row. If processes must be
     `even` in the number of microbatches, one that has fewer than the first gets idle ones, which count for nothing.
     """
 

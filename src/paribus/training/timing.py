@@ -34,7 +34,7 @@ class _Clock(pl.Callback):
         self.ends.append(time.perf_counter())
 
     def seconds(self) -> float:
-        """Median seconds a step, first steps left out; 0 where there were too few."""
+        """Median seconds per step without the first steps; 0 if there were too few."""
         gaps = [after - before for before, after in zip(self.ends[WARM:], self.ends[WARM + 1 :], strict=False)]
         return statistics.median(gaps) if gaps else 0.0
 

@@ -32,7 +32,7 @@ PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
 @dataclass(frozen=True)
 class Profile:
-    """What a run really used; it stands in the record."""
+    """What a run really used, as its record says."""
 
     accelerator: str
     precision: str
