@@ -23,8 +23,9 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.tasks.encode import frame
 from paribus.tasks.types.classification import Classification
+from paribus.training.description import Run
 from paribus.training.finetune import finetuner
-from paribus.training.steps import loader
+from paribus.training.steps import StepData
 from paribus.training.trainer import Profile, trainer
 
 BATCH, WARM, WORDS = 32, 5, 8192
@@ -62,11 +63,11 @@ def ours(rows: list[Any], label_N: Any, precision: str, threads: int) -> float:
         def on_train_batch_end(self, *unused: Any) -> None:
             clock.ends.append(time.perf_counter())
 
-    cfg = compose(["scale=null", f"finetune.batch_size={BATCH}", "finetune.epochs=1"])
+    run = Run.of(compose(["scale=null", f"finetune.batch_size={BATCH}", "finetune.epochs=1"]))
     encoded = frame([rows], label_N, VOCABULARY)
-    learner, steps = finetuner(cfg, MINI.build(VOCABULARY, 0), encoded, Classification(("a", "b")), 0)
+    learner, steps = finetuner(run, MINI.build(VOCABULARY, 0), encoded, Classification(("a", "b")), 0)
     profile = Profile("cpu", precision, threads, 0, None, False)
-    trainer(profile, steps.total, [Ends()]).fit(learner, loader(steps, 0, 0))
+    trainer(profile, steps.total, [Ends()]).fit(learner, StepData(steps, 0, 0))
     return clock.rate(len(rows))
 
 

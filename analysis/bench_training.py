@@ -35,7 +35,7 @@ from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
 from paribus.training.callbacks import Meter
 from paribus.training.learner import Pretraining
-from paribus.training.steps import PretrainingSteps, loader
+from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.trainer import Profile, matrix_peak, trainer
 
 LENGTH, BATCH, WARM = 128, 32, 5
@@ -81,7 +81,9 @@ def staged(examples: Examples, encoder: Any, objective: Any, precision: str, thr
     meter = Meter()
     data = PretrainingSteps(StepPlan(examples, 0, BATCH), steps + WARM, None)
     start = time.perf_counter()
-    trainer(Profile("cpu", precision, threads, 0, None, False), steps + WARM, [meter]).fit(learner, loader(data, 0, 0))
+    trainer(Profile("cpu", precision, threads, 0, None, False), steps + WARM, [meter]).fit(
+        learner, StepData(data, 0, 0)
+    )
     share = meter.step_seconds / (time.perf_counter() - start)
     print(f"    ours {precision}: {meter.tokens_per_second():8.0f} tokens/s, {share:.0%} of fit in steps", flush=True)
     return meter.tokens_per_second()

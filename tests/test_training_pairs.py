@@ -144,7 +144,7 @@ def test_blank_lines_inside_documents_are_told(
         inner = "\n\n" if parted else "\n"
         (tmp_path / f"{name}.txt").write_text("\n\n".join([inner.join(some) for some in lines] + ["One. Two. Three."]))
     run(compose([*arguments, *NSP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]))
-    assert ("do blank lines part documents only" in capsys.readouterr().err) is said
+    assert ("do blank lines separate documents only" in capsys.readouterr().err) is said
 
 
 @pytest.fixture

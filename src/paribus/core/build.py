@@ -9,7 +9,7 @@ from paribus.core.errors import Unavailable, UserError
 
 
 def kind(target: str) -> Any:
-    """The class that `_target_` names. Raises UserError where it cannot be imported."""
+    """The class that `_target_` names. Raises UserError if it cannot be imported."""
     from hydra.utils import get_class
 
     try:

@@ -11,7 +11,7 @@ from paribus.core.errors import Unavailable, UserError
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:
-    from paribus.models.network import Network, named_generator
+    from paribus.models.network import Network
 
 MATRICES = ("query", "key", "value", "dense")
 
@@ -61,6 +61,8 @@ class Lora(Method):
 def _begin(encoder: Network, seed: int) -> None:
     """A uniform in +- 1 / sqrt(inputs), as the package has it, but a pure function of seed and name; B is zero."""
     import torch
+
+    from paribus.models.network import named_generator
 
     with torch.no_grad():
         for name, parameter in encoder.named_parameters():

@@ -34,7 +34,7 @@ class Method:
         """Called before every step with the share of fine-tuning that is done: what is frozen for a while."""
 
     def open_head(self, head: nn.Module, layers: int, done: float) -> None:
-        """The same for what stands on an encoder of so many layers."""
+        """The same for the head on an encoder of this depth."""
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,6 @@ def _component(node: dict[str, Any], base: type, path: Path) -> Any:
 
 
 def _replace(encoder: Network, name: str, tensor: Tensor) -> None:
-    """A parameter of its own in the place of the shared one."""
+    """Put a separate parameter in the place of the shared one."""
     owner, _, leaf = name.rpartition(".")
     setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

@@ -10,13 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pytorch_lightning as pl
 from tqdm import tqdm
 
 from paribus.core.console import watched
 from paribus.core.errors import UserError
+
+if TYPE_CHECKING:
+    from paribus.training.learner import Learner
 
 LAST = "last.ckpt"
 WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
@@ -28,7 +31,19 @@ class Diverged(Exception):
     """The loss is no finite number any more."""
 
 
-class Meter(pl.Callback):
+class StepCallback(pl.Callback):
+    """Acts after each optimizer step of a `Learner`."""
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
+        self.after_step(trainer, cast("Learner", module))
+
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
+        """Called after each step; `module.last` says what it was."""
+
+
+class Meter(StepCallback):
     """Budget and speed: tokens, predictions, padding, seconds; survives interruptions with the checkpoint."""
 
     def __init__(self) -> None:
@@ -39,10 +54,12 @@ class Meter(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self._mark = time.perf_counter()
 
-    def on_train_batch_start(self, trainer: pl.Trainer, module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, module: pl.LightningModule, batch: object, batch_idx: int
+    ) -> None:
         self._step = time.perf_counter()
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         now = time.perf_counter()
         self.step_seconds += now - self._step
         self.train_seconds, self._mark = self.train_seconds + now - self._mark, now
@@ -72,13 +89,13 @@ class Meter(pl.Callback):
         self.rates = list(state["rates"])
 
 
-class Curves(pl.Callback):
+class Curves(StepCallback):
     """Lines of metrics.jsonl every `every` steps, and the same to the logger. Stops a run whose loss is not finite."""
 
     def __init__(self, path: Path, every: int, meter: Meter) -> None:
         self.path, self.every, self.meter = path, max(1, every), meter
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         step = trainer.global_step
         if step % self.every and step != module.total_steps:
             return
@@ -97,7 +114,7 @@ class Curves(pl.Callback):
             logger.log_metrics(values, step)
 
 
-class TaskCurve(pl.Callback):
+class TaskCurve(StepCallback):
     """The loss of a fine-tuning, to the logger alone.
 
     Args:
@@ -108,13 +125,13 @@ class TaskCurve(pl.Callback):
     def __init__(self, name: str, total: int) -> None:
         self.name, self.every = name, math.ceil(total / POINTS)
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if trainer.loggers and trainer.global_step % self.every == 0:
             for logger in trainer.loggers:
                 logger.log_metrics({f"{self.name}/train_loss": _whole(module.last["losses"])}, trainer.global_step)
 
 
-class TuningCurve(pl.Callback):
+class TuningCurve(StepCallback):
     """The learning curve of a fine-tuning: a line of {"step", "tokens", "values"} at each of `points` evenly spaced
     steps, the last at its end. `values` are the mean training loss since the line before and what `evaluate` finds.
     """
@@ -125,7 +142,7 @@ class TuningCurve(pl.Callback):
         self.lines: list[dict[str, Any]] = []
         self._losses: list[dict[str, Any]] = []
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if not self.at:
             return
         self._losses.append(module.last["losses"])
@@ -134,7 +151,7 @@ class TuningCurve(pl.Callback):
             self.lines.append({"step": trainer.global_step, "tokens": int(module.tokens_seen), "values": values})
             self._losses = []
 
-    def _evaluated(self, module: Any) -> dict[str, float]:
+    def _evaluated(self, module: Learner) -> dict[str, float]:
         """The metrics; every module is afterwards in the mode in which it was."""
         modes = [(part, part.training) for part in module.modules()]
         values = self.evaluate()
@@ -160,7 +177,7 @@ class Reporter(Protocol):
         """Whether to stop after this validation."""
 
 
-class Evaluations(pl.Callback):
+class Evaluations(StepCallback):
     """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned."""
 
     def __init__(
@@ -174,7 +191,7 @@ class Evaluations(pl.Callback):
         self.evaluate, self.curves, self.reporter = evaluate, curves, reporter
         self.at = evaluation_steps(points, total)
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if trainer.global_step in self.at:
             values = self.evaluate(module)
             self.curves.write(trainer, trainer.global_step, {f"validation/{k}": v for k, v in values.items()})
@@ -190,14 +207,14 @@ class Evaluations(pl.Callback):
             raise TrialPruned(f"pruned at step {trainer.global_step}")
 
 
-class LastCheckpoint(pl.Callback):
-    """Keeps one checkpoint to resume from, replaced in one move; written every so many seconds or steps."""
+class LastCheckpoint(StepCallback):
+    """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move."""
 
     def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
         self.folder, self.seconds, self.steps = folder, seconds, steps
         self._saved = time.monotonic()
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
         due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
         if trainer.strategy.reduce_boolean_decision(due, all=False):  # all ranks save together, the first writes
@@ -218,7 +235,7 @@ class LastCheckpoint(pl.Callback):
         self._saved = time.monotonic()
 
 
-class Bar(pl.Callback):
+class Bar(StepCallback):
     """A progress bar over the steps, silent when nobody watches."""
 
     def __init__(self, what: str, total: int) -> None:
@@ -234,7 +251,7 @@ class Bar(pl.Callback):
             leave=False,
         )
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         self.bar.update()
 
     def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:

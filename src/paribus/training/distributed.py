@@ -33,6 +33,7 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy, ModelParallelStrategy, ParallelStrategy
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -49,7 +50,7 @@ WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
 
 
 class Group(NamedTuple):
-    """This process' place among `size`; `port`: where they meet."""
+    """The rank of this process among `size`, and the `port` at which they meet."""
 
     rank: int = 0
     size: int = 1
@@ -100,7 +101,7 @@ def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
 
 
 def check(run: Run, profile: Profile) -> None:
-    """Raise UserError where a run cannot be trained on so many processes."""
+    """Raise UserError if a run cannot be trained on as many processes as its profile asks for."""
     ranks = profile.ranks
     if ranks < 1:
         raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
@@ -120,7 +121,7 @@ def check(run: Run, profile: Profile) -> None:
 
 def _check_shards(run: Run, profile: Profile) -> None:
     if profile.compile:
-        raise UserError("profile.compile=true with profile.strategy=fsdp", "leave it false, or take trainer=ddp")
+        raise UserError("profile.compile=true with profile.strategy=fsdp", "set profile.compile=false or trainer=ddp")
     if not run.optimizer.shards:
         name = type(run.optimizer).__name__.lower()
         raise UserError(
@@ -178,12 +179,14 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
 
 
 def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
-    """End this process where a helper failed: the others would wait for it inside of a collective, deaf to signals."""
+    """End this process if a helper failed; the others would wait for it in a collective and ignore signals."""
     while not over.wait(1.0):
         if any(process.poll() for process in started):  # a status that is not 0
             for process in started:
                 process.kill()
-            say("paribus: a process that helped this run failed; the same command goes on from the last checkpoint")
+            say(
+                "paribus: a helper process of this run failed; run the same command again to resume from the last checkpoint"
+            )
             os._exit(2)
 
 
@@ -201,7 +204,7 @@ def obey_the_first() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def counts_of_all(trainer: Any, counts: Counter[str]) -> Counter[str]:
+def counts_of_all(trainer: pl.Trainer, counts: Counter[str]) -> Counter[str]:
     """The counts of a step over all ranks."""
     if trainer.world_size == 1:
         return counts
@@ -213,13 +216,13 @@ def counts_of_all(trainer: Any, counts: Counter[str]) -> Counter[str]:
     return whole
 
 
-def unshared(trainer: Any) -> Any:
+def unshared(trainer: pl.Trainer) -> Any:
     """A context in which a backward pass leaves whole gradients as they are: `add_up` adds them once a step."""
-    whole = isinstance(trainer.strategy, DDPStrategy)
-    return trainer.strategy.block_backward_sync() if whole else contextlib.nullcontext()
+    strategy = trainer.strategy
+    return strategy.block_backward_sync() if isinstance(strategy, DDPStrategy) else contextlib.nullcontext()
 
 
-def add_up(trainer: Any, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
+def add_up(trainer: pl.Trainer, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
     """Sum losses and whole gradients over all ranks, in place; what no rank has a gradient for keeps none.
 
     Gradients of shards are sums already.
@@ -263,7 +266,7 @@ class Sharded(ModelParallelStrategy):
         options = StateDictOptions(full_state_dict=True, strict=strict)
         set_model_state_dict(self.lightning_module, checkpoint["state_dict"], options=options)
 
-    def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """The optimizer's state as in one process, on the first rank; the others help to gather it."""
         state = optimizer.state_dict()
         gathered = {
@@ -294,7 +297,7 @@ def _cut(value: Any, parameter: Tensor) -> Any:
     return distribute_tensor(value.to(parameter.device), parameter.device_mesh, parameter.placements)
 
 
-def shard(module: nn.Module, mesh: Any) -> None:
+def shard(module: nn.Module, mesh: DeviceMesh) -> None:
     """Cut a module in place: every layer by itself, the rest together. Gradients are sums over the ranks."""
     for part in [*_layers(module), module]:
         sharded: FSDPModule = fully_shard(part, mesh=mesh)
@@ -323,7 +326,9 @@ class Gathering(pl.Callback):
     def __init__(self, plain: Mapping[str, nn.Module], at: Collection[int]) -> None:
         self.plain, self.at = plain, at
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
         if trainer.global_step in self.at:
             self._fill(trainer, trainer.strategy.root_device)
 

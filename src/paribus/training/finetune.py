@@ -70,7 +70,7 @@ class How(NamedTuple):
     tracked: Tracked | None
 
 
-def base_of(run: Run, encoder: Any, folder: Path) -> Base:
+def base_of(run: Run, encoder: Network, folder: Path) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder))
@@ -133,8 +133,8 @@ def _work(run: Run, data: Data, name: str) -> Work:
     return Work(task.name, task_type, examples, encoded)
 
 
-def check_finetuning(run: Run, layers: int, pair_head: Any, tokenizer: Tokenizer) -> None:
-    """Raise UserError for settings that do not fit a model of so many layers, or its pre-training's head on pairs."""
+def check_finetuning(run: Run, layers: int, pair_head: nn.Module | None, tokenizer: Tokenizer) -> None:
+    """Raise UserError for settings that do not fit the number of layers or the head on pairs of the pre-training."""
     settings = run.finetune
     check_ensemble(run)
     settings.method.check(layers)

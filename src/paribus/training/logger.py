@@ -24,7 +24,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Wandb:
-    """Weights & Biases; offline where no key is set or no server is reached. It never stops a run."""
+    """Weights & Biases; offline if no key is set or no server is reached. It never stops a run."""
 
     tells: ClassVar[bool] = True
     project: str = "paribus"
@@ -36,7 +36,7 @@ class Wandb:
             raise UserError(f"logger.mode={self.mode} is unknown", "use auto, online or offline")
 
     def open(self, about: About) -> Tracked | None:
-        """A W&B run that is resumed where its id is known; None where W&B cannot start."""
+        """A W&B run, resumed if its id is known; None if W&B cannot start."""
         tracked = Tracked(about, Destination(self.project, self.entity, self._online))
         return tracked if tracked.alive else None
 

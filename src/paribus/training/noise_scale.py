@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytorch_lightning as pl
 import torch
@@ -21,8 +21,13 @@ from paribus.core.hashing import digest
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.models.network import Batch
+from paribus.training.callbacks import StepCallback
 from paribus.training.learner import total_counts
 from paribus.training.steps import as_batch
+
+if TYPE_CHECKING:
+    from paribus.training.learner import Learner
+    from paribus.training.steps import Step
 
 SHARE = 4  # the small batch is a quarter of the step, at most a microbatch
 HALF_LIFE = 20  # measurements, of the curve in metrics.jsonl
@@ -49,7 +54,7 @@ class Sums:
         self.both += noise * signal
 
     def scale(self) -> float | None:
-        """tr(Sigma) / |G|^2 in sequences; None where noise hides the gradient, so that no positive |G|^2 is left."""
+        """tr(Sigma) / |G|^2 in sequences; None if noise hides the gradient, so that no positive |G|^2 is left."""
         return self.noise / self.signal if self.signal > 0.0 and self.noise > 0.0 else None
 
     def error(self) -> float | None:
@@ -69,7 +74,7 @@ def estimates(small: float, b: int, large: float, size: int) -> tuple[float, flo
     return (small - large) / (1.0 / b - 1.0 / size), signal
 
 
-class NoiseScale(pl.Callback):
+class NoiseScale(StepCallback):
     """Measures on every `every`-th step: one more pass over a quarter of its sequences. Training keeps its bits.
 
     `write(trainer, step, values)` is called where the curve has a new point.
@@ -89,24 +94,28 @@ class NoiseScale(pl.Callback):
         self.tokens = self.sequences = 0  # of the measured steps
         self._small: tuple[Tensor, int] | None = None
 
-    def on_train_batch_start(self, trainer: pl.Trainer, module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, module: pl.LightningModule, batch: Step, batch_idx: int
+    ) -> None:
         self._small = None
         if trainer.global_step % self.every == 0 and (found := self._part(trainer.global_step)) is not None:
-            self._small = _squared_norm(trainer, module, found), int(found["counts"]["sequences"])
+            self._small = _squared_norm(trainer, cast("Learner", module), found), int(found["counts"]["sequences"])
 
     def _part(self, step: int) -> Batch | None:
-        """A random part of a step's sequences, as a batch; None where the step has a single one."""
+        """A random part of a step's sequences, as a batch; None if the step has a single one."""
         epoch, rows = max(self.plan.blocks(step), key=lambda block: len(block[1]))
         most = len(rows) if self.microbatch is None else self.microbatch // self.plan.examples.readings
         size = max(1, min(most, len(rows) // SHARE))
         return as_batch(self.plan.examples.batch(epoch, rows[:size])) if len(rows) > size else None
 
-    def on_before_optimizer_step(self, trainer: pl.Trainer, module: Any, optimizer: Any) -> None:
+    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: object) -> None:
         if self._small is not None:
-            norm = module.last["grad_norm"] if module.clip is not None else _norm([p.grad for p in module.parameters()])
+            learner = cast("Learner", module)
+            clipped = learner.clip is not None
+            norm = learner.last["grad_norm"] if clipped else _norm([p.grad for p in learner.parameters()])
             self._large = norm.detach() ** 2
 
-    def on_train_batch_end(self, trainer: pl.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if self._small is None:
             return
         small, b = self._small
@@ -145,8 +154,8 @@ class NoiseScale(pl.Callback):
         self.tokens, self.sequences = state["tokens"], state["sequences"]
 
 
-def _squared_norm(trainer: Any, module: Any, batch: Batch) -> Tensor:
-    """|G_b|^2 of a batch of its own, as the step computes its loss; neither gradients nor random states are touched."""
+def _squared_norm(trainer: pl.Trainer, module: Learner, batch: Batch) -> Tensor:
+    """|G_b|^2 of a separate batch, as the step computes its loss; neither gradients nor random states are touched."""
     batch = trainer.strategy.batch_to_device(batch)
     parameters = [p for p in module.parameters() if p.requires_grad]
     with torch.random.fork_rng(), trainer.precision_plugin.train_step_context():

@@ -1,4 +1,8 @@
-"""The pre-training stage: from a seed and a plan of steps to a checkpoint and its numbers."""
+"""The pre-training of a run, from a plan of steps to a checkpoint and its numbers. Read it top to bottom:
+
+`open_stage` composes and checks everything, `pretrain` trains, evaluates, saves and records, `_fit` gives Lightning's
+Trainer its data module, module and callbacks. What follows are the parts of these three.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +65,7 @@ TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 
 @dataclass
 class Stage:
-    """What is known before the first step."""
+    """A pre-training before its first step."""
 
     run: Run
     data: Data
@@ -89,7 +93,7 @@ class Stage:
 
     @property
     def pair_head(self) -> Any:
-        """The head on pairs, where the objective has one."""
+        """The head on pairs, if any."""
         return self.objective.pair_head
 
 
@@ -107,52 +111,16 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     check_finetuning(run, encoder.depth, stage.pair_head, data.tokenizer)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
-        raise UserError(cause, "set evaluation.probe_examples=0 and take objective=mlm, or members=1")
+        raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
     _warn_of_labels(plan.examples.report(0))
     return stage
 
 
-def _warn_of_labels(report: dict[str, float]) -> None:
-    """Say where most pairs could not but be random, as where blank lines stand inside documents."""
-    if (forced := report.get("forced_random_share", 0.0)) > FORCED:
-        say(
-            f"{forced:.0%} of the pairs are random, their chunk being one sentence: do blank lines part documents only?"
-        )
-
-
-def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
-    """What a model is asked about pairs: by its own head where it has one, by trained probes where the config asks.
-
-    Raises UserError where the validation split does not allow the pairs that the model is trained on; of other kinds
-    it is said that they are left out.
-    """
-    if run.evaluation.probe_examples < 0:
-        raise UserError(
-            f"evaluation.probe_examples={run.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
-        )
-    found: list[Probe | TrainedProbe] = []
-    for name in PROBES:
-        try:
-            found += _probes(run, data, objective.pair_head, name)
-        except UserError as error:
-            if name in objective.heads:
-                raise
-            say(f"no {name}_accuracy: {error}")
-    return found
-
-
-def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
-    """Of the model's own head where it tells so many kinds of pairs, and of a trained probe where one is asked for."""
-    own, (pairs, kinds) = run.evaluation, PROBES[name]
-    if head is not None and head.kinds == kinds:
-        yield Probe(name, probe_examples(run, data, pairs), own.examples)
-    if own.probe_examples and name in TRAINED:
-        train, test = (probe_examples(run, data, pairs, split, masked=False) for split in ("train", "validation"))
-        yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
-
-
 def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
-    """Train (or go on, or find it done), evaluate, save the checkpoint; returns the stage's part of the record."""
+    """Train, evaluate and save the checkpoint; returns the stage's part of the record.
+
+    An interrupted stage resumes, and a finished one is only loaded.
+    """
     found = stage.folder / STAGE
     if found.is_file():
         checkpoint.load(stage.encoder, stage.folder / "model")
@@ -191,56 +159,6 @@ def _start(stage: Stage) -> None:
             checkpoint.load_head(stage.encoder, stage.head, stage.before / "model")
 
 
-def check_chain(stages: Sequence[Stage]) -> None:
-    """Raise UserError for a stage whose network cannot take the weights of the one before."""
-    shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
-    for stage, own in zip(stages, shapes, strict=True):
-        if own != shapes[-1]:
-            raise UserError(f"stages.{stage.run.stage}.model has another shape than model", "give both the same size")
-
-
-def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The last stage's part of the record with the budget of all; `stages` holds metrics and budget of each."""
-    last = parts[-1]
-    if len(parts) == 1:
-        return last
-    each = [
-        {"stage": stage.run.stage, "metrics": part["metrics"], "budget": part["budget"]}
-        for stage, part in zip(stages, parts, strict=True)
-    ]
-    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in last["budget"]}
-    return {**last, "budget": budget, "stages": each}
-
-
-def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The part of the record of one model, or of several that predict together (T5, arXiv 1910.10683, section 3.6).
-
-    Of several the metrics are those of the mean of their logits and the budget is their sum; the rest is of the first.
-    """
-    first, part = stages[0], parts[0]
-    if len(stages) == 1:
-        return part
-    for stage in stages:  # one that was found done has no head yet
-        checkpoint.load_head(stage.encoder, stage.head, stage.folder / "model")
-    ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
-    with placed(first.profile.device, ensemble):
-        metrics = first.evaluation.measure(ensemble, ensemble)
-    return {
-        **part,
-        "metrics": metrics,
-        "budget": {key: sum(own["budget"][key] for own in parts) for key in part["budget"]},
-        "realised": {**part["realised"], "members": len(stages)},
-    }
-
-
-def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
-    """What measures the gradient noise scale, where it is asked for."""
-    every = stage.run.trainer.noise_every
-    if every is None:
-        return None
-    return NoiseScale(stage.plan, every, stage.steps, stage.profile.microbatch, curves.write)
-
-
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
     run = stage.run
     keep_lines(stage.folder / "metrics.jsonl", _done(stage))
@@ -263,33 +181,8 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
         _train(stage, callbacks, tracked, group)
 
 
-def help_to_train(stage: Stage, group: Group) -> None:
-    """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
-    _start(stage)
-    _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
-
-
-def _gathering(stage: Stage) -> list[Gathering]:
-    """What puts shards together in the stage's modules, where there are shards."""
-    if not stage.profile.sharded:
-        return []
-    at = evaluation_steps(stage.run.evaluation.points, stage.steps)
-    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
-
-
-def _last_checkpoint(stage: Stage) -> LastCheckpoint:
-    own = stage.run.profile
-    return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
-
-
-def _done(stage: Stage) -> int:
-    """The steps that the last checkpoint holds."""
-    last = stage.folder / LAST
-    return int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
-
-
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
-    """Go on from the last checkpoint to the last step. Raises KeyboardInterrupt where SIGTERM came between."""
+    """Train from the last checkpoint to the last step. Raises KeyboardInterrupt if SIGTERM came in between."""
     done, learner = _done(stage), learner_of(stage)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
@@ -321,6 +214,39 @@ def learner_of(stage: Stage) -> Pretraining:
     if stage.profile.compile:
         learner.encoder.compile()
     return learner
+
+
+def help_to_train(stage: Stage, group: Group) -> None:
+    """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
+    _start(stage)
+    _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
+
+
+def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
+    """What measures the gradient noise scale, if that is asked for."""
+    every = stage.run.trainer.noise_every
+    if every is None:
+        return None
+    return NoiseScale(stage.plan, every, stage.steps, stage.profile.microbatch, curves.write)
+
+
+def _gathering(stage: Stage) -> list[Gathering]:
+    """What puts shards together in the stage's modules, if there are shards."""
+    if not stage.profile.sharded:
+        return []
+    at = evaluation_steps(stage.run.evaluation.points, stage.steps)
+    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
+
+
+def _last_checkpoint(stage: Stage) -> LastCheckpoint:
+    own = stage.run.profile
+    return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
+
+
+def _done(stage: Stage) -> int:
+    """The steps that the last checkpoint holds."""
+    last = stage.folder / LAST
+    return int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
 
 
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
@@ -364,3 +290,85 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
             **({"sources": examples.read(counts)} if isinstance(examples, Mixed) else {}),
         },
     }
+
+
+def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The last stage's part of the record with the budget of all; `stages` holds metrics and budget of each."""
+    last = parts[-1]
+    if len(parts) == 1:
+        return last
+    each = [
+        {"stage": stage.run.stage, "metrics": part["metrics"], "budget": part["budget"]}
+        for stage, part in zip(stages, parts, strict=True)
+    ]
+    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in last["budget"]}
+    return {**last, "budget": budget, "stages": each}
+
+
+def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The part of the record of one model, or of several that predict together (T5, arXiv 1910.10683, section 3.6).
+
+    Of several the metrics are those of the mean of their logits and the budget is their sum; the rest is of the first.
+    """
+    first, part = stages[0], parts[0]
+    if len(stages) == 1:
+        return part
+    for stage in stages:  # one that was found done has no head yet
+        checkpoint.load_head(stage.encoder, stage.head, stage.folder / "model")
+    ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
+    with placed(first.profile.device, ensemble):
+        metrics = first.evaluation.measure(ensemble, ensemble)
+    return {
+        **part,
+        "metrics": metrics,
+        "budget": {key: sum(own["budget"][key] for own in parts) for key in part["budget"]},
+        "realised": {**part["realised"], "members": len(stages)},
+    }
+
+
+def check_chain(stages: Sequence[Stage]) -> None:
+    """Raise UserError for a stage whose network cannot take the weights of the one before."""
+    shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
+    for stage, own in zip(stages, shapes, strict=True):
+        if own != shapes[-1]:
+            raise UserError(f"stages.{stage.run.stage}.model has another shape than model", "give both the same size")
+
+
+def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
+    """What a model is asked about pairs: by its own head if it has one, and by trained probes if the config asks.
+
+    Raises UserError if the validation split does not allow the pairs that the model is trained on. Other kinds are left
+    out with a message.
+    """
+    if run.evaluation.probe_examples < 0:
+        raise UserError(
+            f"evaluation.probe_examples={run.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+        )
+    found: list[Probe | TrainedProbe] = []
+    for name in PROBES:
+        try:
+            found += _probes(run, data, objective.pair_head, name)
+        except UserError as error:
+            if name in objective.heads:
+                raise
+            say(f"no {name}_accuracy: {error}")
+    return found
+
+
+def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+    """The model's own head if it tells as many kinds of pairs apart, and a trained probe if one is asked for."""
+    own, (pairs, kinds) = run.evaluation, PROBES[name]
+    if head is not None and head.kinds == kinds:
+        yield Probe(name, probe_examples(run, data, pairs), own.examples)
+    if own.probe_examples and name in TRAINED:
+        train, test = (probe_examples(run, data, pairs, split, masked=False) for split in ("train", "validation"))
+        yield TrainedProbe(name, train, test, own.probe_examples, own.examples)
+
+
+def _warn_of_labels(report: dict[str, float]) -> None:
+    """Warn if most pairs had to be random, as they have to if blank lines are inside documents."""
+    if (forced := report.get("forced_random_share", 0.0)) > FORCED:
+        say(
+            f"{forced:.0%} of the pairs are random because their chunk is one sentence: "
+            "do blank lines separate documents only?"
+        )

@@ -173,7 +173,7 @@ def locked(folder: Path, label: str) -> Iterator[None]:
 def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     """Let arms of one pre-training do it once: a finished one is linked into this run's folder before the block.
 
-    A run with a folder of its own (`run_dir`) shares nothing.
+    A run with its own folder (`run_dir`) shares nothing.
     """
     from paribus.training.pretrain import STAGE
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.models.network import Batch
-from paribus.tasks.encode import Rows, order
+from paribus.tasks.encode import Array, Rows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step
 MULTIPLE = 8  # rows are padded to a multiple of so many tokens
@@ -30,7 +30,7 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 class PretrainingSteps:
     """Steps in the given order of examples, each cut into microbatches of at most `microbatch` sequences.
 
-    Of several processes `share` is this one's (rank, their number): it reads every so many-th row. Where they must be
+    `share` is (rank, size) of this process: it reads every `size`-th row. If processes must be
     `even` in the number of microbatches, one that has fewer than the first gets idle ones, which count for nothing.
     """
 
@@ -51,10 +51,10 @@ class PretrainingSteps:
         idle = [self._batch(epoch, rows[:1]) for epoch, rows in first[len(own) :]]
         return [*own, *({**batch, "idle": True, "counts": {}} for batch in idle)]
 
-    def _batch(self, epoch: int, rows: Any) -> Batch:
+    def _batch(self, epoch: int, rows: Array) -> Batch:
         return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
 
-    def _pieces(self, step: int, rank: int) -> Iterator[tuple[int, Any]]:
+    def _pieces(self, step: int, rank: int) -> Iterator[tuple[int, Array]]:
         most = None if self.microbatch is None else max(1, self.microbatch // self.order.examples.readings)
         for epoch, rows in self.order.blocks(step):
             for piece in self.order.split(epoch, rows[rank :: self.share[1]], most):
@@ -68,7 +68,7 @@ class TaskSteps:
         self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
         self.per_epoch = -(-len(encoded.length_N) // batch_size)
         self.total = self.per_epoch * epochs
-        self._orders: dict[int, list[Any]] = {}
+        self._orders: dict[int, list[Array]] = {}
 
     def __getitem__(self, step: int) -> Step:
         epoch, at = divmod(step, self.per_epoch)
@@ -77,13 +77,13 @@ class TaskSteps:
         return [task_batch(self.encoded, rows) for rows in pieces(self.encoded, self._orders[epoch][at])]
 
 
-def pieces(encoded: Rows, row_B: Any) -> list[Any]:
+def pieces(encoded: Rows, row_B: Array) -> list[Array]:
     """A batch in parts that are read at once: of examples with several rows each not too many."""
     split = getattr(encoded, "pieces", None)
     return [row_B] if split is None else list(split(row_B))
 
 
-def task_batch(encoded: Rows, rows: Any) -> Batch:
+def task_batch(encoded: Rows, rows: Array) -> Batch:
     """The rows as one batch."""
     return as_batch(encoded.batch(rows, MULTIPLE))
 

@@ -9,7 +9,6 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytorch_lightning as pl
 
@@ -18,7 +17,7 @@ from paribus.models.network import Network
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.pretrain import learner_of, open_stage
-from paribus.training.steps import PretrainingSteps, StepData
+from paribus.training.steps import PretrainingSteps, StepData, Steps
 from paribus.training.trainer import Profile, resolve, trainer
 
 STEPS = 24  # measured, after the first WARM ones
@@ -31,11 +30,11 @@ class _Clock(pl.Callback):
     def __init__(self) -> None:
         self.ends: list[float] = []
 
-    def on_train_batch_end(self, *unused: Any) -> None:
+    def on_train_batch_end(self, *unused: object) -> None:
         self.ends.append(time.perf_counter())
 
     def seconds(self) -> float:
-        """Median seconds a step, first steps left out; 0 where there were too few."""
+        """Median seconds per step without the first steps; 0 if there were too few."""
         gaps = [after - before for before, after in zip(self.ends[WARM:], self.ends[WARM + 1 :], strict=False)]
         return statistics.median(gaps) if gaps else 0.0
 
@@ -81,7 +80,7 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Pr
     return _measure(learner, steps, profile) * total * len(settings.seeds)
 
 
-def _measure(learner: pl.LightningModule, steps: Any, profile: Profile) -> float:
+def _measure(learner: pl.LightningModule, steps: Steps, profile: Profile) -> float:
     clock = _Clock()
     few = min(steps.total, WARM + STEPS)
     trainer(profile, few, [clock]).fit(learner, StepData(steps, 0, profile.workers))

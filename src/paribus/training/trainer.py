@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
 @dataclass(frozen=True)
 class Profile:
-    """What a run really used; it stands in the record."""
+    """What a run really used, as its record says."""
 
     accelerator: str
     precision: str
@@ -122,7 +122,7 @@ def matrix_peak(profile: Profile, size: int = 1024, rounds: int = 6) -> float:
 def trainer(
     profile: Profile,
     steps: int,
-    callbacks: list[pl.Callback],
+    callbacks: Sequence[pl.Callback],
     tracked: Tracked | None = None,
     group: Group | None = None,
     profiler: Profiler | None = None,
@@ -138,7 +138,7 @@ def trainer(
         max_steps=steps,
         max_epochs=-1,
         logger=False if tracked is None else ToTracked(tracked),
-        callbacks=callbacks,
+        callbacks=list(callbacks),
         profiler=profiler,
         enable_checkpointing=False,
         enable_progress_bar=False,
