@@ -72,8 +72,8 @@ class Objective(nn.Module):
 
     def divisors(self, counts: Mapping[str, int]) -> dict[str, int]:
         """{head: what its sum over a step of these counts is divided by}, at least 1."""
-        heads = self.named_heads
-        return {name: max(1, counts[key] + heads[name].extra_count) for name, key in self.denominators().items()}
+        extra = {name: head.extra_count for name, head in self.named_heads.items()}
+        return {name: max(1, counts[key] + extra.get(name, 0)) for name, key in self.denominators().items()}
 
     def std(self, heads: float) -> Callable[[str], float]:
         """Standard deviation of the initial weights by name: `heads`, or what a further network says of its own."""
