@@ -95,7 +95,7 @@ def assert_resumes(spec: Any, objective_spec: Any, steps: list[Any], path: Path)
 
 
 def test_word_vectors_are_a_model(arguments: list[str], task_folder: Path) -> None:
-    cfg = compose([*arguments, "+tasks=sst2", f"tasks.sst2.path={task_folder}"])
+    cfg = compose([*arguments, "task=sst2", f"tasks.sst2.path={task_folder}"])
     OmegaConf.set_struct(cfg, False)
     cfg.model = OmegaConf.create({"_target_": "toys.WordVectors", "hidden": 24})
     folder = run(cfg)

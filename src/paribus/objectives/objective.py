@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paribus.models.heads.head import Head, TokenHead
 from paribus.models.heads.rows import PairHead
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, State
 
 
 class Objective(nn.Module):
@@ -51,7 +51,7 @@ class Objective(nn.Module):
         """The head on pairs, if any."""
         return next((head for head in self.heads.values() if isinstance(head, PairHead)), None)
 
-    def forward(self, network: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
+    def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are
         missing.
         """
