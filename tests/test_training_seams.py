@@ -22,11 +22,10 @@ from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
 from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
-from paribus.training.execution import Profile
-from paribus.training.fit import trainer
 from paribus.training.learner import Pretraining
 from paribus.training.run import run
 from paribus.training.steps import as_batch, loader
+from paribus.training.trainer import Profile, trainer
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 
