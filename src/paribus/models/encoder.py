@@ -26,7 +26,7 @@ from paribus.core.sources import WEIGHTS
 from paribus.models.bert import Bert
 from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -65,12 +65,12 @@ class Encoder(Network):
         weight: nn.Parameter = self.backbone.embeddings.word_embeddings.weight
         return weight
 
-    def forward(self, batch: Batch, state: Any = None) -> Outputs:
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
         """Hidden states [B, L, D] of `batch["ids_BL"]`.
 
         `batch["full"]` says that no row is padded, so that no mask is made and the fastest attention kernel runs. With
-        left-only attention it always does: padding is on the right, where no real token looks. With `batch["rank_BL"]`
-        a place sees those of a rank not above its own.
+        left-only attention it always does: padding is on the right, to which no real token attends. With
+        `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
         ids_BL = batch["ids_BL"]
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
@@ -107,7 +107,7 @@ class Encoder(Network):
         norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
         module = self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings
 
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
+        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
             state_BLD = output[0] if isinstance(output, tuple) else output
             keep(state_BLD if norm is None else norm(state_BLD))
 
@@ -213,7 +213,8 @@ def _backbone(family: str, shape: dict[str, Any]) -> Any:
 
 def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
     """Embeddings of another width, projected to that of the layers after their LayerNorm (ALBERT, section 3.1)."""
-    embeddings: nn.Module = type(backbone.embeddings)(type(backbone.config)(**{**shape, "hidden_size": width}))
+    config = type(backbone.config)(**{**shape, "hidden_size": width})
+    embeddings: nn.Module = type(backbone.embeddings)(config)
     embeddings.projection = nn.Linear(width, shape["hidden_size"])
     embeddings.register_forward_hook(_project)
     return embeddings

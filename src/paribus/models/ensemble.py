@@ -14,8 +14,8 @@ Pair = tuple[Network, Head]
 
 
 class Ensemble(nn.Module):
-    """Models of one shape with a head each, which are also the head on all of them: the mean of their logits stands for
-    the logits of one model. It is asked as `ensemble.logits(ensemble(batch), batch)`.
+    """Models of one shape with a head each, and the head on all of them: the mean of their logits serves as the
+    logits of one model. It is asked as `ensemble.logits(ensemble(batch), batch)`.
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:

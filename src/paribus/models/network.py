@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
 
 Batch = dict[str, Any]
+State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one
 Std = Callable[[str], float]  # name of a parameter -> standard deviation of its initial weights
 
 
@@ -31,7 +32,7 @@ class Outputs(NamedTuple):
     """
 
     hidden_BLD: Tensor
-    state: Any = None
+    state: State = None
     summary_BD: Tensor | None = None
 
     @property
@@ -65,11 +66,11 @@ class Network(nn.Module, ABC):
         """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
 
     @abstractmethod
-    def forward(self, batch: Batch, state: Any = None) -> Outputs:
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
         """The states of a batch; `state` is what an earlier batch of the same rows left, None at first.
 
-        A network with memory detaches what it leaves, as tensors in dicts, lists or tuples, and forgets a row where the
-        batch says that a document begins.
+        A network with memory forgets a row if the batch says that a document begins there. The learner detaches what it
+        leaves, hands it to the next step and keeps it in checkpoints.
         """
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
@@ -94,14 +95,14 @@ class Network(nn.Module, ABC):
         """Standard deviation of the initial weights of a parameter."""
         return self.spec.initializer_range
 
-    def compile(self, *_: Any, **__: Any) -> None:
+    def compile(self, *_: object, **__: object) -> None:
         """Compile the forward pass of the backbone in place."""
         self.backbone.compile()
 
     def depth_of(self, parameter: str) -> int:
         """0 for embeddings, i + 1 for layer i of a stack, counted from below, `depth` for what follows the last one.
 
-        Weights that layers share count where they are used first.
+        Weights that layers share count for the lowest of these layers.
         """
         return 0
 

@@ -17,7 +17,7 @@ from transformers.models.t5.modeling_t5 import (
     T5Stack,
 )
 
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, State
 from paribus.models.t5 import T5
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ class TextToText(Network):
         weight: nn.Parameter = self.backbone.shared.weight
         return weight
 
-    def forward(self, batch: Batch, state: Any = None) -> Outputs:
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
         """Hidden states [B, T, D] of what is written, or [B, L, D] of the whole stream.
 
         `batch["full"]` says that no row is padded, so that no mask of padding is made. What is written is padded on the
-        right, where no real token looks.
+        right, to which no real token attends.
         """
         if self.spec.single:
             return Outputs(self.backbone(batch["ids_BL"], batch["prefix_length_B"]), state)
@@ -79,7 +79,7 @@ class TextToText(Network):
 
     @staticmethod
     def real(batch: Batch) -> Tensor | None:
-        """int64 [B, L]: 1 where a token is read; None where no row is padded."""
+        """int64 [B, L]: 1 at tokens that are read; None if no row is padded."""
         if batch["full"]:
             return None
         column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)
@@ -169,7 +169,7 @@ class _Stream(nn.Module):
         return hidden_BLD
 
     def _visible(self, ids_BL: Tensor, prefix_length_B: Tensor) -> Tensor:
-        """float32 [1 or B, 1, L, L]: 0 where a token (row) sees a place (column), the lowest number elsewhere."""
+        """float32 [1 or B, 1, L, L]: 0 if a token (row) sees a place (column), else the lowest number."""
         column_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
         before_LL = column_L[None] <= column_L[:, None]
         seen_BLL = before_LL[None]

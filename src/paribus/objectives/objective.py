@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paribus.models.heads.head import Head, TokenHead
 from paribus.models.heads.rows import PairHead
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, State
 
 
 class Objective(nn.Module):
@@ -51,7 +51,7 @@ class Objective(nn.Module):
         """The head on pairs, if any."""
         return next((head for head in self.heads.values() if isinstance(head, PairHead)), None)
 
-    def forward(self, network: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
+    def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are
         missing.
         """
@@ -72,8 +72,8 @@ class Objective(nn.Module):
 
     def divisors(self, counts: Mapping[str, int]) -> dict[str, int]:
         """{head: what its sum over a step of these counts is divided by}, at least 1."""
-        heads = self.named_heads
-        return {name: max(1, counts[key] + heads[name].extra_count) for name, key in self.denominators().items()}
+        extra = {name: head.extra_count for name, head in self.named_heads.items()}
+        return {name: max(1, counts[key] + extra.get(name, 0)) for name, key in self.denominators().items()}
 
     def std(self, heads: float) -> Callable[[str], float]:
         """Standard deviation of the initial weights by name: `heads`, or what a further network says of its own."""

@@ -21,7 +21,7 @@ class Tags(TableTask):
         columns: `{words: ..., tags: ...}`, both lists.
         classes: the tags in the order of their numbers; the data may also have these names. Of BIO tags, spans can be
             scored; others only by accuracy.
-        crf: a CRF layer on top (see `heads.crf`).
+        crf: a CRF layer on top (see `CRFHead`).
     """
 
     needed: ClassVar[tuple[str, ...]] = ("words", "tags")

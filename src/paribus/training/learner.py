@@ -8,11 +8,12 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
 from paribus.core.hashing import digest
 from paribus.finetuning.method import Method
-from paribus.models.network import Batch, Network
+from paribus.models.network import Batch, Network, State
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.optim.schedule import Schedule
@@ -57,7 +58,7 @@ class Learner(pl.LightningModule):
         self.carried: dict[int, Any] = {}  # what each microbatch leaves to the next step (memory)
 
     def configure_model(self) -> None:
-        """Cut the weights into shards where the strategy has a mesh for them."""
+        """Cut the weights into shards if the strategy has a mesh for them."""
         if self.device_mesh is not None:
             shard(self, self.device_mesh["data_parallel"])
 
@@ -68,7 +69,8 @@ class Learner(pl.LightningModule):
 
     def training_step(self, step: Step, step_in_epoch: int) -> None:
         """Forward and backward of every microbatch, then clip and update."""
-        optimizer: Any = self.optimizers()
+        optimizer = self.optimizers()
+        assert isinstance(optimizer, LightningOptimizer)
         number = self.trainer.global_step
         counts = counts_of_all(self.trainer, total_counts(step))
         divisors = self.objective.divisors(counts)
@@ -90,7 +92,7 @@ class Learner(pl.LightningModule):
         self._update(optimizer, number, counts)
         self.last["losses"], self.last["counts"] = losses, counts
 
-    def _update(self, optimizer: Any, number: int, counts: Counter[str]) -> None:
+    def _update(self, optimizer: LightningOptimizer, number: int, counts: Counter[str]) -> None:
         self.tokens_seen += counts["input_tokens"]
         by_tokens = self.schedule.position == "tokens"
         done = int(self.tokens_seen) / self.total_tokens if by_tokens else (number + 0.5) / self.total_steps
@@ -113,12 +115,12 @@ class Learner(pl.LightningModule):
         """Carry what the last step left."""
         self.carried = change_tensors(checkpoint.get("carried", {}), lambda tensor: tensor.to(self.device))
 
-    def forward(self, batch: Batch, state: Any) -> tuple[dict[str, Tensor], Any]:
+    def forward(self, batch: Batch, state: State) -> tuple[dict[str, Tensor], Any]:
         """What the objective makes of a batch."""
         found: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, state)
         return found
 
-    def terms(self, batch: Batch, divisors: Mapping[str, float], state: Any = None) -> tuple[dict[str, Tensor], Any]:
+    def terms(self, batch: Batch, divisors: Mapping[str, float], state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: its share of the loss of a step with these divisors}, what the network carries on); losses that the
         batch does not have are missing.
         """
@@ -162,7 +164,7 @@ def total_counts(step: Step) -> Counter[str]:
     return counts
 
 
-def change_tensors(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
+def change_tensors(state: State, change: Callable[[Tensor], Tensor]) -> Any:
     """A nested state (dicts, lists, tuples) whose tensors are changed."""
     if isinstance(state, Tensor):
         return change(state)

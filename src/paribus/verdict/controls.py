@@ -33,7 +33,7 @@ def insensitive(column: str, baseline: Sequence[float], scratch: Sequence[float]
 
 
 def on_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
-    """Why the common evaluation loss decides nothing, or None: its baseline must be clearly below the unigram model.
+    """Why the held-out loss decides nothing, or None: its baseline must be clearly below the unigram model.
 
     Clearly: by more than two sample standard deviations over seeds, and by more than 0.1 nats.
     """

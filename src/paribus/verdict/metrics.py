@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
-COMMON = ("mlm_", "clm_", "denoising_")  # columns of the common evaluation objective, as against the scores of tasks
+COMMON = ("mlm_", "clm_", "denoising_")  # columns of the held-out evaluation, as against the scores of tasks
 
 _LOWER = ("loss", "perplexity", "ppl", "error", "seconds", "unknown_rate")
 # what the common masks stand on
@@ -35,7 +35,7 @@ def is_task(column: str) -> bool:
 
 
 def incomparable(column: str, varies: tuple[str, ...]) -> str | None:
-    """Why a column of the common evaluation carries no claim where the arms vary in these keys, or None.
+    """Why a column of the held-out evaluation carries no claim where the arms vary in these keys, or None.
 
     Its loss favors the arm that trained on its mask distribution and input format; when masks are redrawn changes
     neither.

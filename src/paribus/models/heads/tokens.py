@@ -37,7 +37,7 @@ class SpanHead(Head):
 class TaggingHead(Head):
     """Dropout and a linear layer on every token (BERT, section 5.3). Reads `tag_BL`, negative where no word starts.
 
-    An answer counts where a word starts.
+    An answer counts if a word starts there.
     """
 
     denominator = "words"
