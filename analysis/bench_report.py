@@ -21,7 +21,7 @@ import yaml
 
 from paribus.core.config import compose, plain
 from paribus.data.tokens.prepare import data_fingerprint
-from paribus.runs.store import seal
+from paribus.runs.record import seal
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4)
 LINES = 125  # of metrics.jsonl

@@ -2,7 +2,7 @@
 
 python analysis/calibrate.py [--out analysis/results/calibration.json] [--share 1.0]
 
-Every simulated sweep is a list of records that `paribus.reporting.tables.build.judged` rules on;
+Every simulated sweep is a list of records that `paribus.reporting.tables.build.judge_claims` rules on;
 the false verdicts are counted in the claims that it returns. An entry of the file is one design:
 
     design, seeds, tasks, nested (fine-tuning seeds in each pre-training seed), tails (normal, or t3: Student's t with
@@ -31,15 +31,17 @@ import numpy as np
 
 from paribus.core.console import progress, say
 from paribus.core.files import write_json
-from paribus.reporting.tables.build import Judged, judged
+from paribus.reporting.tables.build import Verdicts, judge_claims
 from paribus.reporting.tables.design import Design
+from paribus.reporting.tables.schema import ContrastRow
+from paribus.runs.record import Record, TaskRun
 from paribus.sweeps.sweep import SCRATCH
-from paribus.sweeps.until import open_claims
 from paribus.verdict.bootstrap import bca
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import LEVEL
+from paribus.verdict.words import find_word
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
@@ -152,7 +154,7 @@ def _mixed() -> tuple[str, ...]:
     return (f"best is a{margin}", f"monotone({BASE}, a, b){margin}", f"b ~ {BASE}{margin}", f"c >= {BASE}{margin}")
 
 
-def simulate(plan: Plan, random: Any, seeds: int) -> list[dict[str, Any]]:
+def simulate(plan: Plan, random: Any, seeds: int) -> list[Record]:
     """Records of one sweep. A seed's luck is shared by its arms; half an arm's own noise is shared by its tasks."""
     arms, tasks, tunings = len(plan.arms) + 1, plan.tasks, plan.tunings
     nested = 0.5 if tunings > 1 else 0.0
@@ -171,36 +173,35 @@ def _noise(plan: Plan, random: Any, shape: tuple[int, ...]) -> Any:
     return random.standard_normal(shape) if plan.tails == "normal" else random.standard_t(3, shape) / math.sqrt(3.0)
 
 
-def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> dict[str, Any]:
+def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
     means = scores_TK.mean(1).tolist()
     tunings = [
-        {"task": column.partition("/")[0], "seed": tuning, "metrics": {"accuracy": score}}
+        TaskRun(column.partition("/")[0], tuning, {"accuracy": score})
         for column, scores in zip(plan.columns, scores_TK.tolist(), strict=True)
         for tuning, score in enumerate(scores)
     ]
-    return {
-        "study": "calibration", "scale": "simulated", "arm": arm, "seed": seed, "signature": f"{arm}-{seed}",
-        "status": "done", "metrics": dict(zip(plan.columns, means, strict=True)), "task_runs": tunings,
-        "budget": {"input_tokens": 1.0}, "data": {},
-    }  # fmt: skip
+    return Record(
+        study="calibration", scale="simulated", arm=arm, seed=seed, signature=f"{arm}-{seed}", status="done",
+        metrics=dict(zip(plan.columns, means, strict=True)), task_runs=tuple(tunings), budget={"input_tokens": 1.0},
+    )  # fmt: skip
 
 
-def ruled(plan: Plan, random: Any) -> tuple[Judged, int]:
+def rule_sweep(plan: Plan, random: Any) -> tuple[Verdicts, int]:
     """(the verdicts on one simulated sweep, seeds it took)."""
     if plan.most is None:
-        return judged(plan.design(plan.seeds), simulate(plan, random, plan.seeds)), plan.seeds
+        return judge_claims(plan.design(plan.seeds), simulate(plan, random, plan.seeds)), plan.seeds
     records, looks = simulate(plan, random, plan.most), Looks(plan.seeds, plan.most)
     for n in range(looks.first, looks.most + 1):
-        found = judged(plan.design(n, looks), records)
-        if not open_claims(found.claims):
+        found = judge_claims(plan.design(n, looks), records)
+        if not any(claim.open for claim in found.claims):
             break
     return found, n
 
 
-def false(plan: Plan, contrast: Mapping[str, Any]) -> bool:
+def false(plan: Plan, contrast: ContrastRow) -> bool:
     """Whether a contrast of a table says what is not so."""
-    gain, margin = plan.truth(contrast["arm"], contrast["versus"]), contrast["margin"]
-    gain = -gain if lower_is_better(contrast["column"]) else gain
+    gain, margin = plan.truth(contrast.arm, contrast.versus), contrast.margin
+    gain = -gain if lower_is_better(contrast.column) else gain
     near = 1e-9  # a truth on the boundary is on neither side of it
     wrong = {
         ">": {
@@ -211,7 +212,7 @@ def false(plan: Plan, contrast: Mapping[str, Any]) -> bool:
         ">=": {"reproduced": gain <= -margin + near, "contradicted": gain >= -margin - near},
         "~": {"reproduced": abs(gain) >= margin - near, "contradicted": abs(gain) <= margin + near},
     }
-    return wrong[contrast["relation"]].get(contrast["verdict"], False)
+    return wrong[contrast.relation].get(contrast.verdict, False)
 
 
 def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
@@ -219,12 +220,12 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     wrong = covered = intervals = decided = seeds = 0
     bootstrap = [0, 0]
     for at in range(simulations):
-        table, n = ruled(plan, random)
-        contrasts = [contrast for claim in table.claims for contrast in claim["contrasts"]]
+        table, n = rule_sweep(plan, random)
+        contrasts = [contrast for claim in table.claims for contrast in claim.contrasts]
         wrong += any(false(plan, contrast) for contrast in contrasts)
-        covered += sum(_covers(plan, c, (c["ci_low"], c["ci_high"])) for c in contrasts)
+        covered += sum(_covers(plan, c, _ends(c)) for c in contrasts)
         intervals += len(contrasts)
-        decided += sum(contrast["verdict"] in ("reproduced", "contradicted", "equivalent") for contrast in contrasts)
+        decided += sum(find_word(contrast.verdict).decides for contrast in contrasts)
         seeds += n
         if at < BOOTSTRAPPED and plan.tasks == 1 and plan.most is None:
             hits = [_covers(plan, c, bca(_values(table, c), resamples=1000)) for c in contrasts[:1]]
@@ -245,13 +246,19 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     return entry
 
 
-def _covers(plan: Plan, contrast: Mapping[str, Any], ends: Sequence[float] | None) -> bool:
-    return ends is not None and ends[0] <= plan.truth(contrast["arm"], contrast["versus"]) <= ends[1]
+def _ends(contrast: ContrastRow) -> tuple[float, float] | None:
+    if contrast.ci_low is None or contrast.ci_high is None:
+        return None
+    return contrast.ci_low, contrast.ci_high
 
 
-def _values(table: Judged, contrast: Mapping[str, Any]) -> list[float]:
+def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> bool:
+    return ends is not None and ends[0] <= plan.truth(contrast.arm, contrast.versus) <= ends[1]
+
+
+def _values(table: Verdicts, contrast: ContrastRow) -> list[float]:
     """A contrast's differences, seed by seed."""
-    first, second = (table.evidence.values(contrast[name], contrast["column"]) for name in ("arm", "versus"))
+    first, second = (table.evidence.values(arm, contrast.column) for arm in (contrast.arm, contrast.versus))
     return [first[seed] - second[seed] for seed in first]
 
 

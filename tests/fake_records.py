@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
+from paribus.core.jsonable import from_json, to_json
+from paribus.reporting.tables.build import build_table
 from paribus.reporting.tables.design import Design
+from paribus.reporting.tables.schema import Table
+from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
 
 LOSS, TASK = "mlm_loss", "docs_package/accuracy"
@@ -69,3 +74,17 @@ def design(**changes: Any) -> Design:
         },
     }
     return Design(**{**values, **changes})
+
+
+def read(records: Sequence[dict[str, Any]]) -> list[Record]:
+    return [from_json(Record, content) for content in records]
+
+
+def make_table(design: Design, records: Sequence[dict[str, Any]]) -> Table:
+    return build_table(design, read(records))
+
+
+def build(design: Design, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The content of table.json."""
+    content: dict[str, Any] = to_json(make_table(design, records))
+    return content

@@ -6,12 +6,12 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
-from paribus.reporting.tables.build import judged
+from paribus.reporting.tables.build import judge_claims
 
 ANALYSIS = Path(__file__).parents[1] / "analysis"
 KEPT = json.loads((ANALYSIS / "results" / "calibration.json").read_text())
@@ -32,13 +32,14 @@ calibrate = _load()
 
 def test_a_simulated_sweep_has_the_truth_it_says() -> None:
     plan = calibrate.Plan("x", ("a > base",), 400, tasks=2, tunings=3, effects={"a": 1.0})
-    found = judged(plan.design(400), calibrate.simulate(plan, np.random.default_rng(0), 400))
+    found = judge_claims(plan.design(400), calibrate.simulate(plan, np.random.default_rng(0), 400))
     assert found.reasons == dict.fromkeys(plan.columns)
-    for contrast in found.claims[0]["contrasts"]:
-        assert contrast["difference"] == pytest.approx(calibrate.GAP, rel=0.2)
-        assert contrast["sd"] == pytest.approx(calibrate.GAP, rel=0.1)
-        parts = contrast["components"]
-        assert parts["sd_between"] ** 2 == pytest.approx(parts["sd_within"] ** 2 / 3, rel=0.25)
+    for contrast in found.claims[0].contrasts:
+        assert contrast.difference == pytest.approx(calibrate.GAP, rel=0.2)
+        assert contrast.sd == pytest.approx(calibrate.GAP, rel=0.1)
+        parts = contrast.components
+        assert parts is not None
+        assert parts.sd_between**2 == pytest.approx(parts.sd_within**2 / 3, rel=0.25)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,9 @@ def test_a_simulated_sweep_has_the_truth_it_says() -> None:
 )
 def test_what_counts_as_false(relation: str, gain: float, verdict: str, wrong: bool) -> None:
     plan = calibrate.Plan("x", (), 5, effects={"a": gain}, margin=1.0)
-    contrast = {"arm": "a", "versus": "base", "column": "task0/accuracy", "relation": relation, "verdict": verdict}
-    assert calibrate.false(plan, contrast | {"margin": calibrate.GAP}) is wrong
+    names = {"arm": "a", "versus": "base", "column": "task0/accuracy", "relation": relation, "verdict": verdict}
+    contrast = SimpleNamespace(**names, margin=calibrate.GAP)
+    assert calibrate.false(plan, contrast) is wrong
 
 
 def test_a_small_calibration_is_within_wide_bounds() -> None:

@@ -12,8 +12,8 @@ from text_to_text import T5
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
-from paribus.reporting.audit.follow import differing, numbers
-from paribus.runs.store import seal
+from paribus.reporting.audit import count_numbers, find_differences
+from paribus.runs.record import seal
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_budgets_and_texts_apart(user: Path, capsys: pytest.CaptureFixture[str])
 def test_bad_input(user: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str | None) -> None:
     status = main(["audit", *arguments])
     out, err = capsys.readouterr()
-    assert (status, words in err) == (2, True) if words else (status, "is no table" in out) == (1, True)
+    assert (status, words in err) == (2, True) if words else (status, "is not a table" in out) == (1, True)
 
 
 def test_hidden_differences_of_a_sweep_stop_it(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,12 +115,12 @@ def test_hidden_differences_of_a_sweep_stop_it(user: Path, capsys: pytest.Captur
 
 def test_differing_walks_names_and_lengths() -> None:
     kept = {"arms": [{"name": "a", "n": 3}], "columns": ["x"]}
-    assert differing(kept, kept) == []
-    assert differing(kept, {"arms": [{"name": "a", "n": 4}], "columns": ["x", "y"]}) == [
+    assert find_differences(kept, kept) == []
+    assert find_differences(kept, {"arms": [{"name": "a", "n": 4}], "columns": ["x", "y"]}) == [
         "arms[a][n]: 3 in the table, 4 from the records",
         "columns: 1 entries in the table, 2 entries from the records",
     ]
-    assert numbers(kept) == 1
+    assert count_numbers(kept) == 1
 
 
 @pytest.mark.parametrize(("own", "metric"), [([], "mlm_loss"), (T5, "denoising_loss")])
@@ -152,4 +152,4 @@ def test_a_real_run_comes_out_with_the_same_bits(
     config["masking"]["rate"] = 0.3
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     assert main(again) == 2
-    assert "the same config now is the run" in capsys.readouterr().err
+    assert "the same config is now the run" in capsys.readouterr().err

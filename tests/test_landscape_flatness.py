@@ -17,11 +17,11 @@ from paribus.commands.flatness import flatness
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.finetuning import saved
-from paribus.reporting.audit.reproduce import stored_config
-from paribus.reporting.flatness.surface import Surface, Tunings, norm, random_direction
+from paribus.reporting.flatness import Surface, Tunings, norm, random_direction
 from paribus.reporting.plots import landscape
 from paribus.reporting.plots.scene import Area, Label, Scene
-from paribus.reporting.tables.curves import read
+from paribus.reporting.reproduce import read_stored_config
+from paribus.reporting.tables.curves import read_curves
 from paribus.runs.store import KEPT, TUNING
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.runner import run_sweep
@@ -51,14 +51,14 @@ def runs(
 @pytest.fixture(scope="module")
 def surface(runs: tuple[Path, list[Path]]) -> Surface:
     folder = runs[1][0]
-    return Tunings(OmegaConf.create(stored_config(folder)), folder, "sst2", 16).surface(0)
+    return Tunings(OmegaConf.create(read_stored_config(folder)), folder, "sst2", 16).surface(0)
 
 
 def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[Path]], surface: Surface) -> None:
     folder = runs[1][0]
     start, middle, end = surface.line([0.0, 0.5, 1.0])
     assert start == surface.loss(surface.start) != end == surface.loss(surface.end) != middle
-    tunings = Tunings(OmegaConf.create(stored_config(folder)), folder, "sst2", 16)
+    tunings = Tunings(OmegaConf.create(read_stored_config(folder)), folder, "sst2", 16)
     tuned = saved.load(kept(folder, "sst2", 0), tunings.encoder)
     losses = [
         torch.nn.functional.cross_entropy(tuned.logits(batch), batch["label_B"], reduction="sum")
@@ -70,7 +70,7 @@ def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[P
 
 def test_the_plane_holds_the_line_and_the_other_end(runs: tuple[Path, list[Path]], surface: Surface) -> None:
     folder = runs[1][0]
-    other = Tunings(OmegaConf.create(stored_config(folder)), folder, "sst2", 16).end(1)
+    other = Tunings(OmegaConf.create(read_stored_config(folder)), folder, "sst2", 16).end(1)
     lower, upper = surface.plane(other, [0.0, 1.0])
     assert lower == surface.line([0.0, 1.0])
     assert upper[0] == pytest.approx(surface.loss(other), rel=1e-5)
@@ -148,14 +148,14 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
     assert places == [(seed, step) for seed in (0, 1) for step in (2, 3, 5, 6)]
     for line, record in zip(lines[3::4], records[1]["task_runs"], strict=True):
         assert line["values"]["accuracy"] == record["metrics"]["accuracy"]
-    curve = read(folders[1])["sst2/train_loss"]
+    curve = read_curves(folders[1])["sst2/train_loss"]
     firsts = [line["values"]["train_loss"] for line in lines if line["step"] == 2]
     assert curve.values[0] == pytest.approx(sum(firsts) / 2)
     assert len(curve.tokens) == 4
     assert curve.tokens == sorted(curve.tokens)
     with (folders[1] / TUNING).open("a") as file:  # a fine-tuning that was interrupted and done again
         file.write(json.dumps({**lines[0], "values": {"train_loss": 0.0}}) + "\n")
-    assert read(folders[1])["sst2/train_loss"].values[0] == pytest.approx(firsts[1] / 2)
+    assert read_curves(folders[1])["sst2/train_loss"].values[0] == pytest.approx(firsts[1] / 2)
 
 
 def test_a_negative_number_of_points_is_refused() -> None:
@@ -177,9 +177,11 @@ def texts(scene: Scene) -> str:
 
 
 def test_a_drawing_has_both_lines_and_a_plane_where_one_was_measured() -> None:
-    whole, (line, around), (plane,) = (f(measured()) for f in (landscape.drawing, landscape.lines, landscape.planes))
-    assert landscape.planes(measured(planes=False)) == []
-    assert landscape.drawing(measured(planes=False)).height < line.height + 1 < whole.height
+    whole, (line, around), (plane,) = (
+        draw(measured()) for draw in (landscape.draw_landscape, landscape.draw_lines, landscape.draw_planes)
+    )
+    assert landscape.draw_planes(measured(planes=False)) == []
+    assert landscape.draw_landscape(measured(planes=False)).height < line.height + 1 < whole.height
     assert "one (n=2)" in texts(line)
     assert "two (n=2)" in texts(around)
     assert "one: training loss on a plane" in texts(plane)

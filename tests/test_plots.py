@@ -7,13 +7,14 @@ import re
 import struct
 import xml.etree.ElementTree as ET
 import zlib
-from typing import Any
+from dataclasses import replace
 
 import pytest
-from fake_records import LOSS, TASK, design, study
+from fake_records import LOSS, TASK, design, make_table, study
 
 from paribus.reporting.plots import arms, axes, curves, effects, pareto, scaling
-from paribus.reporting.plots.png import png
+from paribus.reporting.plots.drawing import View
+from paribus.reporting.plots.png import render_png
 from paribus.reporting.plots.scene import (
     COLORS,
     DASHES,
@@ -24,18 +25,17 @@ from paribus.reporting.plots.scene import (
     Line,
     Mark,
     Scene,
-    beside,
-    series,
+    get_style,
+    place_beside,
 )
-from paribus.reporting.plots.svg import svg
-from paribus.reporting.tables.build import build
-from paribus.reporting.tables.curves import Curve, at, averaged, thinned
-from paribus.verdict.ladder import ladders
+from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.tables.curves import Curve, average, interpolate, thin
+from paribus.reporting.tables.schema import Band, Cell, Printed, Table
 
 
 @pytest.fixture(scope="module")
-def table() -> dict[str, Any]:
-    return build(design(), study())
+def table() -> Table:
+    return make_table(design(), study())
 
 
 def texts(scene: Scene) -> list[str]:
@@ -68,7 +68,7 @@ def test_numbers_are_short() -> None:
 
 
 def test_series_differ_without_their_colors() -> None:
-    assert len({series(number)[1:] for number in range(8)}) == 8
+    assert len({get_style(number)[1:] for number in range(8)}) == 8
     assert len(set(SERIES)) == len(SERIES) == len(SHAPES) == len(DASHES)
     for color in COLORS.values():
         assert color == "none" or re.fullmatch("#[0-9A-Fa-f]{6}", color)
@@ -78,9 +78,9 @@ def test_svg_is_xml_with_every_shape() -> None:
     items = [Mark(20 * n, 20, shape, "s1") for n, shape in enumerate(SHAPES, 1)]
     scene = Scene(200, 50, (*items, Line(((0, 0), (9, 9)), "ink", 1, (2, 2)), Label(1, 2, "<a & b>", turned=True)), "t")
     for alone in (True, False):
-        root = ET.fromstring(svg(scene, alone))
+        root = ET.fromstring(render_svg(scene, alone))
         assert len(list(root)) >= len(items) + 2
-    assert "&lt;a &amp; b&gt;" in svg(scene)
+    assert "&lt;a &amp; b&gt;" in render_svg(scene)
 
 
 def pixels(data: bytes) -> tuple[int, int, bytes]:
@@ -99,102 +99,94 @@ def pixels(data: bytes) -> tuple[int, int, bytes]:
 def test_png_draws_the_same_scene() -> None:
     area = Area(((10, 10), (90, 10), (90, 40)), "s0", 1.0)
     items = (*(Mark(12 * n, 45, shape, "s1") for n, shape in enumerate(SHAPES, 1)), area, Label(5, 20, "a $b$"))
-    drawn = png(Scene(100, 50, items))
+    drawn = render_png(Scene(100, 50, items))
     assert pixels(drawn)[:2] == (200, 100)
     assert len(set(pixels(drawn)[2])) > 4
-    assert drawn == png(Scene(100, 50, items))
-    assert drawn != png(Scene(100, 50, items[:-1]))
+    assert drawn == render_png(Scene(100, 50, items))
+    assert drawn != render_png(Scene(100, 50, items[:-1]))
 
 
 def test_scenes_flow_into_rows() -> None:
     one = Scene(300, 100, (Mark(1, 1),))
-    whole = beside([one, one, one], most=700)
+    whole = place_beside([one, one, one], most=700)
     assert (whole.width, whole.height) == (600, 200)
     assert [(item.x, item.y) for item in whole.items if isinstance(item, Mark)] == [(1, 1), (301, 1), (1, 101)]
 
 
-def test_arms_show_means_seeds_intervals_and_anchors(table: dict[str, Any]) -> None:
-    loss, task = arms.panels(table)
+def test_arms_show_means_seeds_intervals_and_anchors(table: Table) -> None:
+    loss, task = arms.draw_arms(View(table))
     assert len([m for m in marks(loss, "s0") if m.shape == "square"]) == 3
     assert len(marks(loss, "soft")) == 15
     assert any("unigram 6.500" in text for text in texts(loss))
     assert any("bag of words 58.0" in text for text in texts(task))
-    means = {arm["name"]: arm["metrics"][LOSS]["mean"] for arm in table["arms"]}
+    means = {arm.name: arm.metrics[LOSS].mean for arm in table.arms}
     places = [mark.x for mark in marks(loss, "s0")]
     assert (places[1] < places[0] < places[2]) == (means["dynamic"] < means["static_x10"] < means["static"])
 
 
 def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
-    shown = build(design(published={"table": "roberta_table1", "rows": {"dynamic": "dynamic masking"},
-                                    "metrics": {TASK: "sst2_acc"}}), study())  # fmt: skip
-    cell = next(arm for arm in shown["arms"] if arm["name"] == "dynamic")
-    cell["published"]["sst2_acc"]["value"] = 60.4
-    (mark,) = marks(arms.panels(shown)[1], "paper")
+    mapped = {"table": "roberta_table1", "rows": {"dynamic": "dynamic masking"}, "metrics": {TASK: "sst2_acc"}}
+    shown = make_table(design(published=mapped), study())
+    rows = (
+        replace(arm, published={"sst2_acc": Printed(60.4, "x")} if arm.name == "dynamic" else {}) for arm in shown.arms
+    )
+    (mark,) = marks(arms.draw_arms(View(replace(shown, arms=tuple(rows))))[1], "paper")
     assert not mark.filled
 
 
-def test_effects_show_every_contrast_once_and_the_published_effect(table: dict[str, Any]) -> None:
-    loss, task = effects.panels(table)
+def test_effects_show_every_contrast_once_and_the_published_effect(table: Table) -> None:
+    loss, task = effects.draw_effects(View(table))
     assert sum("dynamic - static_x10" in text for text in texts(loss)) == 1
     assert [mark.shape for mark in marks(loss, "s0")] == ["circle"]
-    contrast = {**table["claims"][0]["contrasts"][1], "published": 0.004}
-    changed = {**table, "claims": [{**table["claims"][0], "contrasts": [contrast]}]}
-    (panel,) = effects.panels(changed)
+    contrast = replace(table.claims[0].contrasts[1], published=0.004)
+    claim = replace(table.claims[0], contrasts=(contrast,))
+    (panel,) = effects.draw_effects(View(replace(table, claims=(claim,))))
     assert len(marks(panel, "paper")) == 1
     assert marks(task, "paper") == []
 
 
-def test_curves_show_bands_and_lines_inside_the_panel() -> None:
-    curve = {
-        "tokens": [0, 10, 20],
-        "mean": [9.0, 5.0, 4.0],
-        "ci_low": [8.0, 4.8, 3.9],
-        "ci_high": [10.0, 5.2, 4.1],
-        "n": 5,
-    }
-    (panel,) = curves.panels({"arms": [{"name": "a"}, {"name": "b"}], "curves": {"train/mlm_loss": {"a": curve}}})
+def test_curves_show_bands_and_lines_inside_the_panel(table: Table) -> None:
+    band = Band((0, 10, 20), (9.0, 5.0, 4.0), (8.0, 4.8, 3.9), (10.0, 5.2, 4.1), 5)
+    shown = replace(table, curves={"train/mlm_loss": {"dynamic": band}})
+    (panel,) = curves.draw_curves(View(shown))
     assert sum(isinstance(item, Area) for item in panel.items) == 1
-    assert "a (n=5)" in texts(panel)
+    assert "dynamic (n=5)" in texts(panel)
     for item in panel.items:
         if isinstance(item, Area | Line):
             assert all(0 <= x <= panel.width and 0 <= y <= panel.height for x, y in item.points)
 
 
 def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
-    points = {
-        "a": (1.0, {"mean": 0.5}),
-        "b": (2.0, {"mean": 0.4}),
-        "c": (3.0, {"mean": 0.7}),
-        "d": (3.0, {"mean": 0.6}),
-    }
-    assert pareto.frontier(points, higher=True) == ["a", "c"]
-    assert pareto.frontier(points, higher=False) == ["a", "b"]
+    means = {"a": (1.0, 0.5), "b": (2.0, 0.4), "c": (3.0, 0.7), "d": (3.0, 0.6)}
+    points = {arm: (flops, Cell(mean, None, None, None, (mean,))) for arm, (flops, mean) in means.items()}
+    assert pareto.find_frontier(points, higher=True) == ["a", "c"]
+    assert pareto.find_frontier(points, higher=False) == ["a", "b"]
 
 
-def test_arms_of_one_cost_stand_beside_each_other(table: dict[str, Any]) -> None:
-    loss = pareto.panels(table)[0]
+def test_arms_of_one_cost_stand_beside_each_other(table: Table) -> None:
+    loss = pareto.draw_pareto(View(table))[0]
     above = [item for item in loss.items if isinstance(item, Mark) and item.size == 9]
     assert len({round(mark.x) for mark in above}) == 3
 
 
-def test_the_ladder_says_whether_the_verdict_is_stable(table: dict[str, Any]) -> None:
-    spent = {arm: {**budget, "flops": 1e13} for arm, budget in table["budget"]["arms"].items()}
-    large = {**table, "scale": "cpu", "budget": {**table["budget"], "arms": spent}}
-    found = scaling.panels(ladders([table, large]))
+def test_the_ladder_says_whether_the_verdict_is_stable(table: Table) -> None:
+    spent = {arm: {**budget, "flops": 1e13} for arm, budget in table.budget.arms.items()}
+    large = replace(table, scale="cpu", budget=replace(table.budget, arms=spent))
+    found = scaling.draw_scaling(View(table, [table, large]))
     assert len(found) == 2
     assert any("stable over the scales" in text for text in texts(found[0]))
     assert {"smoke, n=5", "cpu, n=5"} <= set(texts(found[0]))
-    assert scaling.panels(ladders([table])) == []
+    assert scaling.draw_scaling(View(table, [table])) == []
 
 
 def test_curves_of_runs_are_brought_to_one_grid() -> None:
     left, right = Curve([0.0, 10.0, 20.0], [4.0, 2.0, 1.0]), Curve([0.0, 20.0], [6.0, 2.0])
-    assert at(right, 10.0) == 4.0
-    found = averaged([left, right])
-    assert found["mean"] == [5.0, 3.0, 1.5]
-    assert found["tokens"] == [0, 10, 20]
-    assert found["n"] == 2
+    assert interpolate(right, 10.0) == 4.0
+    found = average([left, right])
+    assert found.mean == (5.0, 3.0, 1.5)
+    assert found.tokens == (0, 10, 20)
+    assert found.n == 2
     long = Curve([float(n) for n in range(100)], [math.sin(n) for n in range(100)])
-    short = thinned(long, 10)
+    short = thin(long, 10)
     assert len(short.values) == 10
     assert math.fsum(short.values) / 10 == pytest.approx(math.fsum(long.values) / 100)

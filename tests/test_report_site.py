@@ -17,8 +17,10 @@ from fake_site import keep, made, place_of
 from paribus.commands.cli import main
 from paribus.commands.report import report
 from paribus.core.errors import UserError
-from paribus.reporting.site.samples import html
-from paribus.reporting.tables.files import render
+from paribus.core.jsonable import from_json
+from paribus.reporting.site.samples import color_html
+from paribus.reporting.tables.files import render_files
+from paribus.reporting.tables.schema import Table
 from paribus.verdict.published import ids
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -116,7 +118,9 @@ def test_an_unreadable_corpus_is_said_and_not_hidden(site: Path) -> None:
 
 def test_examples_keep_the_colors_of_show() -> None:
     line = "#0  \x1b[2m[CLS]\x1b[0m a \x1b[1;31m[MASK](<b>)\x1b[0m"
-    assert html(line) == '#0  <span class="t-special">[CLS]</span> a <span class="t-mask">[MASK](&lt;b&gt;)</span>'
+    assert (
+        color_html(line) == '#0  <span class="t-special">[CLS]</span> a <span class="t-mask">[MASK](&lt;b&gt;)</span>'
+    )
 
 
 def test_every_published_table_has_a_page(site: Path) -> None:
@@ -199,7 +203,7 @@ def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_table_read_back_renders_the_same(site: Path) -> None:
     folder = site.parents[1] / "reports/roberta_table1/smoke"
-    again = render(json.loads((folder / "table.json").read_text()))
+    again = render_files(from_json(Table, json.loads((folder / "table.json").read_text())))
     assert {name: (folder / name).read_bytes() for name in again} == again
 
 

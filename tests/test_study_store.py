@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from paribus.core.files import write_json
+from paribus.core.jsonable import from_json
 from paribus.runs import store
+from paribus.runs.record import SCHEMA, Record, read_record, seal, verify
 
 
 def record(arm: str = "dynamic", seed: int = 0, signature: str = "aa", **changes: Any) -> dict[str, Any]:
     plain = {
-        "schema": store.SCHEMA, "signature": signature, "study": "s", "arm": arm, "seed": seed, "scale": "smoke",
+        "schema": SCHEMA, "signature": signature, "study": "s", "arm": arm, "seed": seed, "scale": "smoke",
         "sweep_hash": "h", "status": "done", "metrics": {"mlm_loss": 5.0}, "task_runs": [], "budget": {}, "data": {},
     }  # fmt: skip
-    return store.seal({**plain, **changes})
+    return seal({**plain, **changes})
 
 
 def put(root: Path, made: dict[str, Any], name: str = store.RECORD) -> Path:
@@ -29,20 +31,20 @@ def put(root: Path, made: dict[str, Any], name: str = store.RECORD) -> Path:
 
 def test_seal_sees_every_edit() -> None:
     made = record()
-    assert store.verify(made)
-    assert store.verify(json.loads(json.dumps(made)))
-    assert store.seal(made) == made
-    assert not store.verify({**made, "metrics": {"mlm_loss": 4.9}})
-    assert not store.verify({key: value for key, value in made.items() if key != "checksum"})
-    assert not store.verify({**made, "metrics": {"mlm_loss": float("nan")}})
+    assert verify(made)
+    assert verify(json.loads(json.dumps(made)))
+    assert seal(made) == made
+    assert not verify({**made, "metrics": {"mlm_loss": 4.9}})
+    assert not verify({key: value for key, value in made.items() if key != "checksum"})
+    assert not verify({**made, "metrics": {"mlm_loss": float("nan")}})
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         ('{"schema": 1, "signat', "half-written"),
-        ("[1, 2]", "no record"),
-        ('{"loss": 3}', "no record"),
+        ("[1, 2]", "not the record of a run"),
+        ('{"loss": 3}', "not the record of a run"),
         (json.dumps(record(schema=99)), "schema 99"),
         (json.dumps({**record(), "seed": 7}), "edited after the run"),
         (json.dumps(record(metrics=None)), "'metrics' is missing"),
@@ -55,8 +57,8 @@ def test_what_is_no_whole_record_is_named_and_left_out(tmp_path: Path, content: 
     bad = tmp_path / "s" / "dynamic" / "seed0-aa" / store.RECORD
     bad.parent.mkdir(parents=True)
     bad.write_text(content)
-    found = store.records("s", "smoke", [tmp_path])
-    assert [made["seed"] for made in found.records] == [1]
+    found = store.find_records("s", "smoke", [tmp_path])
+    assert [made.seed for made in found.records] == [1]
     assert len(found.left_out) == 1
     assert str(bad) in found.left_out[0]
     assert why in found.left_out[0]
@@ -64,29 +66,29 @@ def test_what_is_no_whole_record_is_named_and_left_out(tmp_path: Path, content: 
 
 def test_other_scales_are_left_out_without_a_word(tmp_path: Path) -> None:
     put(tmp_path, record(scale="cpu"))
-    assert store.records("s", "smoke", [tmp_path]) == ([], [])
+    assert store.find_records("s", "smoke", [tmp_path]) == ([], [])
 
 
 def test_a_finished_run_hides_its_failure_and_its_copies(tmp_path: Path) -> None:
     one, two = tmp_path / "runs", tmp_path / "kept"
     put(one, record(status="failed"), store.FAILED)
     put(two, record())
-    found = store.records("s", "smoke", [one, two]).records
-    assert [made["status"] for made in found] == ["done"]
+    found = store.find_records("s", "smoke", [one, two]).records
+    assert [made.status for made in found] == ["done"]
     put(one, record(arm="static", status="failed", error="no memory"), store.FAILED)
-    assert [made["status"] for made in store.records("s", "smoke", [one, two]).records] == ["done", "failed"]
+    assert [made.status for made in store.find_records("s", "smoke", [one, two]).records] == ["done", "failed"]
 
 
-def test_the_roll_says_which_signatures_belong_together(tmp_path: Path) -> None:
+def test_the_manifest_says_which_signatures_belong_together(tmp_path: Path) -> None:
     put(tmp_path, record(signature="old"))
     put(tmp_path, record(signature="new"))
     put(tmp_path, record(seed=1, signature="old1"))
-    assert len(store.records("s", "smoke", [tmp_path]).records) == 3, "without a manifest nothing is chosen"
+    assert len(store.find_records("s", "smoke", [tmp_path]).records) == 3, "without a manifest nothing is chosen"
     store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", ["a=1"], {"dynamic/seed0": "new"}, {"dynamic": 9}))
-    assert [made["signature"] for made in store.records("s", "smoke", [tmp_path]).records] == ["new"]
+    assert [made.signature for made in store.find_records("s", "smoke", [tmp_path]).records] == ["new"]
 
 
-def test_a_roll_grows_for_the_same_sweep_and_is_replaced_for_another(tmp_path: Path) -> None:
+def test_a_manifest_grows_for_the_same_sweep_and_is_replaced_for_another(tmp_path: Path) -> None:
     first = store.Manifest("h", ["a=1"], {"dynamic/seed0": "x"}, {"dynamic": 9})
     store.write_manifest(tmp_path, "s", "smoke", first)
     grown = store.write_manifest(tmp_path, "s", "smoke", first._replace(runs={"dynamic/seed1": "y"}))
@@ -100,29 +102,30 @@ def test_a_roll_grows_for_the_same_sweep_and_is_replaced_for_another(tmp_path: P
 
 def test_states_of_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    assert store.state(folder)[0] == "missing"
+    assert store.read_state(folder)[0] == "missing"
     folder.mkdir()
     (folder / "signature").write_text("aa\n")
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert store.state(folder)[0] == "running"
-    assert store.state(folder)[0] == "stopped"
-    store.write_failure(folder, {"signature": "aa", "study": "s", "arm": "a", "seed": 0, "scale": "smoke"}, "why")
-    assert store.state(folder)[0] == "failed"
-    assert store.finished(folder, "aa") is None, "a failed run is tried again"
+        assert store.read_state(folder)[0] == "running"
+    assert store.read_state(folder)[0] == "stopped"
+    failed = Record(signature="aa", study="s", arm="a", seed=0, status="failed", scale="smoke")
+    store.write_failure(folder, failed, "why")
+    assert store.read_state(folder)[0] == "failed"
+    assert store.find_finished(folder, "aa") is None, "a failed run is tried again"
     write_json(folder / store.RECORD, record(status="diverged"))
-    assert store.state(folder)[0] == "diverged"
-    assert store.finished(folder, "aa") is not None
-    assert store.finished(folder, "bb") is None
+    assert store.read_state(folder)[0] == "diverged"
+    assert store.find_finished(folder, "aa") is not None
+    assert store.find_finished(folder, "bb") is None
 
 
 def test_a_failure_is_a_whole_record(tmp_path: Path) -> None:
-    frame = {"signature": "aa", "study": "s", "arm": "a", "seed": 0, "scale": "smoke", "sweep_hash": "h"}
-    store.write_failure(tmp_path, frame, "out of memory")
-    made, why = store.read(tmp_path / store.FAILED)
+    run = Record(signature="aa", study="s", arm="a", seed=0, status="failed", scale="smoke", sweep_hash="h")
+    store.write_failure(tmp_path, run, "out of memory")
+    made, why = read_record(tmp_path / store.FAILED)
     assert why == ""
     assert made is not None
-    assert (made["status"], made["error"]) == ("failed", "out of memory")
+    assert (made.status, made.error) == ("failed", "out of memory")
 
 
 def test_keep_copies_the_record_without_weights(tmp_path: Path) -> None:
@@ -133,14 +136,14 @@ def test_keep_copies_the_record_without_weights(tmp_path: Path) -> None:
     assert target == tmp_path / "results" / "smoke" / "s" / "dynamic" / "seed0-aa"
     assert sorted(path.name for path in target.iterdir()) == ["config.yaml", "metrics.jsonl", "result.json"]
     assert store.keep(folder, tmp_path / "results" / "smoke", "s") == target
-    assert store.records("s", "smoke", [tmp_path / "results" / "smoke"]).records == [record()]
+    assert store.find_records("s", "smoke", [tmp_path / "results" / "smoke"]).records == [from_json(Record, record())]
 
 
 def test_last_step_survives_a_half_written_line(tmp_path: Path) -> None:
-    assert store.last_step(tmp_path) == 0
+    assert store.read_last_step(tmp_path) == 0
     lines = "".join(json.dumps({"step": step, "x": "y" * 90}) + "\n" for step in range(200))
     (tmp_path / "metrics.jsonl").write_text(lines + '{"step": 20')
-    assert store.last_step(tmp_path) == 199
+    assert store.read_last_step(tmp_path) == 199
 
 
 def test_a_kept_run_names_no_place_of_the_machine(tmp_path: Path) -> None:

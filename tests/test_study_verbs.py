@@ -223,7 +223,7 @@ def test_one_seed_and_one_arm_may_be_given_by_the_names_of_several(
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     own = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=dynamic", "task=none", "logger=none"]
     assert train(["-m", *own, *arguments]) == 0
-    found = store.records("roberta_table1", "test", [tmp_path / "runs"]).records
+    found = store.find_records("roberta_table1", "test", [tmp_path / "runs"]).records
     assert [(made["arm"], made["seed"]) for made in found] == [("dynamic", 0)]
 
 

@@ -110,13 +110,13 @@ def test_hydras_launchers_take_the_arms_of_a_sweep_and_hand_errors_back(
     sweep = ["hydra/sweeper=arms", "sweep=roberta_table1", "seed=0", "arm=static_x10,dynamic", "task=none"]
     done = train(*sweep, "logger=none")
     assert done.returncode == 0, done.stderr
-    found = store.records("roberta_table1", "test", [tmp_path / "runs"])
+    found = store.find_records("roberta_table1", "test", [tmp_path / "runs"])
     assert [made["arm"] for made in found.records] == ["dynamic", "static_x10"]
     bad = train("masking.rate=0.15,7", "task=none", "logger=none")
     assert bad.returncode == 2
     assert "paribus: " in bad.stderr
     assert "Traceback" not in bad.stderr
-    assert len(store.records("single", "test", [tmp_path / "runs"]).records) == 1, "the other job was run"
+    assert len(store.find_records("single", "test", [tmp_path / "runs"]).records) == 1, "the other job was run"
 
 
 class FakeJob:
@@ -272,7 +272,7 @@ def request_of(arguments: list[str], tmp_path: Path, name: str, *more: str) -> A
 
 def numbers(request: Any) -> dict[str, Any]:
     """What the table is made of: {arm: metrics and budget, without seconds}."""
-    found = store.records(request.named, request.scale, request.roots)
+    found = store.find_records(request.named, request.scale, request.roots)
     assert found.left_out == []
     return {
         made["arm"]: [made["status"], made["metrics"], made["budget"]["input_tokens"], made["signature"]]

@@ -88,10 +88,10 @@ def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
     said = capfd.readouterr().err
     assert "✗ dynamic/seed0 failed: planted failure: mend it (log: " in said
     assert "5/6 done, 1 failed" in said
-    records = store.records("roberta_table1", "smoke", request.roots).records
-    failed = [made for made in records if made["status"] == "failed"]
-    assert [(made["arm"], made["seed"]) for made in failed] == [("dynamic", 0)]
-    assert failed[0]["error"] == "planted failure: mend it"
+    records = store.find_records("roberta_table1", "smoke", request.roots).records
+    failed = [made for made in records if made.status == "failed"]
+    assert [(made.arm, made.seed) for made in failed] == [("dynamic", 0)]
+    assert failed[0].error == "planted failure: mend it"
     assert survey(request).cells["dynamic/seed0"].state == "failed"
 
     commands.flag("dynamic/seed0").unlink()
@@ -99,8 +99,8 @@ def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
     assert run_sweep(request, plan=plan, command=commands) == 0
     assert commands.called == ["dynamic/seed0"]
     assert "✓ dynamic/seed1 found (" in capfd.readouterr().err
-    found = store.records("roberta_table1", "smoke", request.roots)
-    assert {made["status"] for made in found.records} == {"done"}
+    found = store.find_records("roberta_table1", "smoke", request.roots)
+    assert {made.status for made in found.records} == {"done"}
     assert found.left_out == []
     assert run_sweep(request, plan=plan, command=commands) == 0
     assert commands.called == ["dynamic/seed0"], "the third time nothing is left"
@@ -122,7 +122,7 @@ def test_finished_records_are_kept_on_request_and_found_without_their_runs(
     assert run_sweep(elsewhere, plan=plan, command=commands) == 0
     assert commands.called == []
     assert "2 found, 0 new" in capfd.readouterr().err
-    assert len(store.records("roberta_table1", "smoke", [kept / "smoke"]).records) == 2
+    assert len(store.find_records("roberta_table1", "smoke", [kept / "smoke"]).records) == 2
 
 
 def test_a_run_without_a_record_of_its_signature_has_failed(
@@ -205,9 +205,9 @@ def test_the_manifest_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_
 def test_roberta_table1_runs_at_scale_test_and_is_found_again(ask: Ask, capfd: pytest.CaptureFixture[str]) -> None:
     request = ask(scale="test")
     assert run_sweep(request) == 0
-    found = store.records("roberta_table1", "test", request.roots)
+    found = store.find_records("roberta_table1", "test", request.roots)
     assert len(found.records) == 6
     assert found.left_out == []
-    assert {made["sweep_hash"] for made in found.records} == {request.sweep.hash("test")}
+    assert {made.sweep_hash for made in found.records} == {request.sweep.hash("test")}
     assert run_sweep(request) == 0
     assert "6 found, 0 new" in capfd.readouterr().err

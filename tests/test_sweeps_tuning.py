@@ -108,8 +108,8 @@ def test_every_arm_gets_the_same_trials_and_the_table_runs_use_what_was_chosen(a
 def test_trials_never_slip_into_the_table_and_status_shows_them(ask: Callable[..., Request]) -> None:
     request = ask()
     run_sweep(request, plan=plan, train=Trained())
-    found = store.records("rates", "test", request.roots).records
-    assert sorted({(made["arm"], made["seed"]) for made in found}) == [
+    found = store.find_records("rates", "test", request.roots).records
+    assert sorted({(made.arm, made.seed) for made in found}) == [
         ("large", 0), ("large", 1), ("small", 0), ("small", 1),
     ]  # fmt: skip
     board = survey(request)
@@ -130,9 +130,9 @@ def test_a_table_says_how_its_arms_were_tuned_and_follows_from_the_kept_files(
     assert made["tuning"]["arms"]["large"]["chosen"] == {"optimizer.lr": "0.01"}
     assert made["audit"]["differences"]["large"]["optimizer.lr"] == [0.001, 0.01]
     text = (results / "test" / "rates" / "table.md").read_text()
-    assert "Tuned, 3 trials each (grid over optimizer.lr in tag(log, interval(1e-4, 1e-2)); by mlm_loss" in text
-    assert "tuned, 3 trials: optimizer.lr=0.001" in text
-    assert "large: optimizer.lr = 0.01 is at the end of what was tried." in text
+    assert "Tuned with 3 trials per arm (grid over optimizer.lr in tag(log, interval(1e-4, 1e-2))) by mlm_loss" in text
+    assert "tuned with 3 trials: optimizer.lr=0.001" in text
+    assert "large: optimizer.lr = 0.01 is the lowest or highest value tried." in text
     assert made["tuned"]["large"] == {"trials": 3, "chosen": {"optimizer.lr": "0.01"}}
     assert table([name, *where, "--check"]) == 0
     elsewhere = Trained()

@@ -13,14 +13,15 @@ from test_study_store import put, record
 
 from paribus.commands.status import status
 from paribus.core.errors import UserError
-from paribus.reporting.tables.assemble import assemble, design_of, made_of
+from paribus.core.jsonable import to_json
+from paribus.reporting.tables.assemble import make_table
 from paribus.runs import store
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.until import run_until_decided
 
 
 def claims(request: Request) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = made_of(request.sweep, request.scale, request.study, request.roots)["claims"]
+    found: list[dict[str, Any]] = to_json(make_table(request.sweep, request.scale, request.study, request.roots).claims)
     return found
 
 
@@ -66,11 +67,12 @@ def test_a_clear_effect_stops_at_the_first_look(request_: Request, capfd: pytest
     assert run_until_decided(request_, 6, runs, claims) == 0
     assert runs.asked == [(0, 1, 2)]
     assert "after 3 of at most 6 seeds: every claim is decided" in capfd.readouterr().err
-    made = assemble(design_of(request_.sweep, "smoke"), request_.roots)
-    assert made["claims"][0]["verdict"] == "reproduced"
-    assert made["looks"]["n"] == 3
-    assert made["looks"]["level"] < 0.05
-    assert any("alpha spending" in note for note in made["notes"])
+    made = make_table(request_.sweep, "smoke", None, request_.roots)
+    assert made.claims[0].verdict == "reproduced"
+    assert made.looks is not None
+    assert made.looks.n == 3
+    assert made.looks.level < 0.05
+    assert any("alpha spending" in note for note in made.notes)
 
 
 def test_no_effect_goes_to_the_last_look_and_begins_there_again(
@@ -80,14 +82,14 @@ def test_no_effect_goes_to_the_last_look_and_begins_there_again(
     assert run_until_decided(request_, 6, runs, claims) == 0
     assert runs.asked == [tuple(range(n)) for n in (3, 4, 5, 6)]
     assert "dynamic > static_x10 on mlm_loss: undecided at smoke scale" in capfd.readouterr().err
-    design = design_of(request_.sweep, "smoke")
-    made = assemble(design, request_.roots)
-    assert made["claims"][0]["contrasts"][0]["n"] == 6
-    assert made["claims"][0]["open"]
+    made = make_table(request_.sweep, "smoke", None, request_.roots)
+    assert made.claims[0].contrasts[0].n == 6
+    assert made.claims[0].open
     plain = store.read_manifest(request_.runs, "roberta_table1", "smoke")
     assert plain is not None
     store.write_manifest(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
-    assert assemble(design, request_.roots)["looks"] == made["looks"], "a later plain run does not undo the looks"
+    again = make_table(request_.sweep, "smoke", None, request_.roots)
+    assert again.looks == made.looks, "a later plain run does not undo the looks"
     with pytest.raises(UserError, match="began with max_seeds=6"):
         run_until_decided(request_, 12, runs, claims)
 
@@ -96,8 +98,8 @@ def test_seeds_beyond_the_look_do_not_count(request_: Request) -> None:
     runs = Runs(gain=0.5)
     runs(request_._replace(seeds=(0, 1, 2, 3, 4)))
     assert run_until_decided(request_, 6, runs, claims) == 0
-    made = assemble(design_of(request_.sweep, "smoke"), request_.roots)
-    assert [arm["n"] for arm in made["arms"]] == [3, 3, 3]
+    made = make_table(request_.sweep, "smoke", None, request_.roots)
+    assert [arm.n for arm in made.arms] == [3, 3, 3]
 
 
 def test_a_failed_run_ends_it(request_: Request) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from fake_records import LOSS, TASK, design, record, study
+from fake_records import LOSS, TASK, build, design, record, study
 from scipy import stats
 
 from paribus.core.errors import UserError
-from paribus.reporting.tables.build import build
 from paribus.sweeps.sweep import SCRATCH
 
 
@@ -52,7 +51,7 @@ def test_the_contracts_keys() -> None:
     assert made["columns"] == [LOSS, TASK]
     assert "Not run at smoke scale: sst2/accuracy." in made["notes"]
     assert made["claims"][0]["verdict"] == "reproduced"
-    assert made["claims"][0]["said"] == "reproduced at smoke scale (nothing said by sst2/accuracy)"
+    assert made["claims"][0]["said"] == "reproduced at smoke scale (no evidence from sst2/accuracy)"
 
 
 def test_the_order_of_records_does_not_matter() -> None:
@@ -120,7 +119,7 @@ def test_one_seed_prints_no_interval() -> None:
     assert cell["mean"] is not None
     assert (cell["sd"], cell["ci_low"], cell["ci_high"]) == (None, None, None)
     assert made["claims"][0]["verdict"] == "undecided"
-    assert "One seed, so no interval: static_x10, dynamic, static." in made["notes"]
+    assert "No interval, because there is only one seed: static_x10, dynamic, static." in made["notes"]
 
 
 def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
@@ -131,9 +130,9 @@ def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
     records[10]["sweep_hash"] = "older"
     made = build(design(), records)
     notes = "\n".join(made["notes"])
-    assert "dynamic/seed0 is kept out: records of several signatures (another, dynamic-0)." in notes
-    assert f"{records[6]['arm']}/seed1: {TASK} is not a number and is kept out." in notes
-    assert f"{records[9]['arm']}/seed2 is kept out: it was trained on another text" in notes
+    assert "dynamic/seed0 is left out: records with several signatures (another, dynamic-0)." in notes
+    assert f"{records[6]['arm']}/seed1: {TASK} is not a number and is left out." in notes
+    assert f"{records[9]['arm']}/seed2 is left out: it was trained on a different text" in notes
     assert f"Made under another version of the sweep file: {records[10]['arm']}/seed2." in notes
     assert next(arm for arm in made["arms"] if arm["name"] == "dynamic")["metrics"][LOSS]["seeds"] == [1, 3, 4]
 

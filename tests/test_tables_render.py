@@ -8,21 +8,23 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 import yaml
-from fake_records import LOSS, TASK, design, study
+from fake_records import LOSS, TASK, build, design, make_table, study
 
 from paribus.commands.table import table
 from paribus.core.errors import UserError
-from paribus.reporting.tables.assemble import tuned
-from paribus.reporting.tables.build import build
-from paribus.reporting.tables.files import check, render
-from paribus.reporting.tables.grid import grid
+from paribus.reporting.tables.assemble import count_trials
+from paribus.reporting.tables.files import check, render_files
 from paribus.reporting.tables.latex import escape
-from paribus.runs.store import seal
+from paribus.reporting.tables.markdown import render_grid
+from paribus.reporting.tables.schema import Aggregate, Estimate, OrderRow, OverallRow, Tuned
+from paribus.runs.record import seal
+from paribus.sweeps.tuning import ArmTuning, Trial, Tuning
 
 PLOTS = {f"{name}.{kind}" for name in ("plot", "effects", "pareto") for kind in ("png", "svg")}
 FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLOTS
@@ -30,12 +32,12 @@ FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLO
 
 @pytest.fixture(scope="module")
 def rendered() -> dict[str, bytes]:
-    return render(build(design(), study()))
+    return render_files(make_table(design(), study()))
 
 
 def test_all_files_and_the_same_bytes_again(rendered: dict[str, bytes]) -> None:
     assert rendered.keys() == FILES
-    assert render(build(design(), study()[::-1])) == rendered
+    assert render_files(make_table(design(), study()[::-1])) == rendered
 
 
 def test_json_is_the_table(rendered: dict[str, bytes]) -> None:
@@ -52,7 +54,7 @@ def test_markdown_is_aligned_and_says_everything(rendered: dict[str, bytes]) -> 
     assert "reproduced at smoke scale" in text
     assert "Liu et al. 2019, arXiv 1907.11692, Table 1" in text
     assert re.search(r"dynamic +\|   5 \| \*\*4\.\d{3} \(0\.\d{3}\) \[4\.\d{3}, 4\.\d{3}\]\*\*", text)
-    assert "dynamic differs in masking.schedule.copies = None (baseline: 3)." in text
+    assert "dynamic differs from the baseline in masking.schedule.copies = None (baseline: 3)." in text
 
 
 def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
@@ -76,7 +78,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
         pytest.skip("no pdflatex is installed")
     records = [r | {"status": "failed", "error": "50 % of_{x} → [gone]\n"} if r["seed"] == 4 else r for r in study()]
     packages = r"\usepackage[utf8]{inputenc}\usepackage{booktabs}\usepackage{graphicx}"
-    (tmp_path / "table.tex").write_bytes(render(build(design(), records))["table.tex"])
+    (tmp_path / "table.tex").write_bytes(render_files(make_table(design(), records))["table.tex"])
     (tmp_path / "paper.tex").write_text(
         rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\end{{document}}"
     )
@@ -90,18 +92,17 @@ def test_latex_compiles(tmp_path: Path) -> None:
 
 def test_footnotes_name_what_failed_and_what_was_tuned() -> None:
     records = [r | {"status": "failed", "error": "out of memory"} if r["seed"] == 4 else r for r in study()]
-    made = build(design(), records)
-    made["tuned"] = {"dynamic": {"trials": 20, "chosen": {"optimizer.lr": 0.001}}}
-    text = render(made)["table.md"].decode()
+    made = replace(make_table(design(), records), tuned={"dynamic": Tuned(20, {"optimizer.lr": 0.001})})
+    text = render_files(made)["table.md"].decode()
     assert "| dynamic (partial) [b] " in text
-    assert "[b] dynamic/seed4 failed: out of memory; tuned, 20 trials: optimizer.lr=0.001." in text
+    assert "[b] dynamic/seed4 failed: out of memory; tuned with 20 trials: optimizer.lr=0.001." in text
     assert "[a] static_x10/seed4 failed: out of memory." in text
 
 
 def test_tuned_arms_are_told_with_their_trials() -> None:
-    search = {"spec": {}, "arms": {"b": {"trials": [{}, {}], "chosen": {"x": 1}}}}
-    assert tuned(search) == {"b": {"trials": 2, "chosen": {"x": 1}}}
-    assert tuned({}) == {}
+    search = Tuning({"on": "mlm_loss"}, {"b": ArmTuning({"x": "1"}, [Trial(0, {"x": "1"}), Trial(1, {"x": "2"})])})
+    assert count_trials(search) == {"b": Tuned(2, {"x": "1"})}
+    assert count_trials(Tuning()) == {}
 
 
 class Balanced(HTMLParser):
@@ -133,7 +134,7 @@ def test_html_is_well_formed_and_needs_nothing_else(rendered: dict[str, bytes]) 
 
 def test_html_escapes_names() -> None:
     records = [r | {"status": "failed", "error": "<b>&"} if r["seed"] == 4 else r for r in study()]
-    assert "&lt;b&gt;&amp;" in render(build(design(), records))["table.html"].decode()
+    assert "&lt;b&gt;&amp;" in render_files(make_table(design(), records))["table.html"].decode()
 
 
 def test_csv_has_every_cell(rendered: dict[str, bytes]) -> None:
@@ -155,7 +156,7 @@ def test_plots_carry_no_date(rendered: dict[str, bytes]) -> None:
 
 
 def test_grid_escapes_bars() -> None:
-    assert grid(["a", "b"], [["x|y", "1"]]).splitlines()[2] == "| x\\|y |   1 |"
+    assert render_grid(["a", "b"], [["x|y", "1"]]).splitlines()[2] == "| x\\|y |   1 |"
 
 
 def test_check_names_the_files_that_differ(tmp_path: Path) -> None:
@@ -225,16 +226,13 @@ def test_the_verb_writes_prints_and_checks(kept: Path, capsys: pytest.CaptureFix
 
 
 def test_what_is_said_over_all_tasks_and_of_the_order() -> None:
-    made = build(design(), study())
-    value = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
-    made["aggregate"] = {
-        "columns": [TASK, "sst2/accuracy"],
-        "arms": [{"name": "static_x10", "n": 5, "iqm": value}, {"name": "dynamic", "n": 5, "iqm": value, "gain": value,
-                                                                "improvement": {**value, "ci_low": None}}],
-    }  # fmt: skip
-    order = {"column": TASK, "metric": "sst2_acc", "arms": ["static_x10", "dynamic"], "n": 5, "tau": 1.0}
-    made["paper"]["orders"] = [{**order, "ci_low": -0.2, "ci_high": 1.0}]
-    text = render(made)["table.md"].decode()
+    made = make_table(design(), study())
+    value = Estimate(0.5, 0.4, 0.6)
+    rows = (OverallRow("static_x10", 5, value), OverallRow("dynamic", 5, value, value, Estimate(0.5, None, 0.6)))
+    order = OrderRow(TASK, "sst2_acc", ("static_x10", "dynamic"), 5, 1.0, -0.2, 1.0)
+    assert made.paper is not None
+    made = replace(made, aggregate=Aggregate((TASK, "sst2/accuracy"), rows), paper=replace(made.paper, orders=(order,)))
+    text = render_files(made)["table.md"].decode()
     assert re.search(r"\| dynamic +\| +5 \| +50.0 \[40.0, 60.0\] \| +50.0 \[40.0, 60.0\] \| +0.50 \|", text)
     assert re.search(r"\| sst2_acc +\| static_x10, dynamic \| 1.00 \[-0.20, 1.00\] \| +5 \|", text)
-    assert "Over all tasks" not in render(build(design(), study()))["table.md"].decode()
+    assert "All tasks" not in render_files(make_table(design(), study()))["table.md"].decode()

@@ -12,8 +12,8 @@ from pandas.testing import assert_frame_equal
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.reporting.tracking.runs import Frames, Told, joined, load
-from paribus.reporting.tracking.sources import Offline, Online, Records, _segment
+from paribus.reporting.tracking.runs import Frames, StageLog, join_stages, load
+from paribus.reporting.tracking.sources import Offline, Online, Records, _read_segment
 from paribus.training import callbacks
 from paribus.training.run import run
 
@@ -62,14 +62,14 @@ def served(roots: list[Path]) -> list[dict[str, Any]]:
     """What a server holds after `wandb sync` of these folders: segments of an id joined, their steps renumbered."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(path for root in roots for path in root.glob("*/*/seed*/wandb/*run-*/run-*.wandb")):
-        head, told = _segment(path)
+        head, log = _read_segment(path)
         empty: dict[str, Any] = {"config": {}, "summary": {}, "history": []}
         whole = found.setdefault(
             head["run_id"], {"id": head["run_id"], "group": head["run_group"], "job_type": head["job_type"], **empty}
         )
-        whole["config"] |= told.config
-        whole["summary"] |= told.summary
-        whole["history"] += [{**row, "_step": len(whole["history"]) + at} for at, row in enumerate(told.history)]
+        whole["config"] |= log.config
+        whole["summary"] |= log.summary
+        whole["history"] += [{**row, "_step": len(whole["history"]) + at} for at, row in enumerate(log.history)]
     return list(found.values())
 
 
@@ -94,7 +94,7 @@ def test_a_server_gives_the_same_frame(runs: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "wrong")
-    with pytest.raises(UserError, match="W&B cannot be asked"):
+    with pytest.raises(UserError, match="W&B cannot be reached"):
         load(Online(entity="e", base_url="http://127.0.0.1:9"), "s", "test")
 
 
@@ -106,10 +106,10 @@ def test_a_study_without_runs_is_an_empty_frame(tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_over_is_left_out() -> None:
     config = {"arm": "a", "seed": 0, "signature": "x", "tasks": {"sst2": {}}}
-    pretrained = Told({**config, "stage": "pretrain"}, {"status": "done", "mlm_loss": 2.0})
-    assert joined([pretrained], None) == []
-    tuning = Told({**config, "stage": "finetune"}, {"sst2/accuracy": 0.5})
-    assert joined([pretrained, tuning], None) == []
+    pretrained = StageLog({**config, "stage": "pretrain"}, {"status": "done", "mlm_loss": 2.0})
+    assert join_stages([pretrained], None) == []
+    tuning = StageLog({**config, "stage": "finetune"}, {"sst2/accuracy": 0.5})
+    assert join_stages([pretrained, tuning], None) == []
     tuning.summary["status"] = "done"
-    (found,) = joined([pretrained, tuning], None)
+    (found,) = join_stages([pretrained, tuning], None)
     assert found.values == {"mlm_loss": 2.0, "sst2/accuracy": 0.5}

@@ -10,11 +10,21 @@ from typing import Any
 
 import optuna
 import pytest
+from fake_records import design, make_table, study
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState, create_trial
 
 from paribus.commands.cli import main
-from paribus.reporting.tracking.study import cells, history, importances, pareto, track_search, tuned_studies
+from paribus.core.jsonable import from_json, to_json
+from paribus.reporting.tables.schema import Table
+from paribus.reporting.tracking.study import (
+    list_cells,
+    list_history,
+    list_pareto,
+    make_tuned_studies,
+    rank_importances,
+    track_search,
+)  # fmt: skip
 
 WANDB = {"_target_": "paribus.training.logger.Wandb", "mode": "offline"}
 SPACE = {"lr": FloatDistribution(0.001, 0.1, log=True), "masking": CategoricalDistribution(["a", "b"])}
@@ -57,20 +67,20 @@ def search(values: list[list[float] | None], directions: list[str]) -> optuna.St
 
 def test_history_knows_the_best_so_far_in_both_directions() -> None:
     values: list[list[float] | None] = [[3.0], None, [1.0], [2.0]]
-    assert history(search(values, ["minimize"])) == [(0, 3.0, 3.0), (2, 1.0, 1.0), (3, 2.0, 1.0)]
-    assert [row[2] for row in history(search(values, ["maximize"]))] == [3.0, 3.0, 3.0]
+    assert list_history(search(values, ["minimize"])) == [(0, 3.0, 3.0), (2, 1.0, 1.0), (3, 2.0, 1.0)]
+    assert [row[2] for row in list_history(search(values, ["maximize"]))] == [3.0, 3.0, 3.0]
 
 
 def test_the_front_holds_what_nothing_beats() -> None:
     study = search([[1.0, 3.0], [2.0, 2.0], [3.0, 3.0]], ["minimize", "minimize"])
-    assert [(number, front) for number, _, _, front in pareto(study)] == [(0, True), (1, True), (2, False)]
+    assert [(number, front) for number, _, _, front in list_pareto(study)] == [(0, True), (1, True), (2, False)]
 
 
 def test_importance_finds_the_parameter_that_matters() -> None:
     study = search([[float(at % 2)] for at in range(12)], ["minimize"])
-    shares = importances(study)
+    shares = rank_importances(study)
     assert shares["masking"] > 0.9
-    assert importances(search([[1.0]], ["minimize"])) == {}
+    assert rank_importances(search([[1.0]], ["minimize"])) == {}
 
 
 def test_a_search_is_one_run_of_tables_and_plots(tmp_path: Path) -> None:
@@ -101,10 +111,10 @@ def test_the_search_of_tuned_arms_becomes_studies() -> None:
         {"values": {"optimizer.lr": "0.01", "batch.size": "8"}, "value": 2.0},
         {"values": {"optimizer.lr": "0.1", "batch.size": "16"}, "value": None},
     ]
-    (study,) = tuned_studies({"spec": spec, "arms": {"a": {"trials": trials}}}).values()
+    (study,) = make_tuned_studies({"spec": spec, "arms": {"a": {"trials": trials}}}).values()
     assert study.best_params == {"optimizer.lr": 0.01, "batch.size": "8"}
     assert [trial.state.name for trial in study.trials] == ["COMPLETE", "FAIL"]
-    assert tuned_studies({}) == {}
+    assert make_tuned_studies({}) == {}
 
 
 def test_a_sweep_ends_with_its_comparison_and_an_artifact(arguments: list[str], tmp_path: Path) -> None:
@@ -129,10 +139,12 @@ def test_a_sweep_ends_with_its_comparison_and_an_artifact(arguments: list[str], 
 def test_cells_put_the_paper_beside_our_column() -> None:
     cell = {"mean": 0.5, "sd": 0.1, "ci_low": 0.4, "ci_high": 0.6, "values": [0.4, 0.6], "seeds": [0, 1]}
     arm = {
-        "name": "a",
+        "name": "a", "overrides": [], "n": 2, "status": "done", "best": [], "runs": [],
         "metrics": {"sst2/accuracy": cell},
         "versus_baseline": {"sst2/accuracy": {"difference": 0.1, "p": 0.04, "ci_low": 0.0, "ci_high": 0.2, "n": 2}},
         "published": {"sst2_acc": {"value": 92.5, "source": "the paper"}},
-    }
-    (row,) = cells({"arms": [arm], "paper": {"beside": {"sst2/accuracy": "sst2_acc"}}})
+    }  # fmt: skip
+    content = to_json(make_table(design(), study())) | {"arms": [arm]}
+    content["paper"]["beside"] = {"sst2/accuracy": "sst2_acc"}
+    (row,) = list_cells(from_json(Table, content))
     assert (row["mean"], row["ci_low"], row["difference"], row["n"], row["published"]) == (0.5, 0.4, 0.1, 2, 92.5)

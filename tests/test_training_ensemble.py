@@ -19,7 +19,7 @@ from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble, mean
 from paribus.models.greedy import greedy
-from paribus.runs.store import last_step
+from paribus.runs.store import read_last_step
 from paribus.tasks.types.choice import task_type_of
 from paribus.tasks.written import Ragged
 from paribus.training import callbacks, finetune
@@ -138,7 +138,7 @@ def test_a_run_of_an_ensemble_counts_all_members(t5: list[str]) -> None:
     for key in ("steps", "sequences", "input_tokens", "flops"):
         assert found["budget"][key] == 2 * alone["budget"][key]
         assert planned(Run.of(compose([*t5, "members=2"]))).get(key, 0) in (0, found["budget"][key])
-    assert last_step(folder) == 4
+    assert read_last_step(folder) == 4
     assert not (folder / finetune.KEPT).exists()
     own = json.loads((folder / "members" / "1" / "pretrain.json").read_text())["metrics"]
     assert own != alone["metrics"]

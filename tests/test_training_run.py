@@ -15,7 +15,7 @@ from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.runs.identity import meaning
-from paribus.runs.store import verify
+from paribus.runs.record import verify
 from paribus.training import callbacks
 from paribus.training.description import Run
 from paribus.training.run import run

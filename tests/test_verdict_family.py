@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.verdict.claims import Pair
-from paribus.verdict.family import Deciding, step_down
-from paribus.verdict.ruling import Contrast, deciding, rule
-from paribus.verdict.statistics import ALPHA, holm, paired
+from paribus.verdict.ruling import Contrast, Deciding, find_levels, rule, step_down
+from paribus.verdict.statistics import ALPHA, holm, pair_seeds
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=8))
@@ -30,14 +29,14 @@ def test_a_contrast_that_can_still_change_its_verdict_keeps_its_share() -> None:
 
 
 def contrast(differences: list[float], margin: float) -> Contrast:
-    pair = paired(dict(enumerate(differences)), dict.fromkeys(range(99), 0.0))
+    pair = pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(99), 0.0))
     return Contrast("t/accuracy", Pair("a", ">", "b"), margin, pair)
 
 
 def test_the_levels_of_a_superiority_claim_with_a_margin() -> None:
-    inside = deciding(contrast([0.3, 0.4, 0.5, 0.4], 1.0))  # off zero and inside: both can be said
-    beyond = deciding(contrast([2.3, 2.4, 2.5, 2.4], 1.0))  # beyond the margin: it can no longer be equivalent
-    between = deciding(contrast([0.8, 1.0, 1.2, 1.01], 1.0))  # off zero, on the margin: it may yet be equivalent
+    inside = find_levels(contrast([0.3, 0.4, 0.5, 0.4], 1.0))  # off zero and inside: both can be said
+    beyond = find_levels(contrast([2.3, 2.4, 2.5, 2.4], 1.0))  # beyond the margin: it can no longer be equivalent
+    between = find_levels(contrast([0.8, 1.0, 1.2, 1.01], 1.0))  # off zero, on the margin: it may yet be equivalent
     assert inside is not None
     assert beyond is not None
     assert between is not None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from fake_records import LOSS, TASK, design, study
+from fake_records import LOSS, TASK, design, make_table, study
 from scipy import stats
 
-from paribus.reporting.tables.build import build
-from paribus.verdict.ladder import Ladder, ladders, stability
+from paribus.reporting.ladder import Ladder, build_ladders, rate_stability
+from paribus.reporting.tables.schema import Table
 
 
-def table(scale: str, flops: float, shift: float = 0.0) -> dict[str, Any]:
+def table(scale: str, flops: float, shift: float = 0.0) -> Table:
     records = [r | {"scale": scale, "budget": r["budget"] | {"flops": flops}} for r in study()]
     for r in records:
         r["metrics"] = r["metrics"] | {LOSS: r["metrics"][LOSS] + (shift if r["arm"] == "dynamic" else 0.0)}
-    return build(design(scale=scale), records)
+    return make_table(design(scale=scale), records)
 
 
 def of(found: list[Ladder], column: str) -> Ladder:
@@ -25,17 +23,17 @@ def of(found: list[Ladder], column: str) -> Ladder:
 
 def test_rungs_are_ordered_by_compute_and_carry_their_table() -> None:
     small, large = table("smoke", 1e12), table("cpu", 1e14)
-    found = of(ladders([large, small]), LOSS)
+    found = of(build_ladders([large, small]), LOSS)
     assert [(rung.scale, rung.flops) for rung in found.rungs] == [("smoke", 1e12), ("cpu", 1e14)]
-    contrast = small["claims"][0]["contrasts"][0]
-    assert (found.rungs[0].difference, found.rungs[0].ci_low) == (contrast["difference"], contrast["ci_low"])
+    contrast = small.claims[0].contrasts[0]
+    assert (found.rungs[0].difference, found.rungs[0].ci_low) == (contrast.difference, contrast.ci_low)
     assert (found.arm, found.relation, found.versus, found.margin) == ("dynamic", ">=", "static_x10", 0.02)
     assert found.lower_is_better
-    assert not of(ladders([small]), TASK).lower_is_better
+    assert not of(build_ladders([small]), TASK).lower_is_better
 
 
 def test_the_change_between_the_ends_is_welchs() -> None:
-    found = of(ladders([table("smoke", 1e12), table("cpu", 1e14, shift=0.3)]), LOSS)
+    found = of(build_ladders([table("smoke", 1e12), table("cpu", 1e14, shift=0.3)]), LOSS)
     assert found.change is not None
     assert found.change.difference == pytest.approx(0.3)
     ends = [(rung.difference, rung.sd, rung.n) for rung in found.rungs]
@@ -43,7 +41,7 @@ def test_the_change_between_the_ends_is_welchs() -> None:
     assert half.pvalue < 0.05
     assert found.change.ci_low > 0.0
     assert found.stability == "changes"
-    assert of(ladders([table("smoke", 1e12)]), LOSS).change is None
+    assert of(build_ladders([table("smoke", 1e12)]), LOSS).change is None
 
 
 @pytest.mark.parametrize(
@@ -59,4 +57,4 @@ def test_the_change_between_the_ends_is_welchs() -> None:
     ],
 )
 def test_stability(verdicts: list[str], word: str) -> None:
-    assert stability(verdicts) == word
+    assert rate_stability(verdicts) == word

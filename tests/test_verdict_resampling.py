@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paribus.verdict.aggregate import estimate, improvement, iqm
+from paribus.verdict.aggregate import compare_order, estimate, improvement, iqm, kendall
 from paribus.verdict.bootstrap import bca
-from paribus.verdict.rank_agreement import agreement, kendall
 from paribus.verdict.statistics import tost
 
 RANDOM = np.random.default_rng(4)
@@ -75,16 +74,16 @@ def test_kendall_is_scipys() -> None:
 
 def test_our_order_beside_the_papers() -> None:
     ours = {arm: {seed: at + 0.01 * seed for seed in range(5)} for at, arm in enumerate("abcd")}
-    same = agreement(ours, {"a": 80.0, "b": 81.0, "c": 82.0, "z": 9.0})
+    same = compare_order(ours, {"a": 80.0, "b": 81.0, "c": 82.0, "z": 9.0})
     assert same is not None
     assert (same.tau, same.interval, same.n, same.arms) == (1.0, (1.0, 1.0), 5, ("a", "b", "c"))
-    turned = agreement(ours, {"a": 3.0, "b": 2.0, "c": 1.0})
+    turned = compare_order(ours, {"a": 3.0, "b": 2.0, "c": 1.0})
     assert turned is not None
     assert turned.tau == -1.0
-    assert agreement(ours, {"a": 1.0, "b": 2.0}) is None, "two arms have no order"
-    assert agreement(ours, {"a": 1.0, "b": 1.0, "c": 1.0}) is None
+    assert compare_order(ours, {"a": 1.0, "b": 2.0}) is None, "two arms have no order"
+    assert compare_order(ours, {"a": 1.0, "b": 1.0, "c": 1.0}) is None
     noisy = {arm: {seed: at + 5 * RANDOM.normal() for seed in range(5)} for at, arm in enumerate("abcd")}
-    found = agreement(noisy, {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0})
+    found = compare_order(noisy, {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0})
     assert found is not None
     assert found.interval is not None
     assert found.interval.low < found.interval.high

@@ -9,7 +9,7 @@ from scipy import stats
 from paribus.verdict.claims import Pair
 from paribus.verdict.ruling import Contrast, rule
 from paribus.verdict.sequential import Looks, levels, spent
-from paribus.verdict.statistics import paired
+from paribus.verdict.statistics import pair_seeds
 
 
 def crossed(first: int, most: int, found: list[float], draws: int = 100_000) -> float:
@@ -55,7 +55,7 @@ def test_p_is_the_inverse_of_the_level() -> None:
 
 def test_a_ruling_under_looks_is_stricter() -> None:
     differences = [0.9, 1.4, 0.3, 1.2, 0.8]
-    pair = paired(dict(enumerate(differences)), dict.fromkeys(range(5), 0.0))
+    pair = pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(5), 0.0))
     one = Contrast("t/accuracy", Pair("a", ">", "b"), 0.0, pair)
     (fixed,), (looked,) = rule([one]), rule([one], Looks(3, 12))
     assert fixed.verdict == "reproduced"

@@ -10,8 +10,8 @@ from scipy import stats
 
 from paribus.verdict.claims import Pair
 from paribus.verdict.power import power, seeds_needed
-from paribus.verdict.ruling import Contrast, deciding, rule
-from paribus.verdict.statistics import holm, paired, summarize, t_test
+from paribus.verdict.ruling import Contrast, find_levels, rule
+from paribus.verdict.statistics import holm, pair_seeds, summarize, t_test
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
 
@@ -37,14 +37,14 @@ def test_one_seed_has_no_interval_and_none_has_nothing() -> None:
 @settings(max_examples=60, deadline=None)
 def test_paired_test_is_scipys(pairs: list[tuple[float, float]]) -> None:
     first, second = ([round(x, 4) for x in side] for side in zip(*pairs, strict=True))
-    found = paired(dict(enumerate(first)), dict(enumerate(second)))
+    found = pair_seeds(dict(enumerate(first)), dict(enumerate(second)))
     assert found.summary.n == len(pairs)
     if found.summary.sd:
         assert found.p == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=1e-6)
 
 
 def test_pairing_uses_the_shared_seeds_alone() -> None:
-    found = paired({0: 1.0, 1: 2.0, 5: 9.0}, {1: 1.5, 0: 0.0, 7: 3.0})
+    found = pair_seeds({0: 1.0, 1: 2.0, 5: 9.0}, {1: 1.5, 0: 0.0, 7: 3.0})
     assert found.seeds == (0, 1)
     assert found.differences == (1.0, 0.5)
 
@@ -91,11 +91,13 @@ def test_seeds_needed_for_equivalence_by_simulation() -> None:
 def test_the_claims_p_is_the_level_at_which_the_interval_decides(
     relation: str, margin: float, differences: list[float]
 ) -> None:
-    from paribus.verdict.truth import judge
+    from paribus.verdict.words import judge
 
     pair = Pair("a", relation, "b")  # type: ignore[arg-type]
-    contrast = Contrast("t/accuracy", pair, margin, paired(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0)))
-    found = deciding(contrast)
+    contrast = Contrast(
+        "t/accuracy", pair, margin, pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0))
+    )
+    found = find_levels(contrast)
     if found is None or contrast.sd == 0.0 or not 1e-6 < (p := found.first) < 1 - 1e-6:
         return
     for alpha, decided in ((p * 1.001, True), (p * 0.999, False)):
@@ -111,7 +113,7 @@ def test_coverage_and_false_verdicts_by_simulation(n: int) -> None:
     covered, false, tables = 0, 0, 4000
     for _ in range(tables):
         pairs = [
-            paired(dict(enumerate(noise.normal(0, 1, n))), dict(enumerate(noise.normal(0, 1, n)))) for _ in range(4)
+            pair_seeds(dict(enumerate(noise.normal(0, 1, n))), dict(enumerate(noise.normal(0, 1, n)))) for _ in range(4)
         ]
         covered += sum(1 for p in pairs if (p.summary.ci_low or 0) <= 0 <= (p.summary.ci_high or 0))
         contrasts = [Contrast("t/accuracy", Pair("a", ">", "b"), 0.0, pair) for pair in pairs]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from paribus.verdict.claims import Pair
-from paribus.verdict.controls import insensitive, on_plateau, unmatched
-from paribus.verdict.metrics import incomparable, lower_is_better
+from paribus.verdict.controls import find_insensitive, find_plateau, find_unmatched
+from paribus.verdict.metrics import find_incomparable, lower_is_better
 from paribus.verdict.ruling import Contrast, Ruling, combine, rule
-from paribus.verdict.statistics import paired
-from paribus.verdict.truth import judge
+from paribus.verdict.statistics import pair_seeds
+from paribus.verdict.words import judge
 
 M = 0.5
 
@@ -53,7 +53,7 @@ def test_without_a_margin_nothing_is_equivalent(low: float, high: float, superio
 
 
 def contrast(differences: list[float], relation: str = ">", margin: float = 0.0, **more: object) -> Contrast:
-    pair = paired(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0))
+    pair = pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0))
     column = str(more.pop("column", "sst2/accuracy"))
     return Contrast(column, Pair("a", relation, "b"), margin, pair, **more)  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ def test_barred_columns_are_no_part_of_holms_family() -> None:
     assert rule([contrast(borderline), *noise])[0].verdict == "reproduced"
 
 
-R = {v: Ruling(v) for v in ("reproduced", "equivalent", "undecided", "contradicted", "not run")}  # type: ignore[arg-type]
+R = {v: Ruling(v) for v in ("reproduced", "equivalent", "undecided", "contradicted", "not run")}
 BARRED = Ruling("undecided", reason="not sensitive", barred=True)
 
 
@@ -136,55 +136,55 @@ def test_a_claim_is_its_weakest_contrast(rulings: list[Ruling], verdict: str) ->
 
 def test_a_verdict_says_its_scale_and_the_seeds_it_needs() -> None:
     open_ones = [Ruling("undecided", seeds=9, reason="needs about 9 seeds"), Ruling("undecided", seeds=14, reason="x")]
-    assert combine(open_ones).said("smoke") == "undecided at smoke scale (needs about 14 seeds)"
-    assert combine([BARRED]).said("cpu") == "undecided at cpu scale (not sensitive)"
-    assert combine([R["contradicted"]]).said("cpu", ["sst2/accuracy"]).endswith("(nothing said by sst2/accuracy)")
+    assert combine(open_ones).describe("smoke") == "undecided at smoke scale (needs about 14 seeds)"
+    assert combine([BARRED]).describe("cpu") == "undecided at cpu scale (not sensitive)"
+    assert combine([R["contradicted"]]).describe("cpu", ["sst2/accuracy"]).endswith("(no evidence from sst2/accuracy)")
 
 
 def test_sensitivity_needs_two_standard_deviations_over_scratch() -> None:
     scratch = [0.20, 0.22, 0.18]
-    assert insensitive("t/accuracy", [0.60, 0.61, 0.59], scratch) is None
-    assert "not sensitive" in str(insensitive("t/accuracy", [0.22, 0.24, 0.20], scratch))
-    assert "not sensitive" in str(insensitive("t/accuracy", [0.1, 0.1, 0.1], [0.1, 0.1, 0.1]))
-    assert "not sensitive" in str(insensitive("t/accuracy", [0.1, 0.12, 0.11], scratch))
-    assert "no run from scratch" in str(insensitive("t/accuracy", [0.6, 0.6], []))
-    assert "one seed" in str(insensitive("t/accuracy", [0.6], [0.2]))
-    assert insensitive("t/perplexity", [5.0, 5.1], [9.0, 9.1]) is None
+    assert find_insensitive("t/accuracy", [0.60, 0.61, 0.59], scratch) is None
+    assert "not sensitive" in str(find_insensitive("t/accuracy", [0.22, 0.24, 0.20], scratch))
+    assert "not sensitive" in str(find_insensitive("t/accuracy", [0.1, 0.1, 0.1], [0.1, 0.1, 0.1]))
+    assert "not sensitive" in str(find_insensitive("t/accuracy", [0.1, 0.12, 0.11], scratch))
+    assert "no run from scratch" in str(find_insensitive("t/accuracy", [0.6, 0.6], []))
+    assert "one seed" in str(find_insensitive("t/accuracy", [0.6], [0.2]))
+    assert find_insensitive("t/perplexity", [5.0, 5.1], [9.0, 9.1]) is None
 
 
 def test_the_plateau_is_said_plainly() -> None:
-    assert on_plateau([5.0, 5.01], 6.0) is None
-    assert "only compare word frequencies" in str(on_plateau([5.95, 5.96], 6.0))
-    assert "only compare word frequencies" in str(on_plateau([5.0, 6.4], 6.0))
-    assert "only compare word frequencies" in str(on_plateau([6.5, 6.6], 6.0))
-    assert "not recorded" in str(on_plateau([5.0, 5.0], None))
+    assert find_plateau([5.0, 5.01], 6.0) is None
+    assert "only compare word frequencies" in str(find_plateau([5.95, 5.96], 6.0))
+    assert "only compare word frequencies" in str(find_plateau([5.0, 6.4], 6.0))
+    assert "only compare word frequencies" in str(find_plateau([6.5, 6.6], 6.0))
+    assert "not recorded" in str(find_plateau([5.0, 5.0], None))
 
 
 def test_budgets_match_within_one_percent() -> None:
-    assert unmatched({}) is None
-    assert unmatched({"a": 1000.0, "b": 1010.0}) is None
-    assert unmatched({"a": 1000.0, "b": 1011.0}) == "a used 1000 and b used 1011"
-    assert unmatched({"a": 0.0, "b": 0.0}) is None
+    assert find_unmatched({}) is None
+    assert find_unmatched({"a": 1000.0, "b": 1010.0}) is None
+    assert find_unmatched({"a": 1000.0, "b": 1011.0}) == "a used 1000 and b used 1011"
+    assert find_unmatched({"a": 0.0, "b": 0.0}) is None
 
 
 def test_the_common_loss_carries_a_claim_only_on_equal_masks_and_inputs() -> None:
-    assert incomparable("mlm_loss", ("masking.schedule", "model.norm")) is None
-    assert incomparable("sst2/accuracy", ("input", "masking.rate")) is None
+    assert find_incomparable("mlm_loss", ("masking.schedule", "model.norm")) is None
+    assert find_incomparable("sst2/accuracy", ("input", "masking.rate")) is None
     for key in ("input", "input.length", "masking.rate", "masking", "mixture", "objective/view", "tokenizer"):
-        assert "no verdict" in str(incomparable("mlm_loss", (key,)))
+        assert "no verdict" in str(find_incomparable("mlm_loss", (key,)))
 
 
 def test_accuracies_on_pairs_carry_claims_where_inputs_and_objectives_differ() -> None:
     table5 = ("objective", "input.pairs")
     for column in ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy"):
-        assert incomparable(column, table5) is None
-        assert incomparable(column, ("input", "masking.schedule", "model")) is None
+        assert find_incomparable(column, table5) is None
+        assert find_incomparable(column, ("input", "masking.schedule", "model")) is None
         for key in ("input.length", "corpus", "tokenizer.vocab_size", "evaluation.rate"):
-            assert "not asked about the same pairs" in str(incomparable(column, (key,)))
-    assert "no verdict" in str(incomparable("mlm_accuracy", table5))
+            assert "not asked about the same pairs" in str(find_incomparable(column, (key,)))
+    assert "no verdict" in str(find_incomparable("mlm_accuracy", table5))
 
 
 @pytest.mark.parametrize("key", ["masking.rate", "masking", "objective/view", "objective.view.mask"])
 def test_a_models_own_head_reads_masks_and_a_trained_probe_does_not(key: str) -> None:
-    assert "no verdict" in str(incomparable("nsp_accuracy", (key,)))
-    assert incomparable("nsp_probe_accuracy", (key,)) is None
+    assert "no verdict" in str(find_incomparable("nsp_accuracy", (key,)))
+    assert find_incomparable("nsp_probe_accuracy", (key,)) is None

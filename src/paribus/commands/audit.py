@@ -19,12 +19,12 @@ REPRODUCE = Flag("--reproduce", "train a finished run again and compare the bits
 def audit(given: Arguments) -> int:
     """Print the audit of a sweep or a run. Returns 1 if something is wrong."""
     if given[REPRODUCE]:
-        from paribus.reporting.audit.reproduce import reproduce
+        from paribus.reporting.reproduce import reproduce
 
         given.refuse([SCALE, STUDY, OUT], "does not apply to --reproduce", "name the run alone")
         text, right = reproduce(given[SUBJECT], [given[RUNS], given[RESULTS]], given[CACHE])
     else:
-        from paribus.reporting.audit.summary import summarize
+        from paribus.reporting.summary import summarize
 
         given.refuse([CACHE], "applies to --reproduce alone")
         sweep = sweeps.load(given[SUBJECT])

@@ -25,7 +25,7 @@ OUT: Option[Path | None] = Option("out", "folder of the figure", None, path, sho
 )  # fmt: skip
 def flatness(given: Arguments) -> int:
     """Write flatness.{json,svg,png}."""
-    from paribus.reporting.flatness.measure import Asked, draw
+    from paribus.reporting.measure import Asked, draw
     from paribus.reporting.tables.assemble import REPORTS
 
     sweep, scale = load(given[SWEEP]), given[SCALE]

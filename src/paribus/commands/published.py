@@ -19,20 +19,21 @@ def published(given: Arguments) -> int:
 
 def listing() -> str:
     """All tables, one per line."""
-    from paribus.reporting.tables.grid import grid
+    from paribus.reporting.tables.markdown import render_grid
 
     tables = [table(name) for name in ids()]
     rows = [[entry.id, entry.source, "; ".join(flag.split(":")[0] for flag in entry.flags)] for entry in tables]
-    return grid(["id", "source", "flags"], rows, left=3) + f"\n\n{len(tables)} published tables; paribus published ID"
+    listed = render_grid(["id", "source", "flags"], rows, left=3)
+    return f"{listed}\n\n{len(tables)} published tables; paribus published ID"
 
 
 def describe(entry: PublishedTable) -> str:
     """One table for a reader: claim, setting, numbers as printed, flags and where they were read."""
-    from paribus.reporting.tables.grid import grid
+    from paribus.reporting.tables.markdown import render_grid
 
     header, rows, left = numbers(entry)
     blocks = [f"{entry.id}: {entry.paper}", f"Source: {entry.source}", _wrapped("Claim: ", entry.claim)]
-    blocks += [_wrapped("Setting: ", entry.setting), "", grid(header, rows, left), ""]
+    blocks += [_wrapped("Setting: ", entry.setting), "", render_grid(header, rows, left), ""]
     blocks += [_wrapped(f"[{at}] ", flag) for at, flag in enumerate(row_flags(entry), 1)]
     blocks += [_wrapped("Flag: ", flag) for flag in entry.flags]
     blocks += [_wrapped("Note: ", entry.notes)] if entry.notes else []

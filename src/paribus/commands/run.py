@@ -41,7 +41,9 @@ def _listing(head: str, names: Sequence[str]) -> str:
 
 def _claims(request: Request) -> list[dict[str, object]]:
     """The claims of a request's table."""
-    from paribus.reporting.tables.assemble import made_of
+    from paribus.core.jsonable import to_json
+    from paribus.reporting.tables.assemble import make_table
 
-    claims: list[dict[str, object]] = made_of(request.sweep, request.scale, request.study, request.roots)["claims"]
+    table = make_table(request.sweep, request.scale, request.study, request.roots)
+    claims: list[dict[str, object]] = to_json(table.claims)
     return claims

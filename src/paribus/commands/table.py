@@ -22,21 +22,21 @@ CHECK = Flag("--check", "rebuild the committed table from the committed records 
 )  # fmt: skip
 def table(given: Arguments) -> int:
     """Write and print a table. Returns 1 if a checked file differs. Raises UserError if no fair table can be made."""
-    from paribus.reporting.tables.assemble import REPORTS, made_of
-    from paribus.reporting.tables.files import check, render, write
-    from paribus.reporting.tables.markdown import markdown
+    from paribus.reporting.tables.assemble import REPORTS, make_table
+    from paribus.reporting.tables.files import check, render_files, write_files
+    from paribus.reporting.tables.markdown import render_markdown
 
     scale, committed = given[SCALE], given[RESULTS] / given[SCALE]
     roots = [committed] if given[CHECK] else [given[RUNS], committed]
-    made = made_of(load(given[SWEEP]), scale, given[STUDY], roots)
-    content = render(made)
+    made = make_table(load(given[SWEEP]), scale, given[STUDY], roots)
+    content = render_files(made)
     if given[CHECK]:
-        folder = given[OUT] or committed / made["study"]
+        folder = given[OUT] or committed / made.study
         differing = check(folder, content)
         print("\n".join(differing or [f"{folder}: {len(content)} files follow from their records"]))
         return 1 if differing else 0
-    out = given[OUT] or REPORTS / made["study"] / scale
-    write(out, content)
-    print(markdown(made), end="")
+    out = given[OUT] or REPORTS / made.study / scale
+    write_files(out, content)
+    print(render_markdown(made), end="")
     say(f"written to {out}: {', '.join(sorted(content))}")
     return 0

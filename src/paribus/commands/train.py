@@ -124,12 +124,12 @@ def _job(cfg: DictConfig) -> float | None:
     import json
 
     from paribus.training.run import RECORD, run
-    from paribus.verdict.metrics import COMMON
+    from paribus.verdict.metrics import HELD_OUT
 
     folder = run(cfg)
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
-    losses = [f"{test}loss" for test in COMMON]
+    losses = [f"{test}loss" for test in HELD_OUT]
     return next((value for name, value in record.get("metrics", {}).items() if name in losses), None)
 
 

@@ -24,7 +24,7 @@ from paribus.reporting import examples_written
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
 
-DRAWN = 8  # examples that are drawn where the rows go to a file
+DRAWN = 8  # examples that are drawn if the rows go to a file
 COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
 
 _COLORS = {"mask": "1;31", "random": "1;35", "keep": "1;34", "silent": "33", "moved": "36", "special": "2"}
@@ -45,9 +45,9 @@ def show_examples(
     out: Path | None = None,
     color: bool | None = None,
 ) -> dict[str, Any]:
-    """Draw the first n examples of a pass, write them to `out` as Parquet; prints and returns the realised rates.
+    """Draw the first n examples of a pass, write them to `out` as Parquet; prints and returns the measured rates.
 
-    color None: where the drawing goes to a terminal. With `out`, only the first few are drawn.
+    color None: if the drawing goes to a terminal. With `out`, only the first few are drawn.
     """
     size = examples.size(epoch)
     if n > size:
@@ -118,7 +118,7 @@ def _draw_written(views: Views, rows: np.ndarray[Any, Any], tokenizer: Tokenizer
 
 
 def _label(views: Views, row: int) -> str:
-    """The label of a pair, 0 where its second segment follows the first; nothing for single texts."""
+    """The label of a pair, 0 if its second segment follows the first; nothing for single texts."""
     return "" if views.text.label_B is None else f"label {views.text.label_B[row]}  "
 
 
@@ -164,9 +164,9 @@ def _paint(text: str, kind: str, color: bool) -> str:
 
 
 def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path) -> None:
-    """One row an example (and reading, where it is read several times), unpadded; the file is whole or absent.
+    """One row per example (and per reading, if it is read several times), unpadded; the file is whole or absent.
 
-    Raises UserError where it cannot be written.
+    Raises UserError if it cannot be written.
     """
     import pyarrow.parquet as pq
 

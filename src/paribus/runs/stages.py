@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from paribus.core.files import write_json
 from paribus.core.hashing import digest
 from paribus.runs.identity import Identity
-from paribus.runs.store import is_trial_study, lines, portable_config
+from paribus.runs.store import is_trial_study, portable_config, read_lines
 from paribus.runs.tracker import About, Tracked
 
 PRETRAIN, FINETUNE, TRIAL, STUDY = "pretrain", "finetune", "trial", "study"  # job types
@@ -49,14 +49,14 @@ class Stages:
 
     @property
     def wandb_id(self) -> str | None:
-        """The id of the pre-training, where W&B knows it."""
+        """The id of the pre-training, if W&B knows it."""
         return {**self._closed(), **self.opened}.get(PRETRAIN)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Tracked | None]:
-        """A stage under way; None where there is no logger or it has this stage whole.
+        """A stage that is running; None if there is no logger or it has the whole stage.
 
-        It ends as done; where the block raises, as pruned, diverged, stopped or failed.
+        It ends as done, or if the block raises, as pruned, diverged, stopped or failed.
         """
         tracked: Tracked | None = None
         if name not in self._closed() and (tracked := self.logger.open(self._about(name))) is not None:
@@ -113,13 +113,13 @@ def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None =
 
     Args:
         part: the stage's part of the record.
-        curves: its metrics.jsonl, written again where this process logged nothing of it (another arm has trained it)
+        curves: its metrics.jsonl, logged again if this process logged nothing of it (another arm has trained it)
             or the service was lost.
     """
     if tracked is None:
         return
     if curves is not None and (tracked.again() or tracked.lines == 0):
-        for line in lines(curves):
+        for line in read_lines(curves):
             tracked.log({key: value for key, value in line.items() if key != "step"}, line.get("step", 0))
     budget = {f"{BUDGET}{key}": value for key, value in part.get("budget", {}).items()}
     tracked.summarize({**part.get("metrics", {}), **budget})

@@ -1,4 +1,4 @@
-"""A W&B run that never stops what it follows: whatever fails is said once, and the work goes on without it."""
+"""A W&B run that never stops the training: a failure is printed once, and training continues without W&B."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from paribus.core.console import say
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
 STATUS = "status"
-_DATA_DIR = "WANDB_DATA_DIR"  # where W&B keeps what an artifact holds until it is uploaded
+_DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until they are uploaded
 
 
 class About(NamedTuple):
-    """A W&B run to be. `id`: the same for the same work, so that a resumed process goes on with it."""
+    """A W&B run to be. `id`: the same for the same work, so that a resumed process continues it."""
 
     id: str
     name: str
@@ -85,7 +85,7 @@ class Tracked:
         except Exception as error:  # the service, its server or its disk may fail in any way
             self._run = None
             _restart()
-            say(f"W&B stopped ({_cause(error)}); {self.about.name} goes on without it")
+            say(f"W&B stopped ({_cause(error)}); {self.about.name} continues without it")
 
     def again(self) -> bool:
         """Begin anew after a failure, under the same id. Returns whether that was needed and went well."""
@@ -95,7 +95,7 @@ class Tracked:
         return self.alive
 
     def close(self, status: str, failed: bool = False) -> None:
-        """The last word; W&B shows the run as failed where it did."""
+        """Log the final status; W&B shows the run as failed if it did."""
         self.summarize({STATUS: status})
         self.do(lambda run: run.finish(exit_code=int(failed)))
         self._run = None
@@ -147,7 +147,7 @@ def _restart() -> None:
         import wandb
 
         wandb.teardown()
-    except Exception:  # a service that is dead cannot be told to end
+    except Exception:  # a dead service cannot be stopped
         return
 
 

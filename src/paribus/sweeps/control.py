@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paribus.core.config import flat, plain
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import UNMATCHED, Sweep
-from paribus.verdict.controls import unmatched
+from paribus.verdict.controls import find_unmatched
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -103,7 +103,7 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) ->
     if sweep.matched == UNMATCHED:
         return
     planned = {arm: float(budget[sweep.matched]) for arm, budget in budgets.items()}
-    if why := unmatched(planned):
+    if why := find_unmatched(planned):
         amounts = why.replace("used", "plans")
         raise UserError(
             f"{sweep.path}: the arms' budgets differ by more than 1 % in {sweep.matched} ({amounts})",

@@ -16,6 +16,7 @@ from paribus.core.errors import UserError
 from paribus.core.processes import ranks_of
 from paribus.runs import store
 from paribus.runs.identity import Identity
+from paribus.runs.record import Record
 from paribus.sweeps.board import Board, absent_lines, duration, metric_of, show_live
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
@@ -55,7 +56,7 @@ def run_sweep(
         check_tuning(expanded, request.tuned)
         steps = _plan_steps(expanded, plan)
 
-        def run_trials(trials: Expanded) -> dict[str, store.Record | None]:
+        def run_trials(trials: Expanded) -> dict[str, Record | None]:
             done = _SweepRun(trials, {name: steps[name.rpartition(".")[0]] for name in trials.configs}, *means)
             done.run()
             return {job.label: done.find(job) for job in trials.jobs}
@@ -137,18 +138,18 @@ class _SweepRun:
         """Whether a run is done already."""
         if (record := self.find(job)) is None:
             return False
-        self.board.set(job.label, "found", metric=metric_of(record.get("metrics", {}), self.request.sweep.columns))
+        self.board.set(job.label, "found", metric=metric_of(record.metrics, self.request.sweep.columns))
         say(f"✓ {job.label} found ({self.identities[job.label].signature[:6]}), skipped")
         return True
 
-    def find(self, job: Job) -> store.Record | None:
+    def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""
         identity, request = self.identities[job.label], self.request
         kept = request.results / request.scale / job.study / job.arm / identity.folder.name
-        own = store.finished(identity.folder, identity.signature)
+        own = store.find_finished(identity.folder, identity.signature)
         if own is not None and request.keep:
             self._keep(identity)
-        return own or store.finished(kept, identity.signature)
+        return own or store.find_finished(kept, identity.signature)
 
     def _keep(self, identity: Identity) -> None:
         store.keep(identity.folder, self.request.results / self.request.scale, self.request.named)
@@ -217,37 +218,38 @@ class _SweepRun:
         for job in pending:
             cell = self.board.cells.get(job.label)
             if cell is not None and cell.state == "running" and (total := self.steps.get(job.arm)):
-                step = store.last_step(self.identities[job.label].folder)
+                step = store.read_last_step(self.identities[job.label].folder)
                 self.board.set(job.label, "running", min(1.0, step / total))
 
     def _finish(self, job: Job, error: str, end: Ended | None = None) -> None:
         """Report how a run ended. Record a failure; keep a result if the request says so."""
         identity = self.identities[job.label]
-        record = store.finished(identity.folder, identity.signature)
+        record = store.find_finished(identity.folder, identity.signature)
         if record is None:
             self._fail(job, error or "no record with this signature; did a file change during the run?", end)
             return
         (identity.folder / store.FAILED).unlink(missing_ok=True)
         if self.request.keep:
             self._keep(identity)
-        value = metric_of(record.get("metrics", {}), self.request.sweep.columns)
-        self.board.set(job.label, record["status"], metric=value)
+        value = metric_of(record.metrics, self.request.sweep.columns)
+        self.board.set(job.label, record.status, metric=value)
         took = f" in {duration(end.seconds)}" if end else ""
-        mark, shown = ("✓", "" if value is None else f": {value:.3f}") if record["status"] == "done" else ("✗", "")
-        self.board.note(f"{mark} {job.label} {record['status']}{took}{shown} [{self.board.summary()}]")
+        mark, shown = ("✓", "" if value is None else f": {value:.3f}") if record.done else ("✗", "")
+        self.board.note(f"{mark} {job.label} {record.status}{took}{shown} [{self.board.summary()}]")
 
     def _fail(self, job: Job, error: str, end: Ended | None) -> None:
         identity, request = self.identities[job.label], self.request
-        frame = {
-            "signature": identity.signature,
-            "study": job.study,
-            "arm": job.arm,
-            "seed": job.seed,
-            "scale": request.scale,
-            "sweep_hash": request.sweep.hash(request.scale),
-            "data": identity.data,
-        }
-        store.write_failure(identity.folder, frame, error)
+        run = Record(
+            signature=identity.signature,
+            study=job.study,
+            arm=job.arm,
+            seed=job.seed,
+            status="failed",
+            scale=request.scale,
+            sweep_hash=request.sweep.hash(request.scale),
+            data=identity.data,
+        )
+        store.write_failure(identity.folder, run, error)
         self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
         self.board.set(job.label, "failed")
         self.board.note(f"✗ {job.label} failed: {self.failures[job.label]}")

@@ -15,8 +15,8 @@ from paribus.sweeps.tuning import Tuning, trial_name
 
 def survey(request: Request) -> Board:
     """The board of a sweep: the runs of the last command's manifest if there is one, else the newest folders."""
-    manifest = store.first_manifest(request.roots, request.named, request.scale)
-    trials = store.first_manifest(request.roots, trial_study(request.named), request.scale) if request.tuned else None
+    manifest = store.find_manifest(request.roots, request.named, request.scale)
+    trials = store.find_manifest(request.roots, trial_study(request.named), request.scale) if request.tuned else None
     searched = _trials(request, trials, Tuning.from_json(manifest.tuning if manifest else {})) if request.tuned else {}
     absent = manifest.absent if manifest else {}
     listed = [*searched, *(job for job in _jobs(request, manifest) if job.arm not in absent)]
@@ -71,9 +71,9 @@ def _folders(request: Request, job: Job, manifest: store.Manifest | None) -> Ite
 
 
 def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
-    state, record = store.state(folder)
-    share = min(1.0, store.last_step(folder) / steps) if steps else 0.0
-    return Cell(state, share, metric_of((record or {}).get("metrics", {}), request.sweep.columns))
+    state, record = store.read_state(folder)
+    share = min(1.0, store.read_last_step(folder) / steps) if steps else 0.0
+    return Cell(state, share, metric_of(record.metrics if record else {}, request.sweep.columns))
 
 
 def _seconds(folder: Path) -> float | None:

@@ -16,7 +16,7 @@ from paribus.sweeps.tuning import KEYS as TUNE_KEYS
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import incomparable
+from paribus.verdict.metrics import find_incomparable
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
@@ -305,7 +305,7 @@ def _check(sweep: Sweep) -> None:
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:
             raise UserError(f"{sweep.path}: 'tune.on' names the unknown column '{tune.on}'", _its_columns(sweep))
-    carrying = tuple(column for column in sweep.columns if incomparable(column, sweep.varies) is None)
+    carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)
     try:
         for claim in sweep.claims:
             parse_claim(claim, tuple(sweep.arms), sweep.columns, carrying)

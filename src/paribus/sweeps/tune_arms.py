@@ -15,13 +15,14 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.runs import store
+from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, own_overrides
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Job, Sweep, arm_overrides, merge
 from paribus.sweeps.tuning import ArmTuning, Rounds, Trial, TrialRun, Tune, Tuning, Values, trial_name, value_overrides
 from paribus.verdict.metrics import is_task, lower_is_better
 
-Train = Callable[[Expanded], Mapping[str, store.Record | None]]  # does the runs; {label: record, None after a failure}
+Train = Callable[[Expanded], Mapping[str, Record | None]]  # does the runs; {label: record, None after a failure}
 
 
 def check_tuning(expanded: Expanded, tune: Tune) -> None:
@@ -101,9 +102,9 @@ def _run_trials(
     return {arm: [finish(arm, trial) for trial in batch] for arm, batch in trials.items()}
 
 
-def _read_run(job: Job, signature: str, record: store.Record | None, on: str) -> TrialRun:
-    status = "failed" if record is None else record["status"]
-    value = record["metrics"].get(on) if record is not None and status == "done" else None
+def _read_run(job: Job, signature: str, record: Record | None, on: str) -> TrialRun:
+    status = "failed" if record is None else record.status
+    value = record.metrics.get(on) if record is not None and status == "done" else None
     finite = isinstance(value, int | float) and math.isfinite(value)
     return TrialRun(job.seed, signature, status, value if finite else None)
 
@@ -167,7 +168,7 @@ def apply_recorded_tuning(request: Request) -> Request:
     """The request with the values of its last tuning. Raises UserError if an arm is yet to be tuned."""
     if request.tuned is None:
         return request
-    manifest = store.first_manifest(request.roots, request.named, request.scale)
+    manifest = store.find_manifest(request.roots, request.named, request.scale)
     sweep = apply_tuning(request.sweep, read_tuning(request, request.tuned))
     settled = {SCRATCH, *sweep.chosen, *(manifest.absent if manifest else ())}
     if missing := [arm for arm in request.arms or sweep.arms if arm not in settled]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.runs.store import first_manifest
+from paribus.runs.store import find_manifest
 from paribus.sweeps.request import Request
 from paribus.verdict.sequential import FIRST, Looks
 
@@ -46,7 +46,7 @@ def run_until_decided(
 
 def _planned(request: Request, most: int) -> Looks:
     """Raises UserError if earlier looks were planned for another number of seeds: their error rate is spent."""
-    manifest = first_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.named, request.scale)
     if manifest is None or manifest.until is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(FIRST, most)
     if (before := int(manifest.until["most"])) != most:

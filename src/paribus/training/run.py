@@ -75,7 +75,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")
         raise
-    from paribus.runs.store import seal
+    from paribus.runs.record import seal
 
     write_json(folder / RECORD, seal({**record, "wandb_id": stages.wandb_id}))
 

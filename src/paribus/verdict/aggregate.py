@@ -1,4 +1,6 @@
-"""Over all tasks of a table at once: interquartile mean and probability of improvement (Agarwal et al. 2021, rliable).
+"""A table as a whole: means over tasks, and whether the order of its arms is the paper's.
+
+Interquartile mean and probability of improvement are those of rliable (Agarwal et al. 2021).
 
 Scores are `scores_NT`: seeds x tasks, or many resamples of them, `scores_RNT`; the statistics work on either.
 Intervals come from a bootstrap stratified by task. Here all tasks of a seed share one pre-training, so by default the
@@ -8,10 +10,10 @@ would take one pre-training for as many as there are tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paribus.verdict.bootstrap import Interval, generator
+from paribus.verdict.bootstrap import Interval, generator, percentile
 from paribus.verdict.statistics import ALPHA, rounded
 
 if TYPE_CHECKING:
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     Scores = NDArray[Any]
 
 RESAMPLES = 1000
+FEWEST = 3  # arms with an order: two have none to speak of
 
 
 class Estimate(NamedTuple):
-    """A number with its 95 % interval; None below two seeds."""
+    """A number with its 95% interval; None below two seeds."""
 
     value: float
     interval: Interval | None
@@ -78,3 +81,43 @@ def _resampled(arms: Sequence[Scores], paired: bool, joint: bool, resamples: int
 
     shared = rows(arms[0])
     return [np.take_along_axis(arm[None], shared if paired else rows(arm), axis=1) for arm in arms]
+
+
+class Agreement(NamedTuple):
+    """tau from -1 (reversed) to 1 (the same order); `n` seeds that all arms share; its 95% percentile interval."""
+
+    tau: float
+    interval: Interval | None
+    n: int
+    arms: tuple[str, ...]
+
+
+def compare_order(ours: Mapping[str, Mapping[int, float]], papers: Mapping[str, float]) -> Agreement | None:
+    """Compare the order of the arms' means ({arm: {seed: value}}) with the paper's numbers, both up is better or down.
+
+    Only arms that both have, over the seeds that all of these share. None below three arms, without a shared seed, or
+    if either side is all ties.
+    """
+    import numpy as np
+
+    arms = tuple(arm for arm in ours if arm in papers and ours[arm])
+    seeds = sorted(set.intersection(*(set(ours[arm]) for arm in arms))) if arms else []
+    if len(arms) < FEWEST or not seeds:
+        return None
+    values_AN = np.array([[ours[arm][seed] for seed in seeds] for arm in arms])
+    theirs = [papers[arm] for arm in arms]
+    tau = kendall(values_AN.mean(1).tolist(), theirs)
+    if tau is None:
+        return None
+    interval = percentile(lambda drawn: kendall(values_AN[:, drawn].mean(1).tolist(), theirs) or 0.0, len(seeds))
+    return Agreement(tau, interval, len(seeds), arms)
+
+
+def kendall(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Tau-b (Kendall 1945); None if one side is all ties."""
+    import numpy as np
+
+    upper = np.triu_indices(len(first), 1)
+    one, other = (np.sign(np.subtract.outer(side, side))[upper] for side in (first, second))
+    scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    return round(float((one * other).sum()) / scale, 10) if scale else None

@@ -1,6 +1,6 @@
 """Intervals by resampling seeds: bias-corrected and accelerated for a mean, of percentiles for what has no formula.
 
-With few seeds these are too narrow (at n = 5 the 95 % interval of a mean covers about 85 %, measured in
+With few seeds these are too narrow (at n = 5 the 95% interval of a mean covers about 85%, measured in
 analysis/results/calibration.json), so no verdict rests on them.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paribus.verdict.statistics import ALPHA, mean_sd, rounded
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
@@ -29,13 +30,13 @@ class Interval(NamedTuple):
     high: float
 
 
-def generator() -> Any:
+def generator() -> Generator:
     import numpy as np
 
     return np.random.Generator(np.random.Philox(_SEED))
 
 
-def draws(n: int, resamples: int = RESAMPLES, random: Any = None) -> Array:
+def draws(n: int, resamples: int = RESAMPLES, random: Generator | None = None) -> Array:
     """Which of n seeds each resample is made of: indices, one line a resample."""
     found: Array = (generator() if random is None else random).integers(0, n, (resamples, n))
     return found

@@ -11,7 +11,7 @@
 
 Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
 accuracy-like columns of its claim, one in nats for the loss columns; `on COLUMN` narrows either and is required for a
-margin without a unit where the claim has several columns. A column without a margin has a margin of zero. Example:
+margin without a unit if the claim has several columns. A column without a margin has a margin of zero. Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
 """
@@ -26,7 +26,7 @@ from typing import NamedTuple, cast
 
 from paribus.core.errors import UserError
 from paribus.verdict.metrics import POINT, in_points, metric
-from paribus.verdict.truth import Relation
+from paribus.verdict.words import Relation
 
 _ARM = r"[\w.+-]+"
 _PAIR = re.compile(rf"({_ARM})\s*(>=|≥|>|~)\s*({_ARM})")
@@ -74,7 +74,7 @@ class Claim:
 
 
 def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequence[str] | None = None) -> Claim:
-    """Read a claim about these arms and columns, of which `carrying` (by default all) are what `all` stands for.
+    """Read a claim about these arms and columns, of which `carrying` (by default all) are what `all` means.
 
     Raises UserError naming what is unknown or missing.
     """

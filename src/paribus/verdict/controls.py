@@ -1,4 +1,4 @@
-"""Controls that come before any verdict: can this column, at this scale, show a difference at all?"""
+"""Controls before any verdict: can this column, at this scale, show a difference at all?"""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from paribus.verdict.statistics import mean_sd
 
 SENSITIVE = 2.0  # standard deviations between the baseline arm and its anchor
 CLEARLY_BELOW = 0.1  # nats below the unigram model, in addition
-TOLERANCE = 0.01  # of realised budgets
+TOLERANCE = 0.01  # of real budgets
 TOO_SMALL = "too small to decide: the arms only compare word frequencies"
 
 
-def insensitive(column: str, baseline: Sequence[float], scratch: Sequence[float]) -> str | None:
-    """Why a task column decides nothing, or None: the baseline arm must stand two sd above the model from scratch.
+def find_insensitive(column: str, baseline: Sequence[float], scratch: Sequence[float]) -> str | None:
+    """Why a task column decides nothing, or None: the baseline must be two sd above the model from scratch.
 
     The larger of the two arms' sample standard deviations counts.
     """
     if not scratch:
-        return "no run from scratch to show that the column is sensitive to pre-training"
+        return "no run from scratch shows that the column is sensitive to pre-training"
     if not baseline:
-        return "the baseline arm has no run that shows the column to be sensitive to pre-training"
+        return "no run of the baseline shows that the column is sensitive to pre-training"
     if len(baseline) < 2 or len(scratch) < 2:
-        return "one seed: whether the column is sensitive to pre-training is not known"
+        return "one seed cannot show that the column is sensitive to pre-training"
     (mean, sd), (anchor, anchor_sd) = mean_sd(baseline), mean_sd(scratch)
     gain = (anchor - mean) if lower_is_better(column) else (mean - anchor)
     spread = max(sd or 0.0, anchor_sd or 0.0)
     if gain > 0.0 and gain >= SENSITIVE * spread:
         return None
-    return "not sensitive: the baseline arm is less than two standard deviations above the model from scratch"
+    return "not sensitive: the baseline is less than two standard deviations above the model from scratch"
 
 
-def on_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
-    """Why the held-out loss decides nothing, or None: its baseline must be clearly below the unigram model.
+def find_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
+    """Why the held-out loss decides nothing, or None: the baseline must be clearly below the unigram model.
 
     Clearly: by more than two sample standard deviations over seeds, and by more than 0.1 nats.
     """
     if unigram is None:
         return "the unigram loss on the same masks is not recorded"
     if not losses:
-        return "the baseline arm has no loss"
+        return "the baseline has no loss"
     mean, sd = mean_sd(losses)
     below = unigram - mean
     if below > CLEARLY_BELOW and below > SENSITIVE * (sd or 0.0):
@@ -48,8 +48,8 @@ def on_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
     return f"{TOO_SMALL} (baseline loss {mean:.2f}, unigram {unigram:.2f} nats)"
 
 
-def unmatched(used: Mapping[str, float]) -> str | None:
-    """Why runs ({label: realised budget}) cannot stand in one table, or None where all are within 1 % of each other."""
+def find_unmatched(used: Mapping[str, float]) -> str | None:
+    """Why runs ({label: real budget}) make no fair table, or None if all are within 1% of each other."""
     if not used:
         return None
     least, most = min(used, key=used.__getitem__), max(used, key=used.__getitem__)

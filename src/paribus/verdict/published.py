@@ -74,7 +74,7 @@ def ids() -> list[str]:
 
 @cache
 def table(name: str) -> PublishedTable:
-    """A published table. Raises UserError with near names where there is none of this name."""
+    """A published table. Raises UserError with near names if there is none of this name."""
     path = FOLDER / f"{name}.yaml"
     if name not in ids():
         near = difflib.get_close_matches(name, ids(), n=3, cutoff=0.4)
@@ -84,7 +84,7 @@ def table(name: str) -> PublishedTable:
 
 
 def value(name: str, row: str, metric: str) -> tuple[float | None, str]:
-    """(the number as printed, or None where the paper gives none; the source). Raises UserError for unknown names."""
+    """(the number as printed, or None if the paper gives none; the source). Raises UserError for unknown names."""
     found = table(name)
     if metric not in (known := [column.name for column in found.metrics]):
         raise UserError(f"published table {name} has no metric '{metric}'", f"its metrics: {', '.join(known)}")

@@ -7,9 +7,9 @@ Of the error rate alpha it may have spent A(n / most) by the look at n seeds, wh
 
 so that early looks, which save most, are worth something. `level` is the two-sided level at which the look at n seeds
 tests. It is exact for normal differences at any n: with S and Q the sums of differences and of their squares,
-U = S / sqrt(Q) carries the t statistic, is independent of Q where the true difference is zero (Basu), and one more
+U = S / sqrt(Q) carries the t statistic, is independent of Q if the true difference is zero (Basu), and one more
 seed makes of it (U + y) / sqrt(1 + y^2) with y = t_n / sqrt(n). The levels follow from this chain, look by look; the
-customary ones, of a chain of normal sums, let 6 % through where looks begin at three seeds.
+customary ones, of a chain of normal sums, let 6% through if looks begin at three seeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[float64]
 
 FIRST = 3  # seeds before the first look: below them a t-test sees next to nothing
-MOST = 12  # seeds at the last look, unless told otherwise
+MOST = 12  # seeds at the last look, by default
 _USED = 0.97  # of the error rate; the rest is for the grid and the interpolation, which are right to 1 %
 _BINS = 150  # of |U| below the boundary
 _RATES = (1e-6, 0.2, 17)  # error rates whose levels are computed, from, to, how many; others are interpolated

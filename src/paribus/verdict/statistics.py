@@ -1,8 +1,8 @@
 """Means, intervals and paired differences by Student's t. The unit is the pre-training seed.
 
-Intervals and verdicts are Student's at every n: at the 3 to 10 seeds of an ablation it holds its 95 % where a bootstrap
-does not (measured in analysis/results/calibration.json). From 20 seeds on a bias-corrected bootstrap stands beside it
-as a check of the normality that it assumes (`bootstrap.py`).
+Intervals and verdicts are Student's at every n: at the 3 to 10 seeds of an ablation it keeps its 95%, and a bootstrap
+does not (measured in analysis/results/calibration.json). From 20 seeds on, a bias-corrected bootstrap is printed beside
+it as a check of the normality that it assumes (`bootstrap.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DIGITS = 10  # statistics are kept to this many significant digits, the same on 
 
 
 class Summary(NamedTuple):
-    """n values: mean, sample standard deviation (n - 1) and the t interval of the mean; None where n is too small."""
+    """n values: mean, sample standard deviation (n - 1) and the t interval of the mean; None if n is too small."""
 
     n: int
     mean: float | None
@@ -72,7 +72,7 @@ def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
     return Summary(len(values), rounded(mean), rounded(sd), rounded(mean - half), rounded(mean + half))
 
 
-def paired(first: Mapping[int, float], second: Mapping[int, float], alpha: float = ALPHA) -> Paired:
+def pair_seeds(first: Mapping[int, float], second: Mapping[int, float], alpha: float = ALPHA) -> Paired:
     """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has say nothing."""
     seeds = tuple(sorted(first.keys() & second.keys()))
     differences = tuple(first[seed] - second[seed] for seed in seeds)
@@ -80,7 +80,7 @@ def paired(first: Mapping[int, float], second: Mapping[int, float], alpha: float
 
 
 class Tost(NamedTuple):
-    """Two one-sided tests of |mean| < margin: `p`, and the 90 % interval that lies inside the margins where p < 5 %."""
+    """Two one-sided tests of |mean| < margin: `p`, and the 90% interval that lies inside the margins where p < 5%."""
 
     p: float
     ci_low: float
@@ -88,9 +88,9 @@ class Tost(NamedTuple):
 
 
 def tost(values: Sequence[float], margin: float) -> Tost | None:
-    """The customary equivalence test (Schuirmann 1987), each side at 5 %; None where there is no spread.
+    """The customary equivalence test (Schuirmann 1987), each side at 5%; None if there is no spread.
 
-    Verdicts ask for more: both sides at 2.5 %, see `truth.py`.
+    Verdicts ask for more: both sides at 2.5%, see `words`.
     """
     if len(values) < 2:
         return None
@@ -110,7 +110,7 @@ def _upper(n: int, statistic: float) -> float:
 
 
 def t_test(differences: Sequence[float]) -> float | None:
-    """Two-sided p of the mean against zero; None below two values, and where equal differences leave no spread."""
+    """Two-sided p of the mean against zero; None below two values, and if equal differences leave no spread."""
     if len(differences) < 2:
         return None
     mean, sd = mean_sd(differences)
@@ -132,3 +132,51 @@ def holm(values: Sequence[float]) -> list[float]:
 def rounded(value: float) -> float:
     """To `DIGITS` significant digits, so that the last bits of a math library never show in a file."""
     return float(f"{value:.{DIGITS}g}")
+
+
+Nested = Mapping[int, Mapping[int, float]]  # {pre-training seed: {fine-tuning seed: score}}
+
+
+class Components(NamedTuple):
+    """Standard deviations over pre-trainings and over the `k` fine-tunings of one (a mean if they differ)."""
+
+    sd_between: float
+    sd_within: float
+    k: float
+
+    def sd(self, k: float) -> float:
+        """Of a pre-training's mean score with k fine-tunings; `math.inf` leaves what only pre-trainings can mend."""
+        return math.sqrt(self.sd_between**2 + self.sd_within**2 / k)
+
+    @property
+    def narrower(self) -> float:
+        """By which share intervals would shrink with fine-tunings without end; 0 to 1."""
+        now = self.sd(self.k)
+        return 1.0 - self.sd(math.inf) / now if now > 0.0 else 0.0
+
+
+def find_components(groups: Sequence[Sequence[float]]) -> Components | None:
+    """One-way random effects by the analysis of variance; None below two groups or without a second score in any.
+
+    A negative estimate of the variance between groups is 0.
+    """
+    filled = [group for group in groups if group]
+    sizes = [len(group) for group in filled]
+    total, n = sum(sizes), len(filled)
+    if n < 2 or total == n:
+        return None
+    grand = math.fsum(math.fsum(group) for group in filled) / total
+    means = [mean_sd(group)[0] for group in filled]
+    inside = math.fsum((x - mean) ** 2 for group, mean in zip(filled, means, strict=True) for x in group)
+    across = math.fsum(size * (mean - grand) ** 2 for size, mean in zip(sizes, means, strict=True)) / (n - 1)
+    within = inside / (total - n)
+    k = (total - sum(size * size for size in sizes) / total) / (n - 1)  # Searle 1971, for groups of unequal size
+    return Components(math.sqrt(max(0.0, (across - within) / k)), math.sqrt(within), k)
+
+
+def subtract_nested(first: Nested, second: Nested) -> list[list[float]]:
+    """Of two arms, the differences of their shared fine-tuning seeds in each shared pre-training seed."""
+    return [
+        [first[seed][tuning] - second[seed][tuning] for tuning in sorted(first[seed].keys() & second[seed].keys())]
+        for seed in sorted(first.keys() & second.keys())
+    ]

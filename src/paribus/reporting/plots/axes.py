@@ -28,7 +28,7 @@ class Scale:
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Round values inside, at most about so many."""
+        """Round values inside, about `most` at most."""
         return _decades(self.low, self.high) if self.log else _steps(self.low, self.high, most)
 
 

@@ -2,75 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from paribus.reporting.plots import axes
-from paribus.reporting.plots.panel import RIGHT, TOP, WIDTH, Table, factor, heading, said, scene, titled, whiskers
-from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, fitting
-from paribus.reporting.tables.words import number
+from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
+from paribus.reporting.plots.panel import (
+    RIGHT,
+    TOP,
+    WIDTH,
+    draw_interval,
+    draw_text,
+    draw_title,
+    format_heading,
+    make_scene,
+)
+from paribus.reporting.plots.scene import SYMBOLS, Area, Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.tables.blocks import format_number
+from paribus.reporting.tables.schema import ContrastRow, Table
+from paribus.verdict.words import find_word
 
 _ROW = 46.0
 _LEFT = 18.0
-VERDICTS = {"reproduced": "circle", "contradicted": "cross", "equivalent": "diamond", "undecided": "square"}
 
 
-def panels(table: Table) -> list[Scene]:
+def draw_effects(view: View) -> list[Scene]:
     """One panel for each column with a contrast that has a number."""
-    found = [(column, _contrasts(table, column)) for column in table["columns"]]
-    return [_panel(table, column, contrasts) for column, contrasts in found if contrasts]
+    found = [(column, _find_contrasts(view.table, column)) for column in view.table.columns]
+    return [_draw_panel(view.table, column, contrasts) for column, contrasts in found if contrasts]
 
 
-def _contrasts(table: Table, column: str) -> list[dict[str, Any]]:
-    """The column's contrasts, each pair once, as the first claim about it says."""
-    kept: dict[tuple[str, str], dict[str, Any]] = {}
-    for claim in table["claims"]:
-        for contrast in claim["contrasts"]:
-            if contrast["column"] == column and contrast["difference"] is not None:
-                kept.setdefault((contrast["arm"], contrast["versus"]), contrast)
+def _find_contrasts(table: Table, column: str) -> list[ContrastRow]:
+    """The column's contrasts, each pair once, from the first claim about it."""
+    kept: dict[str, ContrastRow] = {}
+    for contrast in (contrast for claim in table.claims for contrast in claim.contrasts):
+        if contrast.column == column and contrast.difference is not None:
+            kept.setdefault(contrast.pair, contrast)
     return list(kept.values())
 
 
-def _panel(table: Table, column: str, contrasts: list[dict[str, Any]]) -> Scene:
-    unit = factor(table, column)
-    ends = [value * unit for contrast in contrasts for value in _numbers(contrast)]
+def _draw_panel(table: Table, column: str, contrasts: list[ContrastRow]) -> Scene:
+    unit = table.about[column].factor
+    ends = [value * unit for contrast in contrasts for value in _list_ends(contrast)]
     scale = axes.spread([0.0, *ends], _LEFT, RIGHT)
     bottom = TOP + _ROW * len(contrasts)
-    items = [*titled(heading(table, column), "difference of the means"), *axes.across(scale, bottom - 4, bottom)]
+    items = [*draw_title(format_heading(table, column), "difference of the means")]
+    items += axes.across(scale, bottom - 4, bottom)
     for at, contrast in enumerate(contrasts):
-        items += _row(table, column, contrast, scale, TOP + _ROW * at)
-    words, end = said(_legend(contrasts), bottom + 20)
-    return scene([*items, *words], end, f"effects on {column} with 95 % intervals")
+        items += _draw_row(table, contrast, scale, TOP + _ROW * at)
+    words, end = draw_text(_write_legend(contrasts), bottom + 20)
+    return make_scene([*items, *words], end, f"effects on {column} with 95% intervals")
 
 
-def _numbers(contrast: dict[str, Any]) -> list[float]:
-    named = ("difference", "ci_low", "ci_high", "published")
-    found = [float(contrast[name]) for name in named if contrast.get(name) is not None]
-    return [*found, contrast["margin"], -contrast["margin"]]
+def _list_ends(row: ContrastRow) -> list[float]:
+    found = [value for value in (row.difference, row.ci_low, row.ci_high, row.published) if value is not None]
+    return [*found, row.margin, -row.margin]
 
 
-def _row(table: Table, column: str, contrast: dict[str, Any], scale: axes.Scale, top: float) -> list[Item]:
-    unit, y = factor(table, column), top + 31
-    margin = contrast["margin"] * unit
+def _draw_row(table: Table, row: ContrastRow, scale: axes.Scale, top: float) -> list[Item]:
+    unit, y = table.about[row.column].factor, top + 31
+    margin = row.margin * unit
     band = [(-margin, top + 20), (margin, top + 20), (margin, top + 42), (-margin, top + 42)]
     items: list[Item] = [Line(((scale(0.0), top + 18), (scale(0.0), top + 46)), "ink", 1.4)]
     items += [Area(tuple((scale(x), at) for x, at in band), "s4", 0.25)] if margin else []
-    value = number(table, column, contrast["difference"], 1, sign=True)
-    text = f"{contrast['arm']} - {contrast['versus']}: {value}, n={contrast['n']}, {contrast['verdict']}"
-    items.append(Label(_LEFT, top + 14, fitting(text, WIDTH - 30, 10.5), 10.5))
-    if contrast["ci_low"] is not None:
-        low, high = (scale(contrast[end] * unit) for end in ("ci_low", "ci_high"))
-        items += whiskers((low, y), (high, y), "s0")
-    items.append(Mark(scale(contrast["difference"] * unit), y, VERDICTS.get(contrast["verdict"], "square"), "s0", 8))
-    if contrast.get("published") is not None:
-        items.append(Mark(scale(contrast["published"] * unit), y, "diamond", "paper", 9, filled=False))
+    value = format_number(table, row.column, row.difference, 1, sign=True)
+    items.append(
+        Label(_LEFT, top + 14, cut_text(f"{row.pair}: {value}, n={row.n}, {row.verdict}", WIDTH - 30, 10.5), 10.5)
+    )
+    if row.ci_low is not None and row.ci_high is not None:
+        items += draw_interval((scale(row.ci_low * unit), y), (scale(row.ci_high * unit), y), "s0")
+    items.append(Mark(scale((row.difference or 0.0) * unit), y, find_word(row.verdict).mark, "s0", 8))
+    if row.published is not None:
+        items.append(Mark(scale(row.published * unit), y, "diamond", "paper", 9, filled=False))
     return items
 
 
-def _legend(contrasts: list[dict[str, Any]]) -> list[str]:
-    shapes = {"circle": "●", "cross": "×", "diamond": "◆", "square": "■"}
-    shown = dict.fromkeys(contrast["verdict"] for contrast in contrasts)
-    marks = "; ".join(f"{shapes[VERDICTS[verdict]]} {verdict}" for verdict in shown if verdict in VERDICTS)
-    paper = any(contrast.get("published") is not None for contrast in contrasts)
-    band = any(contrast["margin"] for contrast in contrasts)
-    lines = [f"{marks}; bar: 95 % interval" + ("; shaded: within the margin" if band else "")]
-    return [*lines, "◇ the paper's own difference"] if paper else lines
+def _write_legend(contrasts: list[ContrastRow]) -> list[str]:
+    shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
+    marks = "; ".join(f"{SYMBOLS[word.mark]} {word.name}" for word in shown)
+    band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
+    paper = any(contrast.published is not None for contrast in contrasts)
+    return [f"{marks}; bar: 95% interval{band}", *(["◇ the paper's own difference"] if paper else [])]
+
+
+DRAWINGS.add(Drawing("effects", "effect sizes", draw_effects, 2))

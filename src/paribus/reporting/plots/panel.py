@@ -1,11 +1,12 @@
-"""What all panels share: the size, a heading, a key, and how a column's values are read."""
+"""What all panels share: the size, a heading, a key, and how a column is named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, fitting, series, wrapped
+from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text, get_style, wrap_text
+from paribus.reporting.tables.schema import Table
 
 WIDTH: Final = 360.0
 LEFT: Final = 56.0  # of a panel with numbers on its left
@@ -13,52 +14,47 @@ NAMES: Final = 128.0  # of a panel with names on its left
 RIGHT: Final = WIDTH - 14.0
 TOP: Final = 42.0
 
-Table = dict[str, Any]
+
+def format_heading(table: Table, column: str) -> str:
+    """A column with its direction and unit, and a mark if it decides no claim."""
+    about = table.about[column]
+    unit = " (points)" if about.unit == "points" else ""
+    return f"{column} {'↑' if about.higher_is_better else '↓'}{unit}{'' if about.decides else ' †'}"
 
 
-def factor(table: Table, column: str) -> float:
-    """Accuracies are drawn in points."""
-    return 100.0 if table["about"][column]["unit"] == "points" else 1.0
-
-
-def heading(table: Table, column: str) -> str:
-    about = table["about"][column]
-    unit = " (points)" if about["unit"] == "points" else ""
-    return f"{column} {'↑' if about['higher_is_better'] else '↓'}{unit}{'' if about['decides'] else ' †'}"
-
-
-def titled(text: str, below: str = "") -> list[Item]:
+def draw_title(text: str, below: str = "") -> list[Item]:
     """A heading of a panel, and a smaller line below it."""
-    items: list[Item] = [Label(10, 18, fitting(text, WIDTH - 20, 12.5), 12.5, bold=True)]
-    return [*items, Label(10, 33, fitting(below, WIDTH - 20, 10), 10, color="soft")] if below else items
+    items: list[Item] = [Label(10, 18, cut_text(text, WIDTH - 20, 12.5), 12.5, bold=True)]
+    return [*items, Label(10, 33, cut_text(below, WIDTH - 20, 10), 10, color="soft")] if below else items
 
 
-def key(names: Sequence[str], top: float, lines: bool = False) -> tuple[list[Item], float]:
+def draw_key(names: Sequence[str], top: float, lines: bool = False) -> tuple[list[Item], float]:
     """(markers, or with `lines` pieces of lines, with their names in two columns; the bottom of them)."""
     items: list[Item] = []
     for at, name in enumerate(names):
         x, y = 12 + (at % 2) * (WIDTH / 2 - 6), top + 15 * (at // 2) + 12
-        color, shape, dash = series(at)
+        color, shape, dash = get_style(at)
         items.append(
             Line(((x - 2, y - 4), (x + 22, y - 4)), color, 2, dash) if lines else Mark(x + 10, y - 4, shape, color, 7)
         )
-        items.append(Label(x + 27, y, fitting(name, WIDTH / 2 - 44, 10), 10))
+        items.append(Label(x + 27, y, cut_text(name, WIDTH / 2 - 44, 10), 10))
     return items, top + 15 * ((len(names) + 1) // 2) + 6
 
 
-def said(lines: Sequence[str], top: float) -> tuple[list[Item], float]:
+def draw_text(lines: Sequence[str], top: float) -> tuple[list[Item], float]:
     """(small text in lines that fit the panel; the bottom of them)."""
-    rows = [row for line in lines for row in wrapped(line, WIDTH - 20, 9.5)]
+    rows = [row for line in lines for row in wrap_text(line, WIDTH - 20, 9.5)]
     items: list[Item] = [Label(10, top + 12 + 13 * at, row, 9.5, color="soft") for at, row in enumerate(rows)]
     return items, top + 13 * len(rows) + (8 if rows else 0)
 
 
-def whiskers(low: tuple[float, float], high: tuple[float, float], color: str, width: float = 1.8) -> list[Item]:
+def draw_interval(low: tuple[float, float], high: tuple[float, float], color: str, width: float = 1.8) -> list[Item]:
     """An interval between two points with caps at its ends; horizontal or vertical."""
     flat = low[1] == high[1]
     caps = [Line(((x, y - 4), (x, y + 4)) if flat else ((x - 4, y), (x + 4, y)), color, width) for x, y in (low, high)]
     return [Line((low, high), color, width), *caps]
 
 
-def scene(items: Sequence[Item], bottom: float, title: str) -> Scene:
+def make_scene(items: Sequence[Item], bottom: float, title: str) -> Scene:
+    """A panel that ends a little below `bottom`."""
     return Scene(WIDTH, bottom + 8, tuple(items), title)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark, Points, Scene
 from paribus.reporting.plots.svg import OPEN, OUTLINES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
 _COLORS = 256  # in the palette
@@ -15,7 +18,7 @@ _POINT = 0.72  # typographic points in a pixel of a scene
 _SLIM = 0.93  # DejaVu Sans is wider than the fonts that scenes are measured for
 
 
-def png(scene: Scene) -> bytes:
+def render_png(scene: Scene) -> bytes:
     """The picture on white, two dots for each pixel of the scene."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -36,10 +39,10 @@ def png(scene: Scene) -> bytes:
                 for at, item in group:
                     _draw(axes, item, at)
         canvas.draw()
-        return _packed(canvas.buffer_rgba())
+        return _pack(canvas.buffer_rgba())
 
 
-def _packed(pixels: Any) -> bytes:
+def _pack(pixels: memoryview) -> bytes:
     """Pixels as a PNG with a palette: less than half the size, and no difference that an eye sees."""
     import numpy as np
     from PIL import Image
@@ -57,7 +60,7 @@ def _circle(item: Item) -> tuple[str, float, bool] | None:
     return (item.color, item.size, item.filled) if isinstance(item, Mark) and item.shape == "circle" else None
 
 
-def _circles(axes: Any, look: tuple[str, float, bool], group: list[tuple[int, Item]]) -> None:
+def _circles(axes: Axes, look: tuple[str, float, bool], group: list[tuple[int, Item]]) -> None:
     """Circles that follow each other as one artist: there may be thousands."""
     from matplotlib.lines import Line2D
 
@@ -72,7 +75,7 @@ def _circles(axes: Any, look: tuple[str, float, bool], group: list[tuple[int, It
     axes.add_artist(Line2D(xs, ys, linestyle="none", marker="o", **paint, **widths))
 
 
-def _draw(axes: Any, item: Item, at: int) -> None:
+def _draw(axes: Axes, item: Item, at: int) -> None:
     if isinstance(item, Line):
         _line(axes, item.points, item.color, item.width, at, item.dash)
     elif isinstance(item, Area):
@@ -83,7 +86,7 @@ def _draw(axes: Any, item: Item, at: int) -> None:
         _text(axes, item, at)
 
 
-def _line(axes: Any, points: Points, color: str, width: float, at: int, dash: tuple[float, ...] = ()) -> None:
+def _line(axes: Axes, points: Points, color: str, width: float, at: int, dash: tuple[float, ...] = ()) -> None:
     from matplotlib.lines import Line2D
 
     style: Any = (0, [length / width for length in dash]) if dash else "-"
@@ -92,13 +95,13 @@ def _line(axes: Any, points: Points, color: str, width: float, at: int, dash: tu
     axes.add_artist(Line2D(xs, ys, solid_capstyle="butt", **settings))
 
 
-def _polygon(axes: Any, points: Points, at: int, **paint: Any) -> None:
+def _polygon(axes: Axes, points: Points, at: int, **paint: object) -> None:
     from matplotlib.patches import Polygon
 
     axes.add_artist(Polygon(points, closed=True, zorder=at, **paint))
 
 
-def _mark(axes: Any, mark: Mark, at: int) -> None:
+def _mark(axes: Axes, mark: Mark, at: int) -> None:
     half, color = mark.size / 2, COLORS[mark.color]
     paint = {"facecolor": color if mark.filled else "none", "edgecolor": color, "linewidth": 1.3 * _POINT}
     if mark.shape in OPEN:
@@ -110,7 +113,7 @@ def _mark(axes: Any, mark: Mark, at: int) -> None:
         _polygon(axes, corners, at, **paint)
 
 
-def _text(axes: Any, label: Label, at: int) -> None:
+def _text(axes: Axes, label: Label, at: int) -> None:
     axes.text(
         label.x,
         label.y,

@@ -19,7 +19,10 @@ COLORS: Final = {
     "anchor": "#009E73",
     "none": "none",
 }
-SHAPES: Final = ("square", "circle", "up", "diamond", "down", "cross", "plus", "bar")
+SYMBOLS: Final = {
+    "square": "■", "circle": "●", "up": "▲", "diamond": "◆", "down": "▼", "cross": "×", "plus": "+", "bar": "▮",
+}  # fmt: skip
+SHAPES: Final = tuple(SYMBOLS)
 DASHES: Final = ((), (7, 3), (2, 2), (8, 3, 2, 3), (12, 3), (4, 2, 1, 2), (1, 3), (10, 2, 2, 2, 2, 2))
 LETTER: Final = 0.56  # mean width of a letter, in font sizes
 
@@ -53,7 +56,7 @@ class Mark(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Text; `anchor`: start, middle or end of it stands at x; y is its baseline. `turned`: read from below."""
+    """Text; `anchor`: whether its start, middle or end is at x; y is its baseline. `turned`: read from below."""
 
     x: float
     y: float
@@ -70,7 +73,7 @@ Item = Line | Area | Mark | Label
 
 @dataclass(frozen=True)
 class Scene:
-    """`title`: what a reader who cannot see it is told."""
+    """`title`: the text for a reader who cannot see it."""
 
     width: float
     height: float
@@ -78,44 +81,44 @@ class Scene:
     title: str = ""
 
 
-def series(at: int) -> tuple[str, str, tuple[float, ...]]:
-    """(color, shape, dash) of the series of that number."""
+def get_style(at: int) -> tuple[str, str, tuple[float, ...]]:
+    """(color, shape, dash) of the series with this number."""
     return f"s{at % len(SERIES)}", SHAPES[at % len(SHAPES)], DASHES[at % len(DASHES)]
 
 
-def moved(item: Item, x: float, y: float) -> Item:
+def move(item: Item, x: float, y: float) -> Item:
     """The item shifted to the right and down."""
     if isinstance(item, Line | Area):
         return item._replace(points=tuple((a + x, b + y) for a, b in item.points))
     return item._replace(x=item.x + x, y=item.y + y)
 
 
-def beside(scenes: Sequence[Scene], most: float = 1100.0) -> Scene:
+def place_beside(scenes: Sequence[Scene], most: float = 1100.0) -> Scene:
     """Scenes in rows of at most that width."""
     items: list[Item] = []
     x = y = row = width = 0.0
     for scene in scenes:
         if x and x + scene.width > most:
             x, y, row = 0.0, y + row, 0.0
-        items += [moved(item, x, y) for item in scene.items]
+        items += [move(item, x, y) for item in scene.items]
         x, row = x + scene.width, max(row, scene.height)
         width = max(width, x)
     return Scene(width, y + row, tuple(items), "; ".join(dict.fromkeys(scene.title for scene in scenes)))
 
 
-def headed(scene: Scene, text: str) -> Scene:
+def add_heading(scene: Scene, text: str) -> Scene:
     """The scene below a heading."""
-    items = tuple(moved(item, 0.0, 26.0) for item in scene.items)
+    items = tuple(move(item, 0.0, 26.0) for item in scene.items)
     return replace(scene, height=scene.height + 26.0, items=(Label(10, 19, text, 13, bold=True), *items))
 
 
-def fitting(text: str, width: float, size: float = 11.0) -> str:
-    """Text cut so that it takes about that width at most."""
+def cut_text(text: str, width: float, size: float = 11.0) -> str:
+    """Text cut to about this width at most."""
     most = max(2, int(width / (LETTER * size)))
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def wrapped(text: str, width: float, size: float = 11.0) -> list[str]:
+def wrap_text(text: str, width: float, size: float = 11.0) -> list[str]:
     """Text in lines of about that width."""
     from textwrap import wrap
 

@@ -11,8 +11,8 @@ from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark,
 FONT = "system-ui, 'DejaVu Sans', sans-serif"
 
 
-def svg(scene: Scene, standalone: bool = True) -> str:
-    """The drawing as one element; `standalone`: a file of its own, on white."""
+def render_svg(scene: Scene, standalone: bool = True) -> str:
+    """The drawing as one element; `standalone`: as a file, on white."""
     title = f"<title>{escape(scene.title)}</title>" if scene.title else ""
     ground = '<rect width="100%" height="100%" fill="#fff"/>' if standalone else ""
     size = f'width="{_n(scene.width)}" height="{_n(scene.height)}" viewBox="0 0 {_n(scene.width)} {_n(scene.height)}"'

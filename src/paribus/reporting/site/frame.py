@@ -7,9 +7,9 @@ from html import escape
 from importlib.resources import files
 from typing import NamedTuple
 
-from paribus.reporting.tables.page import document
+from paribus.reporting.tables.html import make_style, render_document
 
-ASSETS = ("table.css", "site.css", "site.js", "theme.js")
+ASSETS = ("site.css", "site.js", "theme.js")
 SECTIONS = {"index.html": "Claims", "published/index.html": "Published tables"}
 
 
@@ -18,16 +18,17 @@ class Row(NamedTuple):
 
     cells: Sequence[str]
     data: Mapping[str, str]
-    keys: Sequence[str | None] = ()  # what a cell is sorted by, where it is not its text
+    keys: Sequence[str | None] = ()  # what a cell is sorted by, if it is not its text
 
 
-def assets() -> dict[str, bytes]:
+def read_assets() -> dict[str, bytes]:
     """{path in the site: content}."""
     folder = files("paribus.reporting.site") / "assets"
-    return {f"assets/{name}": (folder / name).read_bytes() for name in ASSETS}
+    found = {f"assets/{name}": (folder / name).read_bytes() for name in ASSETS}
+    return {**found, "assets/table.css": make_style().encode()}
 
 
-def framed(path: str, title: str, body: Iterable[str]) -> bytes:
+def render_frame(path: str, title: str, body: Iterable[str]) -> bytes:
     """A page of the site at `path`, with the navigation; body: pieces of HTML."""
     up = "../" * path.count("/")
     links = "".join(
@@ -40,23 +41,23 @@ def framed(path: str, title: str, body: Iterable[str]) -> bytes:
     head += "".join(f'<link rel="stylesheet" href="{up}assets/{name}.css">' for name in ("table", "site"))
     head += f'<script defer src="{up}assets/site.js"></script><link rel="icon" href="data:,">'
     content = "\n".join(part for part in body if part)
-    return document(title, f"{bar}\n<main>\n{content}\n</main>", head).encode()
+    return render_document(title, f"{bar}\n<main>\n{content}\n</main>", head).encode()
 
 
-def listing(columns: Mapping[str, str], rows: Sequence[Row], sortable: bool = True) -> str:
-    """A list as a table that becomes cards on a phone; columns: {key to sort by: name}."""
+def render_list(columns: Mapping[str, str], rows: Sequence[Row], sortable: bool = True) -> str:
+    """A list as a table, cards on a phone; columns: {key to sort by: name}."""
     head = "".join(
         f'<th scope="col" data-sort="{key}"><button type="button">{escape(name)}</button></th>'
         if sortable
         else f'<th scope="col">{escape(name)}</th>'
         for key, name in columns.items()
     )
-    body = "\n".join(_row(row, list(columns.values())) for row in rows)
+    body = "\n".join(_render_row(row, list(columns.values())) for row in rows)
     mark = " data-list" if sortable else ""
     return f'<table class="full cards"{mark}><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
 
 
-def _row(row: Row, names: Sequence[str]) -> str:
+def _render_row(row: Row, names: Sequence[str]) -> str:
     data = "".join(f' data-{key}="{escape(value)}"' for key, value in row.data.items())
     keys = [*row.keys, *([None] * len(row.cells))]
     cells = "".join(
@@ -66,7 +67,7 @@ def _row(row: Row, names: Sequence[str]) -> str:
     return f"<tr{data}>{cells}</tr>"
 
 
-def search(filters: Mapping[str, tuple[str, Sequence[str]]]) -> str:
+def render_search(filters: Mapping[str, tuple[str, Sequence[str]]]) -> str:
     """A search field and a choice for each filter, {name: (what all is called, values)}."""
     parts = ['<input type="search" data-filter="q" placeholder="Search" aria-label="Search">']
     for name, (everything, values) in filters.items():
@@ -76,10 +77,11 @@ def search(filters: Mapping[str, tuple[str, Sequence[str]]]) -> str:
     return f'<div class="filters">{"".join(parts)}</div>\n<p class="count" id="count"></p>'
 
 
-def link(place: str, text: str) -> str:
+def render_link(place: str, text: str) -> str:
+    """A link; both are text."""
     return f'<a href="{escape(place)}">{escape(text)}</a>'
 
 
-def bullets(lines: Iterable[str]) -> str:
+def render_bullets(lines: Iterable[str]) -> str:
     """Lines of text as a list."""
     return "<ul>\n" + "\n".join(f"<li>{escape(line)}</li>" for line in lines) + "\n</ul>"

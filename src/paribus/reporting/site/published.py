@@ -6,68 +6,70 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.frame import Row, bullets, framed, link, listing, search
-from paribus.reporting.tables.page import block
-from paribus.reporting.tables.words import Block, Cell
+from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list, render_search
+from paribus.reporting.tables.blocks import Block, Text
+from paribus.reporting.tables.html import render_block
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.published import PublishedTable, ids, numbers, row_flags, table
 
 COLUMNS = {"id": "table", "source": "source", "claim": "the paper's claim", "here": "here"}
 
 
-def pages(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, bytes]]:
+def render_atlas(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, bytes]]:
     """(path, content) of the list and of each published table."""
-    uses = {name: _uses(name, entries, sweeps) for name in ids()}
+    uses = {name: _list_uses(name, entries, sweeps) for name in ids()}
     tables = [table(name) for name in ids()]
-    papers = sorted({_paper(entry) for entry in tables})
-    yield "published/index.html", framed("published/index.html", "Published tables", [
+    papers = sorted({_name_paper(entry) for entry in tables})
+    yield "published/index.html", render_frame("published/index.html", "Published tables", [
         "<h1>Published tables</h1>",
         f'<p class="lead">{len(tables)} tables of papers, with numbers as printed; flags name misprints, single '
         "sources and numbers from memory.</p>",
-        search({"paper": ("every paper", papers)}),
-        listing(COLUMNS, [_row(entry, uses[entry.id]) for entry in tables]),
+        render_search({"paper": ("every paper", papers)}),
+        render_list(COLUMNS, [_render_row(entry, uses[entry.id]) for entry in tables]),
     ])  # fmt: skip
     for entry in tables:
         path = f"published/{entry.id}.html"
-        yield path, framed(path, f"{entry.id}: {entry.paper}", _body(entry, uses[entry.id]))
+        yield path, render_frame(path, f"{entry.id}: {entry.paper}", _render_body(entry, uses[entry.id]))
 
 
-def _uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[str]:
+def _list_uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[str]:
     """Links to our tables of a published one; sweeps without a table by name."""
-    made = [entry for entry in entries if entry.table["paper"].get("table") == name]
-    links = [link(f"../{entry.place}/index.html", f"{entry.study} at {entry.scale} scale") for entry in made]
+    made = [entry for entry in entries if entry.table.paper and entry.table.paper.table == name]
+    links = [render_link(f"../{entry.place}/index.html", f"{entry.study} at {entry.scale} scale") for entry in made]
     studies = {entry.study for entry in made}
     waiting = [s.study for s in sweeps.values() if s.published.get("table") == name and s.study not in studies]
     return links + [f"{escape(study)} (not run)" for study in sorted(waiting)]
 
 
-def _row(entry: PublishedTable, uses: Sequence[str]) -> Row:
+def _render_row(entry: PublishedTable, uses: Sequence[str]) -> Row:
     text = " ".join([entry.id, entry.paper, entry.source, entry.claim, *entry.flags]).lower()
-    cells = [link(f"{entry.id}.html", entry.id), escape(entry.source), escape(entry.claim), "<br>".join(uses)]
-    return Row(cells, {"text": text, "paper": _paper(entry)})
+    cells = [render_link(f"{entry.id}.html", entry.id), escape(entry.source), escape(entry.claim), "<br>".join(uses)]
+    return Row(cells, {"text": text, "paper": _name_paper(entry)})
 
 
-def _paper(entry: PublishedTable) -> str:
+def _name_paper(entry: PublishedTable) -> str:
     return entry.authors_year.partition(" (")[0]
 
 
-def _body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
-    yield f'<p class="crumbs">{link("index.html", "Published tables")} / {escape(entry.id)}</p>'
+def _render_body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
+    yield f'<p class="crumbs">{render_link("index.html", "Published tables")} / {escape(entry.id)}</p>'
     yield f"<h1>{escape(entry.paper)}</h1>"
     yield f"<p>{escape(entry.source)}</p>"
     yield f'<p class="claim">{escape(entry.claim)}</p>'
     yield f"<p>Setting: {escape(entry.setting)}</p>"
-    yield block(_numbers(entry))
+    yield render_block(_make_block(entry))
     flags = row_flags(entry)
-    yield bullets(f"[{at}] {flag}" for at, flag in enumerate(flags, 1)) if flags else ""
+    yield render_bullets(f"[{at}] {flag}" for at, flag in enumerate(flags, 1)) if flags else ""
     yield "<h2>Flags and sources</h2>"
-    yield bullets([f"Flag: {flag}" for flag in entry.flags] or ["No flag on the table as a whole."])
+    yield render_bullets([f"Flag: {flag}" for flag in entry.flags] or ["No flag on the table as a whole."])
     yield f"<p>{escape(entry.notes)}</p>" if entry.notes else ""
-    yield bullets(f"Read in: {place}" for place in entry.verified)
+    yield render_bullets(f"Read in: {place}" for place in entry.verified)
     yield "<h2>Here</h2>"
-    yield "<ul>" + "".join(f"<li>{use}</li>" for use in uses) + "</ul>" if uses else "<p>No sweep rebuilds it yet.</p>"
+    yield (
+        "<ul>" + "".join(f"<li>{use}</li>" for use in uses) + "</ul>" if uses else "<p>No sweep reproduces it yet.</p>"
+    )
 
 
-def _numbers(entry: PublishedTable) -> Block:
+def _make_block(entry: PublishedTable) -> Block:
     header, rows, left = numbers(entry)
-    return Block(entry.id, header, [[Cell(text) for text in row] for row in rows], [], left)
+    return Block(entry.id, header, [[Text(text) for text in row] for row in rows], [], left)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.reporting.audit.facts import read_config
+from paribus.data.tokens.prepare import Data
+from paribus.reporting.audit import read_config
 from paribus.reporting.site.collect import Entry
-from paribus.runs.store import folder_of
+from paribus.runs.store import find_folder
 from paribus.training.description import Run
 
 # what each color of `paribus show` stands for
@@ -30,63 +31,67 @@ class Sample(NamedTuple):
 
 @dataclass
 class Samples:
-    """Draws `count` examples an arm; what a corpus says once it says for all arms on it."""
+    """Draws `count` examples per arm; the data of a corpus are prepared once for all arms."""
 
     count: int
     cache: str
-    _data: dict[str, Any] = field(default_factory=dict)
+    _data: dict[str, Data | UserError] = field(default_factory=dict)
 
-    def of(self, entry: Entry, arm: str) -> Sample:
-        """The first examples of the arm's first finished run; a reason where its text is not to be had."""
-        done = [record for record in entry.found.records if record["arm"] == arm and record["status"] == "done"]
-        folder = folder_of(done[0], entry.roots) if done else None
+    def draw(self, entry: Entry, arm: str) -> Sample:
+        """The first examples of the arm's first finished run; a reason if its text is not here."""
+        done = [record for record in entry.found.records if record.arm == arm and record.done]
+        folder = find_folder(done[0], entry.roots) if done else None
         config = read_config(folder) if folder else None
         if self.count == 0 or not done or config is None:
-            reason = "None were asked for." if self.count == 0 else "No config of a finished run is here."
+            reason = "No examples were asked for." if self.count == 0 else "No config of a finished run is here."
             return Sample(reason=reason)
         try:
-            return Sample(self._drawn(config, done[0]["data"].get("fingerprint")))
+            return Sample(self._draw(config, done[0].text))
         except UserError as error:
             return Sample(reason=f"Left out: {error}")
         except Exception as error:  # a config of another version must not stop the site
             return Sample(reason=f"Left out: this config cannot be composed here ({type(error).__name__}: {error})")
 
-    def _drawn(self, config: dict[str, Any], fingerprint: str | None) -> tuple[str, ...]:
+    def _draw(self, config: dict[str, Any], fingerprint: str | None) -> tuple[str, ...]:
         from paribus.reporting.examples import show_examples
         from paribus.training.streams import training_examples
 
         run = Run.of({**config, "paths": {"cache": self.cache, "runs": "runs"}})
-        data = self._prepared(run)
+        data = self._prepare(run)
         if fingerprint is not None and data.fingerprint["text"] != fingerprint:
-            raise UserError(f"the text here ({data.fingerprint['text']}) is not that of the record", "see its audit")
+            raise UserError(
+                f"the text here ({data.fingerprint['text']}) is not that of the record",
+                "run `paribus audit` on the sweep",
+            )
         screen = io.StringIO()
         with redirect_stdout(io.StringIO()), redirect_stderr(screen):
             show_examples(training_examples(run, data), data.tokenizer, self.count, color=True)
-        return tuple(html(line) for line in screen.getvalue().split("\n") if line.strip())
+        return tuple(color_html(line) for line in screen.getvalue().split("\n") if line.strip())
 
-    def _prepared(self, run: Run) -> Any:
-        """The data of a config, remembered, or the error that it gave."""
+    def _prepare(self, run: Run) -> Data:
+        """The data of a config. Raises UserError, also the second time, if they cannot be prepared."""
         key = repr((run.corpus, run.tokenizer, run.trainer.train_tokens, run.annotator))
         if key not in self._data:
             try:
                 self._data[key] = run.data()
             except UserError as error:
                 self._data[key] = error
-        if isinstance(self._data[key], UserError):
-            raise self._data[key]
-        return self._data[key]
+        found = self._data[key]
+        if isinstance(found, UserError):
+            raise found
+        return found
 
 
-def html(line: str) -> str:
-    """A line that is colored for a terminal as HTML."""
-    return _PAINTED.sub(_span, escape(line, quote=False))
+def color_html(line: str) -> str:
+    """A line that is colored for a terminal, as HTML."""
+    return _PAINTED.sub(_make_span, escape(line, quote=False))
 
 
-def _span(found: re.Match[str]) -> str:
+def _make_span(found: re.Match[str]) -> str:
     return f'<span class="t-{_KINDS.get(found[1], "text")}">{found[2]}</span>'
 
 
-def cache_folder() -> str:
+def find_cache() -> str:
     """Where prepared text is kept by default."""
     from paribus.core.config import compose
 

@@ -1,14 +1,20 @@
-"""What a table is to show, fixed before its first run: a plain view of a sweep file at one scale."""
+"""What a table shows, fixed before its first run: a sweep file at one scale."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.runs.store import Manifest
+from paribus.sweeps.control import audit
+from paribus.sweeps.sweep import Sweep, jobs
+from paribus.sweeps.tune_arms import apply_tuning
+from paribus.sweeps.tuning import Tuning
 from paribus.verdict.claims import Claim, parse
-from paribus.verdict.metrics import incomparable
+from paribus.verdict.metrics import find_incomparable
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
 from paribus.verdict.sequential import Looks
@@ -18,10 +24,9 @@ from paribus.verdict.sequential import Looks
 class Design:
     """`arms`: {name: overrides}; `seeds`: those the scale asks for; `published`: {table, rows, metrics} or empty.
 
-    `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics, and
-    only where both are the same task and metric. `audit`: {controlled, differences} as the control audit found them.
-    `absent`: {arm: why it was not run}. `tuning`: the search that chose values for the arms (`study.search.Tuning`), or
-    empty.
+    `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics if both
+    are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
+    why it was not run}. `tuning`: what chose values for the arms.
     """
 
     study: str
@@ -39,31 +44,84 @@ class Design:
     audit: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     looks: Looks | None = None
-    tuning: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Tuning = field(default_factory=Tuning)
 
     @property
     def carrying(self) -> tuple[str, ...]:
         """The columns that can carry a claim."""
-        return tuple(column for column in self.columns if incomparable(column, self.varies) is None)
+        return tuple(column for column in self.columns if find_incomparable(column, self.varies) is None)
 
-    def parsed(self) -> list[Claim]:
+    @property
+    def varies_text(self) -> bool:
+        """Whether the arms may be trained on different texts or tokens."""
+        return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer") for key in self.varies)
+
+    def parse_claims(self) -> list[Claim]:
         """The claims. Raises UserError for one that cannot be read."""
         return [parse(text, tuple(self.arms), self.columns, self.carrying) for text in self.claims]
 
-    def paper(self) -> PublishedTable | None:
+    def find_paper(self) -> PublishedTable | None:
         """The paper's table. Raises UserError for a mapping that names unknown arms, columns, rows or metrics."""
         if not self.published:
             return None
         paper = published_table(self.published["table"])
         for arm, row in self.published.get("rows", {}).items():
-            _known(arm, self.arms, f"published.rows of {self.study}")
+            _require(arm, self.arms, f"published.rows of {self.study}")
             paper.row(row)
         for column, metric in self.published.get("metrics", {}).items():
-            _known(column, self.columns, f"published.metrics of {self.study}")
-            _known(metric, [m.name for m in paper.metrics], f"published.metrics of {self.study}")
+            _require(column, self.columns, f"published.metrics of {self.study}")
+            _require(metric, [m.name for m in paper.metrics], f"published.metrics of {self.study}")
         return paper
 
+    def apply(self, manifest: Manifest | None) -> Design:
+        """The design with what the manifest knows: arms that no machine could run, tuned values, and looks taken."""
+        if manifest is None:
+            return self
+        design = replace(self, absent=manifest.absent, tuning=Tuning.from_json(manifest.tuning))
+        if manifest.until is None:
+            return design
+        looks = Looks(int(manifest.until["first"]), int(manifest.until["most"]))
+        return replace(design, looks=looks, seeds=tuple(manifest.until["seeds"]))
 
-def _known(name: str, names: Sequence[str] | Mapping[str, Any], where: str) -> None:
+
+def _require(name: str, names: Collection[str], source: str) -> None:
     if name not in names:
-        raise UserError(f"{where} names '{name}'", f"known: {', '.join(names)}")
+        raise UserError(f"{source} names '{name}'", f"known: {', '.join(names)}")
+
+
+def make_design(
+    sweep: Sweep,
+    scale: str,
+    study: str | None = None,
+    manifest: Manifest | None = None,
+    audited: Mapping[str, Any] | None = None,
+) -> Design:
+    """What a sweep file asks of a table at a scale.
+
+    Args:
+        study: the name that the runs were given instead of the sweep's.
+        manifest: of the last command.
+        audited: what the control audit found; None audits the arms as they compose now, with their tuned values.
+
+    Raises:
+        UserError: for an unknown scale, and for arms that differ in more than the sweep says.
+    """
+    seeds = sweep.seeds_at(scale)
+    if audited is None:
+        tuned = apply_tuning(sweep, Tuning.from_json(manifest.tuning if manifest else {}))
+        audited = audit(tuned, {job.arm: compose(job.overrides) for job in jobs(tuned, scale, seeds=seeds[:1])})
+    return Design(
+        study=study or sweep.study,
+        scale=scale,
+        title=sweep.title,
+        baseline=sweep.baseline,
+        columns=sweep.columns,
+        arms=sweep.arms,
+        varies=sweep.varies,
+        matched=sweep.matched,
+        claims=sweep.claims,
+        seeds=seeds,
+        published=sweep.published,
+        sweep_hash=sweep.hash(scale),
+        audit=audited,
+    ).apply(manifest)

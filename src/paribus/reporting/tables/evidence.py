@@ -1,4 +1,4 @@
-"""Which records count, and why the others do not: everything kept out is named in the table's notes."""
+"""Which records count. Every record that is left out is named in the table's notes, with the reason."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeGuard
 
 from paribus.reporting.tables.design import Design
+from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
-
-Record = Mapping[str, Any]
+from paribus.verdict.metrics import find_metric
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """`runs`: {arm: {seed: record}}, of any status; `notes`: what was kept out or is amiss, in words."""
+    """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing."""
 
     runs: Mapping[str, Mapping[int, Record]]
     notes: tuple[str, ...]
@@ -24,12 +24,13 @@ class Evidence:
 
     def done(self, arm: str) -> dict[int, Record]:
         """{seed: record} of the arm's finished runs, by seed."""
-        return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run["status"] == "done"}
+        return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run.done}
 
     def values(self, arm: str, column: str) -> dict[int, float]:
-        """{seed: value} where the column was measured and is a number; read once, not to be changed."""
+        """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
         if (arm, column) not in self._read:
-            found = {seed: run["metrics"].get(column) for seed, run in self.done(arm).items()}
+            read = find_metric(column).read or (lambda run: run.metrics.get(column))
+            found = {seed: read(run) for seed, run in self.done(arm).items()}
             self._read[arm, column] = {seed: float(value) for seed, value in found.items() if _is_number(value)}
         return self._read[arm, column]
 
@@ -38,67 +39,67 @@ class Evidence:
         task, _, metric = column.rpartition("/")
         return {
             seed: {
-                int(run["seed"]): float(run["metrics"][metric])
-                for run in self.runs[arm][seed].get("task_runs", [])
-                if run["task"] == task and _is_number(run["metrics"].get(metric))
+                run.seed: float(value)
+                for run in self.runs[arm][seed].task_runs
+                if run.task == task and _is_number(value := run.metrics.get(metric))
             }
             for seed in self.values(arm, column)
         }
 
-    def baselines(self, arms: Sequence[str], column: str) -> dict[str, float]:
+    def anchors(self, arms: Sequence[str], column: str) -> dict[str, float]:
         """{name: mean over runs} of what needs no neural model: unigram, bag_of_words, majority."""
         found: dict[str, list[float]] = defaultdict(list)
         for arm in arms:
             for run in self.done(arm).values():
-                for name, value in run.get("baselines", {}).get(column, {}).items():
+                for name, value in run.baselines.get(column, {}).items():
                     found[name].append(float(value))
         return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: float | None) -> TypeGuard[float]:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
 def gather(design: Design, records: Sequence[Record]) -> Evidence:
-    """Sort the records of a study and scale into arms and seeds; what cannot be trusted is left out and noted."""
+    """Sort the records of a study and scale by arm and seed; leave out and note what cannot be trusted."""
     known = (*design.arms, SCRATCH)
-    ours = [r for r in records if r["study"] == design.study and r["scale"] == design.scale and r["arm"] in known]
+    ours = [r for r in records if r.study == design.study and r.scale == design.scale and r.arm in known]
     if design.looks is not None:
-        ours = [record for record in ours if record["seed"] in design.seeds]
+        ours = [record for record in ours if record.seed in design.seeds]
     notes: list[str] = []
     runs: dict[str, dict[int, Record]] = {}
-    for (arm, seed), group in sorted(_grouped(ours).items()):
-        if len(signatures := sorted({record["signature"] for record in group})) > 1:
-            notes.append(f"{arm}/seed{seed} is kept out: records of several signatures ({', '.join(signatures)}).")
+    for (arm, seed), group in sorted(_group(ours).items()):
+        if len(signatures := sorted({record.signature for record in group})) > 1:
+            notes.append(f"{arm}/seed{seed} is left out: records with several signatures ({', '.join(signatures)}).")
         else:
-            runs.setdefault(arm, {})[seed] = _best(group)
-    notes += _foreign_text(design, runs)
+            runs.setdefault(arm, {})[seed] = _choose(group)
+    notes += _drop_foreign_text(design, runs)
     evidence = Evidence(runs, ())
     notes += [
-        *_no_baseline(design, evidence),
-        *_statuses(design, evidence),
-        *_not_numbers(design, evidence),
-        *_older(design, evidence),
+        *_note_baseline(design, evidence),
+        *_note_statuses(design, evidence),
+        *_note_odd_values(design, evidence),
+        *_note_older(design, evidence),
     ]
     return Evidence(runs, tuple(notes))
 
 
-def _grouped(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
+def _group(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
     groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
-        groups[record["arm"], int(record["seed"])].append(record)
+        groups[record.arm, record.seed].append(record)
     return groups
 
 
-def _best(group: Sequence[Record]) -> Record:
-    return next((record for record in group if record["status"] == "done"), group[0])
+def _choose(group: Sequence[Record]) -> Record:
+    return next((record for record in group if record.done), group[0])
 
 
-def _foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[str]:
+def _drop_foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[str]:
     """Drop runs on another text than most, unless the corpus is what the sweep varies."""
-    if any(key.split(".")[0].split("/")[0] in ("corpus", "tokenizer") for key in design.varies):
+    if design.varies_text:
         return []
-    texts = {(arm, seed): _text(run) for arm, seeds in runs.items() for seed, run in seeds.items()}
+    texts = {(arm, seed): run.text for arm, seeds in runs.items() for seed, run in seeds.items()}
     counts = Counter(text for text in texts.values() if text is not None)
     if len(counts) < 2:
         return []
@@ -106,27 +107,24 @@ def _foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[st
     odd = sorted(key for key, text in texts.items() if text is not None and text != most)
     for arm, seed in odd:
         del runs[arm][seed]
-    return [f"{arm}/seed{seed} is kept out: it was trained on another text than the other runs." for arm, seed in odd]
+    return [
+        f"{arm}/seed{seed} is left out: it was trained on a different text than the other runs." for arm, seed in odd
+    ]
 
 
-def _text(run: Record) -> str | None:
-    text: str | None = run.get("data", {}).get("fingerprint")
-    return text
-
-
-def _no_baseline(design: Design, evidence: Evidence) -> list[str]:
+def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
     if evidence.done(design.baseline):
         return []
-    return [f"No finished run of the baseline {design.baseline}: no difference to it, no control of the columns."]
+    return [f"No run of the baseline {design.baseline} is finished: no differences, no control of the columns."]
 
 
-def _statuses(design: Design, evidence: Evidence) -> list[str]:
+def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
     notes = []
     for arm in (*design.arms, SCRATCH):
         for seed, run in sorted(evidence.runs.get(arm, {}).items()):
-            if run["status"] != "done":
-                cause = f": {run['error']}" if run.get("error") else ""
-                notes.append(f"{arm}/seed{seed} {run['status']}{cause.rstrip('.')}.")
+            if not run.done:
+                cause = f": {run.error}" if run.error else ""
+                notes.append(f"{arm}/seed{seed} {run.status}{cause.rstrip('.')}.")
         missing = [seed for seed in design.seeds if seed not in evidence.runs.get(arm, {})]
         if arm in design.absent:
             notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
@@ -135,24 +133,24 @@ def _statuses(design: Design, evidence: Evidence) -> list[str]:
     return notes
 
 
-def _not_numbers(design: Design, evidence: Evidence) -> list[str]:
+def _note_odd_values(design: Design, evidence: Evidence) -> list[str]:
     return [
-        f"{arm}/seed{seed}: {column} is not a number and is kept out."
+        f"{arm}/seed{seed}: {column} is not a number and is left out."
         for arm in (*design.arms, SCRATCH)
         for seed, run in evidence.done(arm).items()
         for column in design.columns
-        if (value := run["metrics"].get(column)) is not None and not _is_number(value)
+        if (value := run.metrics.get(column)) is not None and not _is_number(value)
     ]
 
 
-def _older(design: Design, evidence: Evidence) -> list[str]:
+def _note_older(design: Design, evidence: Evidence) -> list[str]:
     """Runs made under another version of the sweep file: its claims may have been others."""
     if design.sweep_hash is None:
         return []
     odd = [
-        f"{arm}/seed{seed}"
+        run.label
         for arm in design.arms
-        for seed, run in evidence.done(arm).items()
-        if run.get("sweep_hash") not in (None, design.sweep_hash)
+        for run in evidence.done(arm).values()
+        if run.sweep_hash not in (None, design.sweep_hash)
     ]
     return [f"Made under another version of the sweep file: {', '.join(odd)}."] if odd else []

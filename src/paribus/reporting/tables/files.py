@@ -6,71 +6,80 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from paribus.core.errors import UserError
-from paribus.reporting.plots.png import png
-from paribus.reporting.plots.scene import Scene, beside, headed
-from paribus.reporting.plots.svg import svg
-from paribus.reporting.tables.build import Table
-from paribus.reporting.tables.latex import latex
-from paribus.reporting.tables.markdown import markdown
-from paribus.reporting.tables.page import DRAWINGS, TITLES, page
+from paribus.core.jsonable import to_json
+from paribus.reporting.plots.drawing import View, draw_all
+from paribus.reporting.plots.png import render_png
+from paribus.reporting.plots.scene import Scene, add_heading, place_beside
+from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.tables.html import render_page
+from paribus.reporting.tables.latex import render_latex
+from paribus.reporting.tables.markdown import render_markdown
+from paribus.reporting.tables.schema import Cell, Table
 
 _FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "values")
 
 
-def render(table: Table) -> dict[str, bytes]:
-    """{file name: content} of `texts` and of each drawing as PNG."""
-    pictures = {f"{name}.png": png(scene) for name, scene in drawings(table).items()}
-    return {**{name: text.encode() for name, text in texts(table).items()}, **pictures}
+def render_files(table: Table) -> dict[str, bytes]:
+    """{file name: content} of `render_texts` and of each drawing as PNG."""
+    pictures = {f"{name}.png": render_png(scene) for name, scene in draw_pictures(table).items()}
+    return {**{name: text.encode() for name, text in render_texts(table).items()}, **pictures}
 
 
-def texts(table: Table) -> dict[str, str]:
+def render_texts(table: Table) -> dict[str, str]:
     """{file name: content} of table.{md,tex,html,json,csv} and of each drawing as SVG."""
     return {
-        "table.md": markdown(table),
-        "table.tex": latex(table),
-        "table.html": page(table),
-        "table.json": json.dumps(table, indent=2, sort_keys=True, allow_nan=False) + "\n",
-        "table.csv": sheet(table),
-        **{f"{name}.svg": svg(scene) for name, scene in drawings(table).items()},
+        "table.md": render_markdown(table),
+        "table.tex": render_latex(table),
+        "table.html": render_page(table),
+        "table.json": json.dumps(to_json(table), indent=2, sort_keys=True, allow_nan=False) + "\n",
+        "table.csv": _render_csv(table),
+        **{f"{name}.svg": render_svg(scene) for name, scene in draw_pictures(table).items()},
     }
 
 
-def drawings(table: Table) -> dict[str, Scene]:
-    """{name: all panels of a drawing as one}, of those that there is something to draw for."""
-    drawn = {name: panels(table) for name, panels in DRAWINGS.items()}
-    return {name: _whole(table, name, scenes) for name, scenes in drawn.items() if scenes}
+def draw_pictures(table: Table) -> dict[str, Scene]:
+    """{name: all panels of a drawing as one}."""
+    return {
+        drawing.name: add_heading(place_beside(scenes), f"{table.label}: {drawing.title}")
+        for drawing, scenes in draw_all(View(table))
+    }
 
 
-def _whole(table: Table, name: str, scenes: Sequence[Scene]) -> Scene:
-    return headed(beside(scenes), f"{table['study']} at {table['scale']} scale: {TITLES[name]}")
-
-
-def sheet(table: Table) -> str:
-    """One line for each arm or anchor and column, in the metric's own unit; published numbers as lines of their own."""
+def _render_csv(table: Table) -> str:
+    """One line per cell of an arm or anchor, in the metric's own unit; published numbers have lines of their own."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, _FIELDS, lineterminator="\n", restval="")
     writer.writeheader()
-    for kind, rows in (("arm", table["arms"]), ("anchor", table["anchors"])):
-        for row in rows:
-            for column in (name for name in table["columns"] if name in row["metrics"]):
-                cell = row["metrics"][column]
-                values = cell.get("values", [])
-                numbers = {key: cell[key] for key in ("mean", "sd", "ci_low", "ci_high") if cell.get(key) is not None}
-                found = {"n": len(values) or "", "values": " ".join(map(str, values)), **numbers}
-                writer.writerow({"kind": kind, "arm": row["name"], "column": column, **found})
-    for arm in table["arms"]:
-        for metric in (name for name in table["paper"].get("metrics", ()) if name in arm["published"]):
-            value = arm["published"][metric]["value"]
-            writer.writerow({"kind": "published", "arm": arm["name"], "column": metric, "mean": value})
+    writer.writerows(_list_cells(table))
     return buffer.getvalue()
 
 
-def write(folder: Path, content: Mapping[str, bytes]) -> None:
-    """Write the files, each whole or not at all. Raises UserError where the folder is not writable."""
+def _list_cells(table: Table) -> Iterator[dict[str, Any]]:
+    for kind, rows in (("arm", table.arms), ("anchor", table.anchors)):
+        for row in rows:
+            for column in (name for name in table.columns if name in row.metrics):
+                yield {"kind": kind, "arm": row.name, "column": column, **_list_numbers(row.metrics[column])}
+    metrics = table.paper.metrics if table.paper else ()
+    for arm in table.arms:
+        for metric in (name for name in metrics if name in arm.published):
+            yield {"kind": "published", "arm": arm.name, "column": metric, "mean": arm.published[metric].value}
+
+
+def _list_numbers(cell: object) -> dict[str, Any]:
+    found = to_json(cell)
+    numbers = {key: found[key] for key in ("mean", "sd", "ci_low", "ci_high") if found.get(key) is not None}
+    if isinstance(cell, Cell) and cell.values:
+        numbers |= {"n": len(cell.values), "values": " ".join(map(str, cell.values))}
+    return numbers
+
+
+def write_files(folder: Path, content: Mapping[str, bytes]) -> None:
+    """Write the files, each whole or not at all. Raises UserError if the folder is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in content.items():

@@ -1,9 +1,9 @@
-"""The table for a paper: booktabs, to be read in by `\\input`."""
+"""The table for a paper: booktabs, for `\\input`."""
 
 from __future__ import annotations
 
-from paribus.reporting.tables.build import Table
-from paribus.reporting.tables.words import Block, Cell, blocks, contrasts, spent
+from paribus.reporting.tables.blocks import Block, Text, describe_budget, make_blocks, make_evidence
+from paribus.reporting.tables.schema import Table
 
 _FOREIGN = 0x180  # letters from here on are not in LaTeX's usual fonts
 _ESCAPES = {
@@ -31,30 +31,32 @@ _ESCAPES = {
 }
 
 
-def latex(table: Table) -> str:
+def render_latex(table: Table) -> str:
     """Results and claims as one float each; needs the packages booktabs and graphicx (for \\resizebox)."""
     parts = ["% needs \\usepackage[utf8]{inputenc} \\usepackage{booktabs} \\usepackage{graphicx}"]
-    parts += [_float(block, f"{table['study']}. {block.heading}. {' '.join(block.below)}") for block in blocks(table)]
     parts += [
-        _float(contrasts(table, claim), f"{claim['text']}: {claim['said']}. {spent(table)}")
-        for claim in table["claims"]
-        if claim["contrasts"]
+        _render_float(block, f"{table.study}. {block.heading}. {' '.join(block.below)}") for block in make_blocks(table)
     ]
-    parts += [f"% {_one_line(note)}" for note in (*table["notes"], *table["sources"])]
+    parts += [
+        _render_float(make_evidence(table, claim), f"{claim.text}: {claim.said}. {describe_budget(table)}")
+        for claim in table.claims
+        if claim.contrasts
+    ]
+    parts += [f"% {_join_lines(note)}" for note in (*table.notes, *table.sources)]
     return "\n".join(parts) + "\n"
 
 
 def escape(text: str) -> str:
     """Text as LaTeX sets it literally."""
-    return "".join(_ESCAPES.get(letter, letter if ord(letter) < _FOREIGN else "?") for letter in _one_line(text))
+    return "".join(_ESCAPES.get(letter, letter if ord(letter) < _FOREIGN else "?") for letter in _join_lines(text))
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def _float(block: Block, caption: str) -> str:
-    rows = [" & ".join(_cell(cell) for cell in line) + r" \\" for line in block.lines]
+def _render_float(block: Block, caption: str) -> str:
+    rows = [" & ".join(_render_cell(cell) for cell in line) + r" \\" for line in block.lines]
     return "\n".join(
         [
             r"\begin{table}[t]",
@@ -73,5 +75,5 @@ def _float(block: Block, caption: str) -> str:
     )
 
 
-def _cell(cell: Cell) -> str:
+def _render_cell(cell: Text) -> str:
     return rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text)

@@ -1,1 +1,1 @@
-"""What Weights & Biases is told, and how it is read back; the records stay the truth."""
+"""What is logged to Weights & Biases, and how it is read back."""

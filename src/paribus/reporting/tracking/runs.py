@@ -18,9 +18,9 @@ Curve = dict[tuple[str, int], float]  # {(metric, step): value}
 
 
 class Frames(NamedTuple):
-    """`runs`: a row a run that is over: arm, seed, signature, status, its metrics and what it spent (`budget/...`).
+    """`runs`: one row per run that is over: arm, seed, signature, status, its metrics and its budget (`budget/...`).
 
-    `curves`: a row a point of pre-training: arm, seed, step, metric, value.
+    `curves`: one row per point of pre-training: arm, seed, step, metric, value.
     """
 
     runs: DataFrame
@@ -28,7 +28,7 @@ class Frames(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run as a source tells it."""
+    """A run as its source has it."""
 
     arm: str
     seed: int
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 class Source(Protocol):
-    """Where runs are read from. Raises UserError where that cannot be done."""
+    """Where runs are read from. Raises UserError if it cannot be read."""
 
     def runs(self, study: str, scale: str) -> Iterable[Run]:
         """The runs of a study at a scale, in any order."""
@@ -61,8 +61,8 @@ def load(source: Source, study: str, scale: str) -> Frames:
 
 
 @dataclass
-class Told:
-    """A stage as W&B has it, put together from its segments."""
+class StageLog:
+    """A stage as W&B has it, assembled from its segments."""
 
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
@@ -73,19 +73,22 @@ class Told:
         return str(self.config["arm"]), int(self.config["seed"]), str(self.config["signature"])
 
     def values(self) -> dict[str, float]:
-        """What was found at the end: numbers that are no curve."""
+        """The final numbers: those that are no curve."""
         curves = {name for row in self.history for name in row}
-        return {name: value for name, value in numbers(self.summary).items() if name not in curves}
+        return {name: value for name, value in pick_numbers(self.summary).items() if name not in curves}
 
     def curve(self) -> Curve:
-        """A step that was made again after an interruption counts once, as it was made last."""
+        """A step that was repeated after an interruption counts once, with its last values."""
         return {
-            (name, int(row[STEP])): value for row in self.history if STEP in row for name, value in numbers(row).items()
+            (name, int(row[STEP])): value
+            for row in self.history
+            if STEP in row
+            for name, value in pick_numbers(row).items()
         }
 
 
-def numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a row that are ours."""
+def pick_numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a row that we logged."""
     return {
         name: float(value)
         for name, value in row.items()
@@ -93,29 +96,29 @@ def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def joined(stages: Sequence[Told], manifest: Manifest | None) -> list[Run]:
-    """Runs from the stages that W&B has of them; those that are not over, and those not on the manifest, are left out."""
+def join_stages(stages: Sequence[StageLog], manifest: Manifest | None) -> list[Run]:
+    """Runs from their stages; those that are not over, and those that are not on the manifest, are left out."""
     known = [stage for stage in stages if {"arm", "seed", "signature"} <= stage.config.keys()]
     tuned = {stage.key: stage for stage in known if stage.config.get("stage") == FINETUNE}
     runs = []
     for stage in known:
-        if stage.config.get("stage") == FINETUNE or (manifest is not None and not _enrolled(stage, manifest)):
+        if stage.config.get("stage") == FINETUNE or (manifest is not None and not _is_listed(stage, manifest)):
             continue
         parts = [stage, *([tuned[stage.key]] if stage.key in tuned else [])]
-        status = _status(stage, tuned.get(stage.key))
+        status = _find_status(stage, tuned.get(stage.key))
         if status in OVER:
             values = {name: value for part in parts for name, value in part.values().items()}
             runs.append(Run(*stage.key, status, {} if status != "done" else values, stage.curve()))
     return runs
 
 
-def _enrolled(stage: Told, manifest: Manifest) -> bool:
+def _is_listed(stage: StageLog, manifest: Manifest) -> bool:
     arm, seed, signature = stage.key
-    return manifest.holds({"arm": arm, "seed": seed, "signature": signature})
+    return manifest.holds(f"{arm}/seed{seed}", signature)
 
 
-def _status(pretrained: Told, tuned: Told | None) -> str:
-    """Of the whole run: a stage that is missing or under way leaves it open."""
+def _find_status(pretrained: StageLog, tuned: StageLog | None) -> str:
+    """The status of the whole run: a stage that is missing or running leaves it open."""
     own = str(pretrained.summary.get(STATUS, "open"))
     if own != "done" or not pretrained.config.get("tasks"):
         return own

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.reporting.tracking.runs import OVER, Run, Told, joined, numbers
+from paribus.reporting.tracking.runs import OVER, Run, StageLog, join_stages, pick_numbers
+from paribus.runs.record import Record
 from paribus.runs.stages import BUDGET, FINETUNE, PRETRAIN, TRIAL, group
-from paribus.runs.store import CURVES, first_manifest, folder_of, lines, records
+from paribus.runs.store import CURVES, find_folder, find_manifest, find_records, read_lines
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 
@@ -25,30 +26,29 @@ class Records:
     roots: Sequence[Path]
 
     def runs(self, study: str, scale: str) -> Iterator[Run]:
-        for record in records(study, scale, self.roots).records:
-            if record["status"] in OVER:
-                folder = folder_of(record, self.roots)
-                rows = lines(folder / CURVES) if folder else []
+        for record in find_records(study, scale, self.roots).records:
+            if record.status in OVER:
+                folder = find_folder(record, self.roots)
+                rows = read_lines(folder / CURVES) if folder else []
                 curve = {
                     (name, int(row["step"])): value
                     for row in rows
-                    for name, value in numbers(row).items()
+                    for name, value in pick_numbers(row).items()
                     if name != "step"
                 }
-                key = record["arm"], record["seed"], record["signature"]
-                yield Run(*key, record["status"], _found(record), curve)
+                yield Run(record.arm, record.seed, record.signature, record.status, _find_values(record), curve)
 
 
-def _found(record: Mapping[str, Any]) -> dict[str, float]:
-    spent = {f"{BUDGET}{name}": value for name, value in record.get("budget", {}).items()}
-    return numbers({**record.get("metrics", {}), **spent}) if record["status"] == "done" else {}
+def _find_values(record: Record) -> dict[str, float]:
+    spent = {f"{BUDGET}{name}": value for name, value in record.budget.items()}
+    return pick_numbers({**record.metrics, **spent}) if record.done else {}
 
 
 class _Segment(NamedTuple):
     """What one process wrote of a W&B run. `head`: its id, group, job type and start."""
 
     head: Mapping[str, str]
-    told: Told
+    log: StageLog
 
 
 @dataclass(frozen=True)
@@ -60,49 +60,49 @@ class Offline:
     def runs(self, study: str, scale: str) -> list[Run]:
         """Raises UserError for a file that W&B cannot read."""
         paths = [path for root in self.roots for path in (root / study).glob("*/seed*/wandb/*run-*/run-*.wandb")]
-        segments = [_segment(path) for path in sorted(paths)]
-        stages: dict[str, Told] = {}
-        for head, told in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
+        segments = [_read_segment(path) for path in sorted(paths)]
+        stages: dict[str, StageLog] = {}
+        for head, log in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
             if head.get("run_group") == group(study, scale) and head.get("job_type") in _STAGES:
-                _extend(stages.setdefault(head["run_id"], Told()), told)
-        return joined(list(stages.values()), first_manifest(self.roots, study, scale))
+                _extend(stages.setdefault(head["run_id"], StageLog()), log)
+        return join_stages(list(stages.values()), find_manifest(self.roots, study, scale))
 
 
-def _extend(stage: Told, later: Told) -> None:
+def _extend(stage: StageLog, later: StageLog) -> None:
     stage.config |= later.config
     stage.summary |= later.summary
     stage.history += later.history
 
 
-def _segment(path: Path) -> _Segment:
+def _read_segment(path: Path) -> _Segment:
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(path)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode:
-        raise UserError(f"{path} cannot be read by W&B", " ".join(found.stderr.split())[-200:] or "remove it")
+        raise UserError(f"W&B cannot read {path}", " ".join(found.stderr.split())[-200:] or "remove the file")
     head: dict[str, Any] = {}
-    told = Told()
+    log = StageLog()
     for text in found.stdout.splitlines():
         line = json.loads(text)
         kind, content = line["type"], line.get(line["type"], {})
         if kind == "run":
             head = content
         if kind in ("run", "config"):
-            told.config |= (content if kind == "config" else content.get("config", {})).get("update", {})
+            log.config |= (content if kind == "config" else content.get("config", {})).get("update", {})
         elif kind == "summary":
-            told.summary |= content.get("update", {})
+            log.summary |= content.get("update", {})
         elif kind == "history":
-            told.history.append(content["item"])
-    return _Segment(head, told)
+            log.history.append(content["item"])
+    return _Segment(head, log)
 
 
 @dataclass(frozen=True)
 class Online:
-    """A W&B server. The key is taken from where W&B keeps it.
+    """A W&B server. W&B finds the key.
 
     Args:
         entity: None: the user's own.
         base_url: None: W&B's own server, or WANDB_BASE_URL.
-        roots: where a manifest says which runs belong together; without one all of the group do.
+        roots: whose manifest says which runs belong together; without one all of the group do.
     """
 
     project: str = "paribus"
@@ -111,7 +111,7 @@ class Online:
     roots: Sequence[Path] = ()
 
     def runs(self, study: str, scale: str) -> list[Run]:
-        """Raises UserError where the server cannot be asked."""
+        """Raises UserError if the server cannot be asked."""
         import wandb
 
         try:
@@ -119,12 +119,12 @@ class Online:
             path = f"{self.entity or api.default_entity}/{self.project}"
             found = api.runs(path, filters={"group": group(study, scale)}, per_page=100, lazy=False)
             stages = [self._stage(run) for run in found if run.job_type in _STAGES]
-        except Exception as error:  # the client raises many kinds, of its own and of its transport
+        except Exception as error:  # the client and its transport raise many kinds
             raise UserError(
-                f"W&B cannot be asked ({' '.join(str(error).split())[:200]})", "check key and network"
+                f"W&B cannot be reached ({' '.join(str(error).split())[:200]})", "check your key and the network"
             ) from error
-        return joined(stages, first_manifest(self.roots, study, scale))
+        return join_stages(stages, find_manifest(self.roots, study, scale))
 
     @staticmethod
-    def _stage(run: Any) -> Told:
-        return Told(dict(run.config), dict(run.summary_metrics), list(run.scan_history(use_cache=False)))
+    def _stage(run: Any) -> StageLog:
+        return StageLog(dict(run.config), dict(run.summary_metrics), list(run.scan_history(use_cache=False)))

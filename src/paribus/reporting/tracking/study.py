@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
@@ -14,7 +15,9 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
-from paribus.runs.stages import STUDY, group
+from paribus.core.jsonable import to_json
+from paribus.reporting.tables.schema import Table
+from paribus.runs.stages import STUDY, Logger, group
 from paribus.runs.tracker import About, Tracked
 from paribus.sweeps.request import Request
 from paribus.sweeps.space import dimension
@@ -23,27 +26,28 @@ from paribus.verdict.metrics import lower_is_better
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.distributions import BaseDistribution
 
-LOGGED = "tracked.json"  # beside the study's W&B files: what was told last
+LOGGED = "tracked.json"  # beside the study's W&B files: what was logged last
 
-Fill = Callable[[Any], dict[str, Any]]  # W&B's module -> {key: table or plot}
+Fill = Callable[[ModuleType], dict[str, Any]]  # W&B's module -> {key: table or plot}
 
 
 def track_sweep(request: Request) -> None:
-    """Tell W&B how the sweep stands: its table, claims and drawings, and the search of tuned arms.
+    """Log the state of a sweep to W&B: its table, claims and drawings, and the search of tuned arms.
 
-    Nothing where the sweep logs nowhere, where no run is finished yet, or where W&B knows it all. It never raises for
-    W&B's sake.
+    Nothing is logged if the sweep has no logger, no run is finished yet, or nothing is new. A failure of W&B never
+    raises.
     """
-    from paribus.reporting.tables.assemble import made_of
-    from paribus.reporting.tables.files import render
+    from paribus.reporting.tables.assemble import make_table
+    from paribus.reporting.tables.files import render_files
 
     overrides = arm_overrides(request.sweep, request.scale, request.sweep.baseline, request.overrides)
     logger = build(compose(list(overrides)).logger)
     if not logger.tells:
         return
     try:
-        table = made_of(request.sweep, request.scale, request.study, request.roots)
+        table = make_table(request.sweep, request.scale, request.study, request.roots)
     except UserError as error:
         say(f"no table for W&B yet: {error}")
         return
@@ -57,11 +61,13 @@ def track_sweep(request: Request) -> None:
         config={"study": request.named, "scale": request.scale, "sweep_hash": request.sweep.hash(request.scale)},
         folder=request.runs / request.named / f".{request.scale}",
     )
-    _tell(logger, about, table, lambda wandb: _sweep_content(wandb, table, request), lambda: render(table))
+    _log_new(
+        logger, about, to_json(table), lambda wandb: _fill_sweep(wandb, table, request), lambda: render_files(table)
+    )
 
 
 def track_search(node: Mapping[str, Any], name: str, signature: str, folder: Path, study: Study) -> None:
-    """Tell W&B how a search stands: trials, best value, importances and Pareto front; `node`: the logger's config."""
+    """Log a search to W&B: trials, best value, importances and Pareto front; `node`: the logger's config."""
     about = About(
         id=f"{signature}-{digest(name, 6)}-{STUDY}",
         name=f"{name} {STUDY}",
@@ -75,13 +81,13 @@ def track_search(node: Mapping[str, Any], name: str, signature: str, folder: Pat
     if not logger.tells:
         return
     trials = [[t.number, t.state.name, t.values, t.params] for t in study.get_trials(deepcopy=False)]
-    _tell(logger, about, trials, lambda wandb: search_content(wandb, study))
+    _log_new(logger, about, trials, lambda wandb: fill_search(wandb, study))
 
 
-def _tell(
-    logger: Any, about: About, known: Any, fill: Fill, files: Callable[[], Mapping[str, bytes]] | None = None
+def _log_new(
+    logger: Logger, about: About, known: object, fill: Fill, files: Callable[[], Mapping[str, bytes]] | None = None
 ) -> None:
-    """Log what is new since the last time, as one row and an artifact of the files."""
+    """Log one row and an artifact of the files, unless nothing is new since the last time."""
     mark, state = about.folder / LOGGED, digest(known, 32)
     if mark.is_file() and json.loads(mark.read_text(encoding="utf-8"))["state"] == state:
         return
@@ -93,14 +99,14 @@ def _tell(
     tracked.do(lambda run: run.log(fill(wandb)))
     if files is not None:
         made = files()
-        tracked.do(lambda run: run.log_artifact(_artifact(wandb, about, made)))
+        tracked.do(lambda run: run.log_artifact(_make_artifact(wandb, about, made)))
     whole = tracked.alive
     tracked.close("done")
     if whole:
         write_text(mark, json.dumps({"state": state, "id": about.id}) + "\n")
 
 
-def _artifact(wandb: Any, about: About, files: Mapping[str, bytes]) -> Any:
+def _make_artifact(wandb: ModuleType, about: About, files: Mapping[str, bytes]) -> Any:
     artifact = wandb.Artifact(about.group, type="table", metadata=dict(about.config))
     for name, content in files.items():
         with artifact.new_file(name, mode="wb") as file:
@@ -108,46 +114,49 @@ def _artifact(wandb: Any, about: About, files: Mapping[str, bytes]) -> Any:
     return artifact
 
 
-def _sweep_content(wandb: Any, table: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    from paribus.reporting.plots.png import png
-    from paribus.reporting.tables.files import drawings
+def _fill_sweep(wandb: ModuleType, table: Table, request: Request) -> dict[str, Any]:
+    from paribus.reporting.plots.png import render_png
+    from paribus.reporting.tables.files import draw_pictures
 
-    content = {f"drawings/{name}": _image(wandb, png(scene)) for name, scene in drawings(dict(table)).items()}
+    content = {
+        f"drawings/{name}": _make_image(wandb, render_png(scene)) for name, scene in draw_pictures(table).items()
+    }
     content |= {
-        "comparison": wandb.Table(columns=[*_CELL], data=[[row[key] for key in _CELL] for row in cells(table)]),
+        "comparison": wandb.Table(columns=[*_CELL], data=[[row[key] for key in _CELL] for row in list_cells(table)]),
         "claims": wandb.Table(
             columns=["claim", "verdict", "said"],
-            data=[[claim["text"], claim["verdict"], claim["said"]] for claim in table["claims"]],
+            data=[[claim.text, claim.verdict, claim.said] for claim in table.claims],
         ),
     }
-    for arm, study in tuned_studies(table.get("tuning", {})).items():
-        content |= {f"tune/{arm}/{name}": part for name, part in search_content(wandb, study).items()}
+    for arm, study in make_tuned_studies(table.tuning).items():
+        content |= {f"tune/{arm}/{name}": part for name, part in fill_search(wandb, study).items()}
     return content
 
 
 _CELL = ("arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "difference", "p", "published")
 
 
-def cells(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The comparison as rows: an arm and column each, beside the baseline and the paper."""
+def list_cells(table: Table) -> list[dict[str, Any]]:
+    """The comparison as rows: one per arm and column, beside the baseline and the paper."""
     rows = []
-    beside = table["paper"].get("beside", {})
-    for arm in table["arms"]:
-        for column, cell in arm["metrics"].items():
-            versus = arm["versus_baseline"].get(column, {})
-            paper = arm["published"].get(beside.get(column), {})
-            own = {"arm": arm["name"], "column": column, "n": len(cell["values"]), "published": paper.get("value")}
-            rows.append({**dict.fromkeys(_CELL), **cell, **{k: versus.get(k) for k in ("difference", "p")}, **own})
+    for arm in table.arms:
+        for column, cell in arm.metrics.items():
+            versus, paper = arm.versus_baseline.get(column), arm.published.get(table.beside.get(column, ""))
+            rows.append({
+                "arm": arm.name, "column": column, "n": len(cell.values), "mean": cell.mean, "sd": cell.sd,
+                "ci_low": cell.ci_low, "ci_high": cell.ci_high, "difference": versus and versus.difference,
+                "p": versus and versus.p, "published": paper and paper.value,
+            })  # fmt: skip
     return rows
 
 
-def _image(wandb: Any, data: bytes) -> Any:
+def _make_image(wandb: ModuleType, data: bytes) -> Any:
     from PIL import Image
 
     return wandb.Image(Image.open(io.BytesIO(data)))
 
 
-def tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
+def make_tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
     """The search of each tuned arm as a study of Optuna."""
     import optuna
     from optuna.trial import TrialState, create_trial
@@ -161,14 +170,14 @@ def tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
         study = optuna.create_study(direction="minimize" if lower_is_better(spec["on"]) else "maximize")
         for entry in found["trials"]:
             failed = entry["value"] is None
-            parameters = {key: _internal(space[key], text) for key, text in entry["values"].items()}
+            parameters = {key: _parse_value(space[key], text) for key, text in entry["values"].items()}
             state = TrialState.FAIL if failed else TrialState.COMPLETE
             study.add_trial(create_trial(state=state, value=entry["value"], params=parameters, distributions=space))
         studies[arm] = study
     return studies
 
 
-def _internal(distribution: Any, text: str) -> Any:
+def _parse_value(distribution: BaseDistribution, text: str) -> Any:
     """The value that a distribution knows by its text."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
@@ -177,26 +186,26 @@ def _internal(distribution: Any, text: str) -> Any:
     return int(text) if isinstance(distribution, IntDistribution) else float(text)
 
 
-def search_content(wandb: Any, study: Study) -> dict[str, Any]:
+def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
     """Tables and plots of a search: `trials`, `history`, `importances`, and of several objectives `pareto`."""
     trials = sorted(study.get_trials(deepcopy=False), key=lambda trial: trial.number)
     names = sorted({name for trial in trials for name in trial.params})
     objectives = [f"value{at}" if at else "value" for at in range(len(study.directions))]
     rows = [
-        [t.number, t.state.name, *(t.values or [None] * len(objectives)), *(_shown(t.params.get(n)) for n in names)]
+        [t.number, t.state.name, *(t.values or [None] * len(objectives)), *(_show(t.params.get(n)) for n in names)]
         for t in trials
     ]
     content = {"trials": wandb.Table(columns=["trial", "state", *objectives, *names], data=rows)}
-    content |= _history(wandb, study) if len(objectives) == 1 else _pareto(wandb, study)
+    content |= _fill_history(wandb, study) if len(objectives) == 1 else _fill_pareto(wandb, study)
     for at, objective in enumerate(objectives):
-        if ranked := importances(study, at):
+        if ranked := rank_importances(study, at):
             table = wandb.Table(columns=["parameter", "importance"], data=[list(pair) for pair in ranked.items()])
             title = f"Importance for {objective}"
             content[f"importances/{objective}"] = wandb.plot.bar(table, "parameter", "importance", title=title)
     return content
 
 
-def _shown(value: Any) -> Any:
+def _show(value: object) -> object:
     return value if value is None or isinstance(value, int | float) else str(value)
 
 
@@ -206,7 +215,7 @@ def _complete(study: Study) -> list[Any]:
     return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
 
 
-def history(study: Study) -> list[tuple[int, float, float]]:
+def list_history(study: Study) -> list[tuple[int, float, float]]:
     """(trial, its value, the best so far) of the trials that ended with one."""
     better = min if study.directions[0].name == "MINIMIZE" else max
     rows: list[tuple[int, float, float]] = []
@@ -216,20 +225,20 @@ def history(study: Study) -> list[tuple[int, float, float]]:
     return rows
 
 
-def _history(wandb: Any, study: Study) -> dict[str, Any]:
-    table = wandb.Table(columns=["trial", "value", "best"], data=[list(row) for row in history(study)])
+def _fill_history(wandb: ModuleType, study: Study) -> dict[str, Any]:
+    table = wandb.Table(columns=["trial", "value", "best"], data=[list(row) for row in list_history(study)])
     return {"history": wandb.plot.line(table, "trial", "best", title="Best value so far")}
 
 
-def pareto(study: Study) -> list[tuple[int, float, float, bool]]:
+def list_pareto(study: Study) -> list[tuple[int, float, float, bool]]:
     """(trial, first and second value, whether no other trial is better in all objectives)."""
     front = {trial.number for trial in study.best_trials}
     return [(trial.number, *map(float, trial.values[:2]), trial.number in front) for trial in _complete(study)]
 
 
-def _pareto(wandb: Any, study: Study) -> dict[str, Any]:
+def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:
     columns = ["trial", "value", "value1", "front"]
-    points = pareto(study)
+    points = list_pareto(study)
     front = wandb.Table(columns=columns, data=[list(point) for point in points if point[3]])
     return {
         "pareto_trials": wandb.Table(columns=columns, data=[list(point) for point in points]),
@@ -237,8 +246,8 @@ def _pareto(wandb: Any, study: Study) -> dict[str, Any]:
     }
 
 
-def importances(study: Study, objective: int = 0) -> dict[str, float]:
-    """{parameter: its share of the variance of an objective}; empty where too few trials tell."""
+def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:
+    """{parameter: its share of the variance of an objective}; empty if there are too few trials."""
     import optuna
 
     trials = _complete(study)

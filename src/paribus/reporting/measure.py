@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
-from paribus.reporting.audit.reproduce import stored_config
 from paribus.reporting.plots import landscape
-from paribus.reporting.plots.png import png
-from paribus.reporting.plots.scene import headed
-from paribus.reporting.plots.svg import svg
-from paribus.reporting.tables.files import write
-from paribus.runs.store import Record, folder_of, records
+from paribus.reporting.plots.png import render_png
+from paribus.reporting.plots.scene import add_heading
+from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.reproduce import read_stored_config
+from paribus.reporting.tables.files import write_files
+from paribus.runs.record import Record
+from paribus.runs.store import find_folder, find_records
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.statistics import rounded
 
@@ -59,26 +60,27 @@ def draw(asked: Asked) -> None:
     """Measure, and write flatness.{json,svg,png}. Raises UserError if a run or its fine-tuned weights are missing."""
     task, runs = find_runs(asked)
     measured = measure(asked, task, runs)
-    scene = headed(landscape.drawing(measured), f"{asked.study} at {asked.scale} scale: {task}, training loss")
+    heading = f"{asked.study} at {asked.scale} scale: {task}, training loss"
+    scene = add_heading(landscape.draw_landscape(measured), heading)
     content = {
         landscape.FILE: (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
-        f"{NAME}.svg": svg(scene).encode(),
-        f"{NAME}.png": png(scene),
+        f"{NAME}.svg": render_svg(scene).encode(),
+        f"{NAME}.png": render_png(scene),
     }
-    write(asked.out, content)
+    write_files(asked.out, content)
     say(f"written to {asked.out}: {', '.join(sorted(content))}")
 
 
 def find_runs(asked: Asked) -> tuple[str, list[Run]]:
     """(the task, the runs by arm and seed). Raises UserError if no finished run kept fine-tuned weights of the task."""
-    listed = records(asked.study, asked.scale, asked.roots).records
-    done = [record for record in listed if record["status"] == "done" and record["arm"] in asked.sweep.arms]
+    listed = find_records(asked.study, asked.scale, asked.roots).records
+    done = [record for record in listed if record.done and record.arm in asked.sweep.arms]
     if not done:
         raise UserError(
             f"no finished run of {asked.study} at scale={asked.scale}",
             f"run `paribus run {asked.sweep.path.stem}` first",
         )
-    tasks = sorted({one["task"] for record in done for one in record["task_runs"]})
+    tasks = sorted({one.task for record in done for one in record.task_runs})
     task = asked.task or next(iter(tasks), "")
     if task not in tasks:
         cause = f"the task '{task}' was not fine-tuned" if task else "no task was fine-tuned"
@@ -90,19 +92,19 @@ def _run(asked: Asked, record: Record, task: str) -> Run:
     """Raises UserError if the run's folder does not hold its weights."""
     from paribus.core.sources import WEIGHTS
 
-    folder = folder_of(record, asked.roots)
-    label = f"{record['arm']}/seed{record['seed']}"
+    folder = find_folder(record, asked.roots)
+    label = record.label
     if folder is None or not (folder / "model" / WEIGHTS).is_file():
         raise UserError(f"{label} has no checkpoint", "set runs= to the folder where it was trained")
     from paribus.training.finetune import kept
 
-    seeds = tuple(one["seed"] for one in record["task_runs"] if one["task"] == task)
+    seeds = tuple(one.seed for one in record.task_runs if one.task == task)
     if missing := [seed for seed in seeds if not kept(folder, task, seed).is_file()]:
         raise UserError(
             f"{label} did not keep the fine-tuning {task}-{missing[0]}",
             "run the sweep again with finetune.keep=true and a new runs=FOLDER",
         )
-    config = stored_config(folder)
+    config = read_stored_config(folder)
     if asked.cache:
         config["paths"]["cache"] = str(asked.cache)
     return Run(record, folder, config, seeds)
@@ -121,8 +123,8 @@ def measure(asked: Asked, task: str, runs: Sequence[Run]) -> dict[str, Any]:
     }
     arms: dict[str, dict[str, Any]] = {}
     for run in progress(runs, "runs", unit="run"):
-        own = arms.setdefault(run.record["arm"], {"runs": [], "line": [], "around": [], "distance": [], "length": []})
-        own["runs"].append(f"seed{run.record['seed']}-{run.record['signature']}")
+        own = arms.setdefault(run.record.arm, {"runs": [], "line": [], "around": [], "distance": [], "length": []})
+        own["runs"].append(f"seed{run.record.seed}-{run.record.signature}")
         for key, value in _measured(asked, task, run, places, "plane" not in own).items():
             own[key] = value if key == "plane" else [*own[key], value]
     return {
@@ -132,7 +134,7 @@ def measure(asked: Asked, task: str, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _measured(asked: Asked, task: str, run: Run, places: dict[str, list[float]], plane: bool) -> dict[str, Any]:
-    from paribus.reporting.flatness.surface import Tunings, norm
+    from paribus.reporting.flatness import Tunings, norm
     from paribus.training import description
 
     tunings = Tunings(description.Run.of(run.config), run.folder, task, asked.examples)

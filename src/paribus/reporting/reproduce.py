@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paribus.core.config import compose
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.reporting.audit.facts import read_config
-from paribus.runs.store import CURVES, RECORD, Record
-from paribus.runs.store import read as read_record
+from paribus.core.jsonable import to_json
+from paribus.reporting.audit import read_config
+from paribus.runs.record import Record, read_record
+from paribus.runs.store import CURVES, RECORD
 
 _PROFILE = ("accelerator", "precision", "threads", "workers", "microbatch", "compile")
 _TIMED = ("train_seconds",)  # of the budget: what a clock gives
@@ -31,16 +31,16 @@ def reproduce(name: str, roots: Sequence[Path], cache: Path | None = None) -> tu
         UserError: if the run is not found or not finished, or if its text, tasks or code now mean something else;
             before any training step.
     """
-    folder = find(name, roots)
-    record = _finished(folder)
+    folder = find_run(name, roots)
+    record = _read_finished(folder)
     with tempfile.TemporaryDirectory(prefix="paribus-reproduce-") as place:
-        again = _again(folder, record, Path(place), cache)
-        lines = list(compare(record, folder, json.loads((again / RECORD).read_text(encoding="utf-8")), again))
+        again = _run_again(folder, record, Path(place), cache)
+        lines = list(compare_runs(record, folder, _read_finished(again), again))
     return "\n".join([f"# {folder} run again", *lines]), not any(line.startswith("✗") for line in lines)
 
 
-def find(name: str, roots: Sequence[Path]) -> Path:
-    """The folder of a run. Raises UserError where there is none of this path or signature."""
+def find_run(name: str, roots: Sequence[Path]) -> Path:
+    """The folder of a run. Raises UserError if there is none of this path or signature."""
     if (Path(name) / RECORD).is_file():
         return Path(name)
     for root in roots:
@@ -52,98 +52,103 @@ def find(name: str, roots: Sequence[Path]) -> Path:
     raise UserError(f"no finished run '{name}'", f"name its folder or signature; looked in {looked}")
 
 
-def _finished(folder: Path) -> Record:
+def _read_finished(folder: Path) -> Record:
     record, why = read_record(folder / RECORD)
     if record is None:
-        raise UserError(f"{folder / RECORD}: {why}", "a record that is not whole cannot be compared")
-    if record["status"] != "done":
-        raise UserError(f"{folder}: the run {record['status']}", "only a finished run can be compared")
+        raise UserError(f"{folder / RECORD}: {why}", "only a whole record can be compared")
+    if not record.done:
+        raise UserError(f"{folder}: the run {record.status}", "only a finished run can be compared")
     return record
 
 
-def _again(folder: Path, record: Record, place: Path, cache: Path | None) -> Path:
+def _run_again(folder: Path, record: Record, place: Path, cache: Path | None) -> Path:
     """Run the stored config with the record's own profile; returns the new run's folder."""
     from paribus.training.description import Run
     from paribus.training.run import run
 
-    config = _config(folder, record, place, cache)
+    config = _make_config(folder, record, place, cache)
     identity = Run.of(config).identity
-    if identity.signature != record["signature"]:
-        changed = [key for key, value in identity.data.items() if record["data"].get(key) != value]
-        changed += [f"task {key}" for key, value in identity.tasks.items() if record["data"]["tasks"].get(key) != value]
+    if identity.signature != record.signature:
+        changed = [key for key, value in identity.data.items() if record.data.get(key) != value]
+        changed += [f"task {key}" for key, value in identity.tasks.items() if record.data["tasks"].get(key) != value]
         raise UserError(
-            f"{folder}: the same config now is the run {identity.signature}, not {record['signature']}",
-            f"other than on record: {', '.join(changed) or 'the meaning of a component (semantics)'}",
+            f"{folder}: the same config is now the run {identity.signature}, not {record.signature}",
+            f"changed since the record: {', '.join(changed) or 'the meaning of a component (semantics)'}",
         )
-    say(f"running {record['arm']}/seed{record['seed']} again in {place}")
+    say(f"running {record.label} again in {place}")
     return run(config)
 
 
-def _config(folder: Path, record: Record, place: Path, cache: Path | None) -> Any:
+def _make_config(folder: Path, record: Record, place: Path, cache: Path | None) -> Any:
     from omegaconf import OmegaConf
 
-    config = stored_config(folder)
+    config = read_stored_config(folder)
     config["run_dir"] = str(place / "run")
     config["paths"] = {**config["paths"], "runs": str(place), **({"cache": str(cache)} if cache else {})}
     config["logger"] = OmegaConf.to_container(compose(["scale=null", "logger=none"]).logger)
-    config["profile"] |= {key: record["profile"][key] for key in _PROFILE if key in record["profile"]}
+    config["profile"] |= {key: record.profile[key] for key in _PROFILE if key in record.profile}
     return OmegaConf.create(config)
 
 
-def stored_config(folder: Path) -> dict[str, Any]:
-    """A run's config as plain data, with the settings that came after it. Raises UserError where it cannot be read."""
+def read_stored_config(folder: Path) -> dict[str, Any]:
+    """A run's config as plain data, with the settings that came after it. Raises UserError if it cannot be read."""
     from omegaconf import OmegaConf
 
     stored = read_config(folder)
     if stored is None:
-        raise UserError(f"{folder} holds no readable config.yaml", "without it nothing can be run again")
+        raise UserError(f"{folder} holds no readable config.yaml", "without it the run cannot be repeated")
     default: Any = OmegaConf.to_container(compose(["scale=null"]), resolve=True)
     del default["evaluation"]  # a text-to-text arm's has other settings than the default's
-    config: dict[str, Any] = completed(stored, default)
-    return config
+    return complete(stored, default)
 
 
-def completed(stored: Any, default: Any) -> Any:
+def complete(stored: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
     """A stored config with the settings that came after it, at their defaults; components fill their own."""
-    if not isinstance(stored, dict) or not isinstance(default, dict) or "_target_" in stored:
-        return stored
-    own = {key: completed(value, default.get(key)) for key, value in stored.items()}
+    if "_target_" in stored:
+        return dict(stored)
+    own = {
+        key: complete(value, default[key])
+        if isinstance(value, Mapping) and isinstance(default.get(key), Mapping)
+        else value
+        for key, value in stored.items()
+    }
     return {**{key: value for key, value in default.items() if key not in stored}, **own}
 
 
-def compare(old: Record, old_folder: Path, new: Record, new_folder: Path) -> Iterator[str]:
+def compare_runs(old: Record, old_folder: Path, new: Record, new_folder: Path) -> Iterator[str]:
     """A line for each part of the records, the curves and the weights: ✓ the same bits, or ✗ what differs."""
     for part in ("metrics", "baselines", "task_runs", "realised"):
-        yield from _part(part, old.get(part), new.get(part))
-    yield from _part("budget", *({k: v for k, v in r.get("budget", {}).items() if k not in _TIMED} for r in (old, new)))
-    yield from _curves(old_folder / CURVES, new_folder / CURVES)
+        yield from _compare_part(part, getattr(old, part), getattr(new, part))
+    budgets = ({key: value for key, value in run.budget.items() if key not in _TIMED} for run in (old, new))
+    yield from _compare_part("budget", *budgets)
+    yield from _compare_curves(old_folder / CURVES, new_folder / CURVES)
     weights = sorted(path.relative_to(old_folder) for path in old_folder.rglob("*.safetensors"))
     for path in weights:
         same = (new_folder / path).is_file() and (new_folder / path).read_bytes() == (old_folder / path).read_bytes()
         yield f"✓ {path}: the same bits" if same else f"✗ {path}: other weights"
     if not weights:
         yield "- weights: the run keeps none, so they are not compared"
-    versions = {key: (value, new["versions"].get(key)) for key, value in old.get("versions", {}).items()}
+    versions = {key: (value, new.versions.get(key)) for key, value in old.versions.items()}
     odd = [f"{key} {before} then, {now} now" for key, (before, now) in versions.items() if before != now]
     yield f"- versions: {', '.join(odd) or 'the same'}"
 
 
-def _part(name: str, old: Any, new: Any) -> Iterator[str]:
-    before, now = _leaves(old), _leaves(new)
+def _compare_part(name: str, old: object, new: object) -> Iterator[str]:
+    before, now = _list_leaves(to_json(old)), _list_leaves(to_json(new))
     odd = [f"✗ {name}{key}: {value} then, {now.get(key)} now" for key, value in before.items() if now.get(key) != value]
     yield from odd or [f"✓ {name}: the same bits"]
     if later := sorted(now.keys() - before.keys()):
         yield f"- {name}: measured now and not then: {', '.join(later)}"
 
 
-def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+def _list_leaves(value: object, path: str = "") -> dict[str, Any]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if pairs is None:
         return {path: value}
-    return {name: leaf for key, inner in pairs for name, leaf in _leaves(inner, f"{path}[{key}]").items()}
+    return {name: leaf for key, inner in pairs for name, leaf in _list_leaves(inner, f"{path}[{key}]").items()}
 
 
-def _curves(old: Path, new: Path) -> Iterator[str]:
+def _compare_curves(old: Path, new: Path) -> Iterator[str]:
     if not old.is_file():
         yield "- curves: the run keeps none, so they are not compared"
         return

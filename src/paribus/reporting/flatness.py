@@ -36,7 +36,7 @@ class Surface:
     end: Weights
 
     def loss(self, weights: Weights) -> float:
-        """The mean training loss with these weights, without dropout, in full precision; inf where it is no number."""
+        """The mean training loss with these weights, without dropout, in full precision; inf if it is not finite."""
         with torch.no_grad():
             for name, parameter in self.learner.named_parameters():
                 parameter.copy_(weights[name])
@@ -82,7 +82,7 @@ def difference(one: Weights, other: Weights) -> Weights:
 
 
 def moved(weights: Weights, *steps: tuple[float, Weights]) -> Weights:
-    """The weights, so many times each direction further."""
+    """The weights plus each direction times its length."""
     return {
         name: torch.stack([weight, *(length * way[name] for length, way in steps)]).sum(0)
         for name, weight in weights.items()
@@ -113,7 +113,7 @@ def _rows(weight: Tensor, generator: torch.Generator) -> Tensor:
 
 
 class Tunings:
-    """The kept fine-tunings of a task in one run's folder. Raises UserError where the run keeps no weights."""
+    """The kept fine-tunings of a task in one run's folder. Raises UserError if the run keeps no weights."""
 
     def __init__(self, run: Run, folder: Path, task: str, examples: int) -> None:
         self.run, self.folder, self.task, self.examples = run, folder, task, examples

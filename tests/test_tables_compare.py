@@ -1,13 +1,12 @@
-"""What stands beside the numbers: published effects, components, orders, means over tasks, and what is kept out."""
+"""What stands beside the numbers: published effects, components, orders, means over tasks, and what is left out."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from fake_records import LOSS, TASK, design, study
+from fake_records import LOSS, TASK, build, design, study
 
-from paribus.reporting.tables.build import build
 from paribus.sweeps.sweep import SCRATCH
 
 SST2 = "sst2/accuracy"
@@ -32,7 +31,7 @@ def test_the_published_effect_is_in_our_unit_and_set_against_what_n_could_see() 
     found = contrast(made)
     assert found["published"] == pytest.approx(0.004)  # 92.9 - 92.5 points
     assert found["detectable"] > 0.004
-    assert any("the paper's 0.4 points are less than n = 5 could have seen here" in note for note in made["notes"])
+    assert any("the paper's effect of 0.4 points is too small for n = 5" in note for note in made["notes"])
     assert contrast(build(design(), two_tasks()))["published"] is None, "no column of the paper stands beside the loss"
 
 
@@ -43,7 +42,11 @@ def test_what_n_could_see_is_said_where_nothing_is_decided_and_the_paper_has_no_
     made = build(design(), noisy)
     found = contrast(made)
     assert (found["verdict"], found["published"]) == ("undecided", None)
-    (note,) = (note for note in made["notes"] if note.startswith("What could have been seen with a chance of 80 %: "))
+    (note,) = (
+        note
+        for note in made["notes"]
+        if note.startswith("Smallest differences that would be detected with a chance of 80%: ")
+    )
     assert f"dynamic - static_x10 on mlm_loss {found['detectable']:.3g} (n = 5)" in note
 
 
@@ -90,10 +93,10 @@ def test_orders_need_three_arms_of_the_paper() -> None:
 def test_a_missing_baseline_is_named() -> None:
     records = [r for r in study() if r["arm"] != "static_x10"]
     made = build(design(), records)
-    assert any("No finished run of the baseline static_x10" in note for note in made["notes"])
+    assert any("No run of the baseline static_x10 is finished" in note for note in made["notes"])
     assert made["claims"][0]["verdict"] == "not run"
     assert not made["about"][TASK]["decides"]
-    assert "baseline arm has no run" in made["about"][TASK]["reason"]
+    assert "no run of the baseline" in made["about"][TASK]["reason"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "0.6", [0.6]])
@@ -102,7 +105,7 @@ def test_what_is_no_number_is_named_and_kept_out(value: Any) -> None:
     odd = next(r for r in records if r["arm"] == "dynamic" and r["seed"] == 2)
     odd["metrics"] = odd["metrics"] | {TASK: value}
     made = build(design(), records)
-    assert f"dynamic/seed2: {TASK} is not a number and is kept out." in made["notes"]
+    assert f"dynamic/seed2: {TASK} is not a number and is left out." in made["notes"]
     cells = {arm["name"]: arm["metrics"] for arm in made["arms"]}
     assert cells["dynamic"][TASK]["seeds"] == [0, 1, 3, 4]
     assert cells["dynamic"][LOSS]["seeds"] == [0, 1, 2, 3, 4]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paribus.core.errors import UserError
-from paribus.reporting.audit.facts import Facts, facts
-from paribus.reporting.audit.follow import IN_ORDER, TABLE, read, unfollowed
-from paribus.reporting.tables.assemble import REPORTS, design_of, enrolled
-from paribus.reporting.tables.design import Design
-from paribus.runs.store import first_manifest, records
+from paribus.reporting.audit import IN_ORDER, TABLE, Report, audit_records, find_unfollowed, read_table
+from paribus.reporting.tables.assemble import REPORTS
+from paribus.reporting.tables.design import Design, make_design
+from paribus.runs.store import find_manifest, find_records
 from paribus.sweeps.sweep import Sweep
 
 
@@ -25,9 +24,8 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
         UserError: for a sweep whose arms differ in more than it declares.
     """
     roots = [runs, results / scale]
-    manifest = first_manifest(roots, study, scale)
-    design = enrolled(design_of(sweep, scale, study, tuning=manifest.tuning if manifest else {}), manifest)
-    checked = facts(design, records(study, scale, roots), roots)
+    design = make_design(sweep, scale, study, find_manifest(roots, study, scale))
+    checked = audit_records(design, find_records(study, scale, roots), roots)
     if out is None:
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:
@@ -41,7 +39,7 @@ def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str
     """Lines on one table that was written: ✓ or ✗ and what differs."""
     roots = [committed] if committed in table.parents else [runs, committed]
     try:
-        differing, count = unfollowed(read(table), design, roots)
+        differing, count = find_unfollowed(read_table(table), design, roots)
     except UserError as error:
         return [f"✗ {table}: {error}"]
     if not differing:
@@ -49,9 +47,9 @@ def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str
     return [f"✗ {table}: {line}" for line in differing]
 
 
-def _text(design: Design, checked: Facts, kept: Sequence[str]) -> str:
+def _text(design: Design, checked: Report, kept: Sequence[str]) -> str:
     lines = [f"# Audit of {design.study} at {design.scale} scale"]
-    for part in checked.parts:
+    for part in checked.sections:
         lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is on record"])]
     lines += ["", "## Findings", *(f"✗ {finding}" for finding in checked.findings)]
     lines += [] if checked.findings else [IN_ORDER]

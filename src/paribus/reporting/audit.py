@@ -1,0 +1,254 @@
+"""What is behind a table: its runs, budgets, text, versions, code and configs, and whether its numbers follow."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.config import flat
+from paribus.core.errors import UserError
+from paribus.core.jsonable import to_json
+from paribus.reporting.tables.assemble import assemble
+from paribus.reporting.tables.build import BUDGETS
+from paribus.reporting.tables.design import Design
+from paribus.runs.record import Record
+from paribus.runs.store import CONFIG, Found, find_folder
+from paribus.sweeps.control import NAMES
+from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.verdict.controls import TOLERANCE, find_unmatched
+
+TABLE = "table.json"
+IN_ORDER = "✓ the records are whole, on one text, within the budget, and differ as declared"
+_PLACES = ("paths", "profile", "logger", "run_dir")
+_SHOWN = 4  # names of runs in a line
+
+
+class Section(NamedTuple):
+    """A part of an audit: `lines` for a reader."""
+
+    heading: str
+    lines: list[str]
+
+
+class Report(NamedTuple):
+    """`findings`: what does not follow or is not controlled; empty if everything is in order."""
+
+    sections: list[Section]
+    findings: list[str]
+
+
+def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report:
+    """The audit of a design's records, as `store.find_records` found them below the roots."""
+    done = [record for record in found.records if record.done]
+    differences, hidden = _compare_configs(design, done, roots)
+    sections = [
+        Section("Configs: how each arm differs from the baseline", differences),
+        Section("Runs", _count_runs(design, found.records)),
+        Section("Budgets", _compare_budgets(design, done)),
+        Section("Text and tokenizer", [*_share(done, "text", _text), *_share(done, "tokenizer", _tokenizer)]),
+        Section("Versions", _list_versions(done)),
+        Section("Code and machine", [*_share(done, "code", _code), *_share(done, "machine", _machine)]),
+        Section("Sweep file", _share(done, "hash", _hash)),
+    ]
+    findings = [f"left out: {why}" for why in found.left_out] + hidden
+    return Report(sections, [*findings, *_find_off_budget(design, done), *_find_mixed(design, done)])
+
+
+def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """(how the stored configs differ from the baseline's, the differences that the sweep does not declare)."""
+    configs = {arm: config for arm in design.arms if (config := _read_arm_config(arm, done, roots)) is not None}
+    base = configs.pop(design.baseline, None)
+    if base is None:
+        return ["no config of a finished run of the baseline is here"], []
+    lines, hidden = [], []
+    for arm, own in configs.items():
+        odd = sorted(key for key in base.keys() | own.keys() if base.get(key) != own.get(key))
+        changes = [f"{key} = {own.get(key)} (baseline: {base.get(key)})" for key in odd]
+        lines.append(f"{arm}: " + ("; ".join(changes) or "nothing"))
+        allowed = set(design.audit.get("differences", {}).get(arm, ()))
+        hidden += [
+            f"{arm} was trained with {key} = {own.get(key)}, the baseline with {base.get(key)}"
+            for key in odd
+            if not _is_declared(key, design.varies) and key not in allowed
+        ]
+    return lines, hidden
+
+
+def _is_declared(key: str, varies: Iterable[str]) -> bool:
+    names = [name.replace("/", ".") for name in varies]
+    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in names)
+
+
+def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) -> dict[str, Any] | None:
+    """The config of the arm's first finished run as dotted keys, without names and paths."""
+    for record in done:
+        folder = find_folder(record, roots) if record.arm == arm else None
+        if folder is not None and (config := read_config(folder)) is not None:
+            return flat({key: value for key, value in config.items() if key not in (*NAMES, *_PLACES)})
+    return None
+
+
+def read_config(folder: Path) -> dict[str, Any] | None:
+    """The resolved config of a run, or None if it cannot be read."""
+    import yaml
+
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        config = yaml.load((folder / CONFIG).read_text(encoding="utf-8"), Loader=loader)
+    except (OSError, yaml.YAMLError):
+        return None
+    return config if isinstance(config, dict) else None
+
+
+def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:
+    lines = []
+    for arm in (*design.arms, SCRATCH):
+        own = [record for record in records if record.arm == arm]
+        missing = [seed for seed in design.seeds if seed not in {record.seed for record in own}]
+        counts = [f"{count} {state}" for state, count in sorted(Counter(record.status for record in own).items())]
+        counts += [f"no record of seed {', '.join(map(str, missing))}"] if missing and (own or arm != SCRATCH) else []
+        lines += [f"{arm}: {'; '.join(counts)}"] if counts else []
+    return lines
+
+
+def _compare_budgets(design: Design, done: Sequence[Record]) -> list[str]:
+    """Means of what each arm used, and how far it is from the baseline in what is matched."""
+    key = BUDGETS.get(design.matched, design.matched)
+    base = _average(done, design.baseline, key)
+    lines = [f"matched: {design.matched}" + ("" if design.matched == UNMATCHED else f", within {TOLERANCE:.0%}")]
+    for arm in design.arms:
+        amount = _average(done, arm, key)
+        if amount is not None:
+            off = f", {100 * (amount / base - 1):+.2f}% from the baseline" if base and arm != design.baseline else ""
+            flops, seconds = _average(done, arm, "flops"), _average(done, arm, "train_seconds")
+            cost = [f"{flops:.3g} FLOPs"] if flops is not None else []
+            cost += [f"{seconds:,.0f} s of training"] if seconds is not None else []
+            lines.append(f"{arm}: {amount:,.0f} {key}{off}" + "".join(f", {part}" for part in cost))
+    return lines
+
+
+def _average(done: Sequence[Record], arm: str, key: str) -> float | None:
+    found = [float(r.budget[key]) for r in done if r.arm == arm and r.budget.get(key) is not None]
+    return sum(found) / len(found) if found else None
+
+
+def _find_off_budget(design: Design, done: Sequence[Record]) -> list[str]:
+    key = BUDGETS.get(design.matched, design.matched)
+    used = {
+        record.label: float(record.budget[key]) for record in done if record.arm in design.arms and key in record.budget
+    }
+    why = None if design.matched == UNMATCHED else find_unmatched(used)
+    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
+
+
+def _share(done: Sequence[Record], what: str, read: Callable[[Record], str | None]) -> list[str]:
+    """One line per value, with the runs that have it."""
+    groups: dict[str, list[str]] = {}
+    for record in done:
+        if (value := read(record)) is not None:
+            groups.setdefault(value, []).append(record.label)
+    if len(groups) == 1:
+        return [f"{what}: {value} (all {len(runs)} runs)" for value, runs in groups.items()]
+    return [f"{what}: {value} ({_list_some(runs)})" for value, runs in groups.items()]
+
+
+def _list_some(runs: Sequence[str]) -> str:
+    more = f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+    return ", ".join(runs[:_SHOWN]) + more
+
+
+def _text(record: Record) -> str | None:
+    return record.text
+
+
+def _tokenizer(record: Record) -> str | None:
+    name: str | None = record.data.get("tokenizer")
+    return name
+
+
+def _hash(record: Record) -> str | None:
+    return record.sweep_hash
+
+
+def _code(record: Record) -> str | None:
+    git = record.git
+    return f"commit {git.commit[:12]}{' with changes' if git.dirty else ''}" if git else None
+
+
+def _machine(record: Record) -> str | None:
+    profile = record.profile
+    if not profile:
+        return None
+    return f"{profile.get('device')}, {profile.get('precision')}, {profile.get('threads')} threads"
+
+
+def _list_versions(done: Sequence[Record]) -> list[str]:
+    """One line for what all runs share, and one for each package with several versions."""
+    packages = sorted({package for record in done for package in record.versions})
+    found = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
+    same = [f"{package} {next(iter(counts))}" for package, counts in found.items() if len(counts) == 1]
+    lines = ["in all runs: " + ", ".join(same)] if same else []
+    mixed = {package: counts for package, counts in found.items() if len(counts) > 1}
+    return lines + [f"{p}: " + ", ".join(f"{v} ({n} runs)" for v, n in sorted(c.items())) for p, c in mixed.items()]
+
+
+def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
+    """Texts that differ though the sweep does not vary them, and runs of another version of the sweep file."""
+    found = []
+    if not design.varies_text and len(texts := sorted({record.text for record in done if record.text})) > 1:
+        found.append(f"runs on different texts: {', '.join(texts)}")
+    odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
+    return found + ([f"made under another version of the sweep file: {_list_some(odd)}"] if odd else [])
+
+
+def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Path]) -> tuple[list[str], int]:
+    """(the values of a kept table.json that the records below the roots do not give, how many numbers it holds)."""
+    return find_differences(kept, to_json(assemble(design, roots))), count_numbers(kept)
+
+
+def find_differences(kept: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> list[str]:
+    """How two table.json differ, such as `arms[dynamic].n: 5 in the table, 4 from the records`."""
+    return list(_walk("", kept, json.loads(json.dumps(rebuilt))))
+
+
+def count_numbers(value: object) -> int:
+    """How many numbers plain data holds."""
+    if isinstance(value, Mapping):
+        return sum(map(count_numbers, value.values()))
+    if isinstance(value, list):
+        return sum(map(count_numbers, value))
+    return int(isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _walk(path: str, kept: object, rebuilt: object) -> Iterator[str]:
+    if isinstance(kept, Mapping) and isinstance(rebuilt, Mapping):
+        for key in kept.keys() | rebuilt.keys() if len(kept) != len(rebuilt) else kept:
+            yield from _walk(f"{path}[{key}]" if path else key, kept.get(key), rebuilt.get(key))
+    elif isinstance(kept, list) and isinstance(rebuilt, list) and len(kept) == len(rebuilt):
+        for at, (own, other) in enumerate(zip(kept, rebuilt, strict=True)):
+            yield from _walk(f"{path}[{_name_item(own, at)}]", own, other)
+    elif kept != rebuilt:
+        yield f"{path}: {_shorten(kept)} in the table, {_shorten(rebuilt)} from the records"
+
+
+def _name_item(item: object, at: int) -> object:
+    return item["name"] if isinstance(item, Mapping) and "name" in item else at
+
+
+def _shorten(value: object) -> str:
+    if isinstance(value, Mapping | list):
+        return f"{len(value)} entries"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def read_table(place: Path) -> dict[str, Any]:
+    """A kept table.json. Raises UserError if it cannot be read."""
+    try:
+        table: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{place} is not a table", "build it with `paribus table`") from error
+    return table

@@ -1,1 +1,0 @@
-"""The training loss around fine-tuned weights: how flat the place is in which a fine-tuning ends."""

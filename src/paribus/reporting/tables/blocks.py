@@ -1,0 +1,311 @@
+"""How the rows and numbers of a table are written, the same in every format."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paribus.reporting.tables.build import BUDGETS
+from paribus.reporting.tables.schema import (
+    AnchorRow,
+    ArmRow,
+    Cell,
+    ClaimRow,
+    ContrastRow,
+    Difference,
+    Estimate,
+    OrderRow,
+    Table,
+)  # fmt: skip
+from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.verdict.metrics import find_metric
+
+NONE = "-"
+
+
+class Text(NamedTuple):
+    """The text of a cell; `best`: set in bold; `arm`, `paper`: whose runs, and which published table, it is from."""
+
+    text: str
+    best: bool = False
+    arm: str | None = None
+    paper: str | None = None
+
+
+class Block(NamedTuple):
+    """A rectangular part of the table: a heading, a header line, lines, and sentences below."""
+
+    heading: str
+    header: list[str]
+    lines: list[list[Text]]
+    below: list[str]
+    left: int = 1  # columns of words, set flush left
+    last: int = 0  # columns of words at the end, which a page may wrap
+
+
+def format_number(table: Table, column: str, value: float | None, extra: int = 0, sign: bool = False) -> str:
+    """A value in the unit that the column is read in: accuracies in points, losses in their own unit."""
+    if value is None:
+        return NONE
+    decimals = extra + find_metric(column).decimals
+    text = f"{value * table.about[column].factor:{'+' if sign else ''}.{decimals}f}"
+    return text if float(text) != 0.0 else f"{0.0:.{decimals}f}"
+
+
+def format_interval(
+    table: Table, column: str, low: float | None, high: float | None, extra: int = 0, space: str = " "
+) -> str:
+    """`[low, high]` after a space, or nothing if one seed has none."""
+    if low is None:
+        return ""
+    return f"{space}[{format_number(table, column, low, extra)}, {format_number(table, column, high, extra)}]"
+
+
+def format_heading(table: Table, column: str) -> str:
+    """`sst2/accuracy ↑`, with a mark if the column decides no claim."""
+    about = table.about[column]
+    return f"{column} {'↑' if about.higher_is_better else '↓'}" + ("" if about.decides else " †")
+
+
+def format_p(p: float | None) -> str:
+    """A p-value with three decimals."""
+    return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def make_blocks(table: Table) -> list[Block]:
+    """The table's parts in reading order: our results, differences, all tasks, the paper's own numbers, orders."""
+    parts = (_make_results(table), _make_differences(table), _make_overall(table), _make_papers(table))
+    return [block for block in (*parts, _make_orders(table)) if block.lines]
+
+
+def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
+    """{arm: (mark, text)} of the arms that failed, miss seeds, were left out or were tuned."""
+    found: dict[str, list[str]] = {}
+    for arm in table.arms:
+        starts = (f"{arm.name}/seed", f"{arm.name}:")
+        texts = [note.rstrip(".") for note in table.notes if note.startswith(starts)]
+        if tuned := table.tuned.get(arm.name):
+            chosen = ", ".join(f"{key}={value}" for key, value in tuned.chosen.items())
+            texts.append(f"tuned with {tuned.trials} trials" + (f": {chosen}" if chosen else ""))
+        if texts:
+            found[arm.name] = texts
+    return {arm: (_make_mark(at), "; ".join(texts)) for at, (arm, texts) in enumerate(found.items())}
+
+
+def _make_mark(at: int) -> str:
+    return chr(ord("a") + at) if at < 26 else str(at + 1)
+
+
+def _make_results(table: Table) -> Block:
+    header = ["arm", "n"]
+    for column in table.columns:
+        beside = table.beside.get(column)
+        header += [format_heading(table, column)] + ([] if beside is None else [f"paper: {beside}"])
+    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
+    lines = [_make_line(table, row) for row in rows]
+    below = [
+        "Mean (standard deviation) [95% t interval of the mean] over n pre-training seeds; accuracies in points.",
+        "Bold: better than every other arm, by the paired 95% interval.",
+    ]
+    if not all(about.decides for about in table.about.values()):
+        below.append("† This column decides no claim; the notes say why.")
+    below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
+    return Block(f"Results at {table.scale} scale", header, lines, below)
+
+
+def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:
+    arm = find_source(row)
+    line = [Text(format_name(table, row), arm=arm), Text(NONE if row.n is None else str(row.n), arm=arm)]
+    for column in table.columns:
+        line.append(_make_cell(table, row, column)._replace(arm=arm))
+        if column in table.beside:
+            line.append(_make_printed(table, row, table.beside[column]))
+    return line
+
+
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> Text:
+    """`mean (sd) [95% interval]`, with n if it is not that of the row."""
+    found = row.metrics.get(column)
+    if found is None:
+        return Text(NONE)
+    text = format_number(table, column, found.mean)
+    if isinstance(found, Cell):
+        text += f" ({format_number(table, column, found.sd)})" if found.sd is not None else ""
+        text += format_interval(table, column, found.ci_low, found.ci_high)
+        text += "" if len(found.values) == row.n else f" n={len(found.values)}"
+    return Text(text, isinstance(row, ArmRow) and column in row.best)
+
+
+def find_source(row: ArmRow | AnchorRow) -> str | None:
+    """The arm whose runs a row is made of; None if it has none."""
+    if isinstance(row, ArmRow):
+        return row.name
+    return SCRATCH if row.name == "from scratch" else None
+
+
+def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
+    """The paper's own number of a row."""
+    found = row.published.get(metric) if isinstance(row, ArmRow) else None
+    return Text(NONE) if found is None or table.paper is None else Text(f"{found.value}", paper=table.paper.table)
+
+
+def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
+    """An arm with its status if it is not done, `(baseline)` and the mark of its footnote; an anchor in brackets."""
+    if isinstance(row, AnchorRow):
+        return f"({row.name})"
+    words = ["baseline"] * (row.name == table.baseline) + [row.status] * (row.status != "done")
+    mark, _ = find_footnotes(table).get(row.name, ("", ""))
+    return row.name + (f" ({', '.join(words)})" if words else "") + (f" [{mark}]" if mark else "")
+
+
+def _make_differences(table: Table) -> Block:
+    """Each arm less the baseline over their shared seeds."""
+    lines = [
+        [
+            Text(arm.name, arm=arm.name),
+            *(
+                Text(_format_difference(table, arm.versus_baseline.get(column), column), arm=arm.name)
+                for column in table.columns
+            ),
+        ]
+        for arm in table.arms
+        if arm.versus_baseline
+    ]
+    below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
+    header = [f"arm - {table.baseline}", *(format_heading(table, column) for column in table.columns)]
+    return Block("Difference from the baseline", header, lines, below)
+
+
+def _format_difference(table: Table, found: Difference | None, column: str) -> str:
+    if found is None:
+        return NONE
+    text = format_number(table, column, found.difference, 1, sign=True)
+    text += format_interval(table, column, found.ci_low, found.ci_high, 1)
+    return f"{text} p={format_p(found.p)} n={found.n}" if found.p is not None else f"{text} n={found.n}"
+
+
+def _make_overall(table: Table) -> Block:
+    """Each arm over all tasks that decide."""
+    if table.aggregate is None:
+        return Block("", [], [], [])
+    lines = [
+        [
+            Text(row.name, arm=row.name),
+            Text(str(row.n), arm=row.name),
+            _make_estimate(row.iqm, 100.0),
+            _make_estimate(row.gain, 100.0),
+            _make_estimate(row.improvement),
+        ]
+        for row in table.aggregate.arms
+    ]
+    header = ["arm", "n", "interquartile mean ↑", f"gain over {table.baseline}", "probability of improvement"]
+    columns = ", ".join(table.aggregate.columns)
+    return Block(
+        "All tasks", header, lines, [f"Over {columns}; [95% bootstrap interval over seeds, stratified by task]."]
+    )
+
+
+def _make_estimate(found: Estimate | None, unit: float = 1.0) -> Text:
+    return Text(NONE) if found is None else _make_ends(found.value, found.ci_low, found.ci_high, unit)
+
+
+def _make_ends(value: float, low: float | None, high: float | None, unit: float = 1.0) -> Text:
+    decimals = 1 if unit == 100.0 else 2
+    ends = "" if low is None or high is None else f" [{low * unit:.{decimals}f}, {high * unit:.{decimals}f}]"
+    return Text(f"{value * unit:.{decimals}f}{ends}")
+
+
+def _make_orders(table: Table) -> Block:
+    """How far our order of the arms is the paper's."""
+    lines = [_make_order(table.paper.table, row) for row in table.paper.orders] if table.paper else []
+    below = ["Kendall's tau: 1 is the paper's order, -1 its reverse; [95% interval over seeds]."]
+    header = ["column", "the paper's metric", "arms", "tau", "n"]
+    return Block("Order of the arms, ours and the paper's", header, lines, below, left=3)
+
+
+def _make_order(paper: str, row: OrderRow) -> list[Text]:
+    tau = _make_ends(row.tau, row.ci_low, row.ci_high)
+    return [Text(row.column), Text(row.metric, paper=paper), Text(", ".join(row.arms)), tau, Text(str(row.n))]
+
+
+def _make_papers(table: Table) -> Block:
+    """The paper's columns that have no counterpart of ours: its own metrics, under its own names."""
+    paper = table.paper
+    if paper is None:
+        return Block("", [], [], [])
+    lines = [
+        [
+            Text(arm.name, arm=arm.name),
+            Text(paper.rows[arm.name], paper=paper.table),
+            *(_make_printed(table, arm, metric) for metric in paper.own),
+        ]
+        for arm in table.arms
+        if arm.name in paper.rows and paper.own
+    ]
+    below = [f"Setting: {paper.setting}", *(f"Flag: {flag}" for flag in paper.flags)]
+    return Block(f"In the paper ({paper.source})", ["arm", "the paper's row", *paper.own], lines, below, left=2)
+
+
+def make_evidence(table: Table, claim: ClaimRow) -> Block:
+    """The evidence of a claim; with the paper's own difference if it prints one in the same unit."""
+    header = [
+        "column",
+        "contrast",
+        "difference",
+        "95% interval",
+        "margin",
+        "p",
+        "p of the claim (Holm)",
+        "n",
+        "verdict",
+    ]
+    lines = [_make_contrast(table, found) for found in claim.contrasts]
+    if table.paper and any(found.published is not None for found in claim.contrasts):
+        header.insert(4, "the paper's difference")
+        for line, found in zip(lines, claim.contrasts, strict=True):
+            value = format_number(table, found.column, found.published, sign=True)
+            line.insert(4, Text(value, paper=None if value == NONE else table.paper.table))
+    return Block(claim.text, header, lines, [], left=2, last=1)
+
+
+def _make_contrast(table: Table, found: ContrastRow) -> list[Text]:
+    column, decides = found.column, table.about[found.column].decides
+    reason = f" ({found.reason})" if found.reason and decides else ""
+    texts = [
+        column,
+        found.pair,
+        format_number(table, column, found.difference, 1, sign=True),
+        format_interval(table, column, found.ci_low, found.ci_high, 1, space="") or NONE,
+        format_number(table, column, found.margin, 1),
+        format_p(found.p),
+        format_p(found.p_holm),
+        str(found.n),
+        found.verdict + reason + ("" if decides else " †"),
+    ]
+    return [Text(text, arm=found.arm if at in (1, 2, 3) else None) for at, text in enumerate(texts)]
+
+
+def describe_budget(table: Table) -> str:
+    """One line on budgets: what is matched and what each arm really used."""
+    budget = table.budget
+    spent = {arm.name: budget.arms.get(arm.name, {}) for arm in table.arms}
+    key = BUDGETS[budget.matched]
+    used = [f"{arm} {values[key]:,.0f}" for arm, values in spent.items() if key in values]
+    differing = budget.matched == UNMATCHED
+    matched = "Budgets differ, as the arms do" if differing else f"Matched {budget.matched} (within 1%)"
+    return f"{matched}. Used: {'; '.join(used)}."
+
+
+def describe_arms(table: Table) -> list[str]:
+    """One line per arm: the config keys in which it differs from the baseline."""
+    lines = []
+    for arm in (row.name for row in table.arms if row.name in table.audit.differences and row.name != table.baseline):
+        found = sorted(table.audit.differences[arm].items())
+        changes = "; ".join(f"{key} = {own} (baseline: {base})" for key, (base, own) in found)
+        lines.append(f"{arm} differs from the baseline in {changes or 'nothing'}.")
+    return lines
+
+
+def list_notes(table: Table) -> list[str]:
+    """Everything that is listed below a table."""
+    sources = [f"Source of the paper's numbers: {source}" for source in table.sources]
+    return [*table.notes, describe_budget(table), *describe_arms(table), *sources]

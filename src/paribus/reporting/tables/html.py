@@ -1,0 +1,128 @@
+"""The table as one HTML file that needs nothing else: light and dark, wide tables scroll, the drawings inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+from paribus.reporting.plots.drawing import View, draw_all
+from paribus.reporting.plots.scene import Scene
+from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence
+from paribus.reporting.tables.schema import Table
+from paribus.verdict.words import WORDS
+
+Link = Callable[[Text], str | None]  # the address that a cell leads to
+
+
+def render_page(table: Table) -> str:
+    """The whole page with its drawings."""
+    return render_document(table.label, "\n".join(_render_body(table)), f"<style>{make_style()}</style>")
+
+
+def make_style() -> str:
+    """The style sheet of tables and their drawings, with a class for each verdict."""
+    verdicts = "".join(f".v-{make_slug(word.name)} {{ color: {word.color}; }}\n" for word in WORDS.all())
+    return _read_style() + verdicts
+
+
+@cache
+def _read_style() -> str:
+    return (files("paribus.reporting.site") / "assets" / "table.css").read_text(encoding="utf-8")
+
+
+def render_document(title: str, body: str, head: str) -> str:
+    """A page; body and head are HTML, the title is text."""
+    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>{meta}<title>{escape(title)}</title>{head}</head>\n'
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _render_body(table: Table) -> Iterator[str]:
+    yield f"<main>\n<h1>{escape(table.label)}</h1>"
+    if table.title:
+        yield f"<p>{escape(table.title)}</p>"
+    yield from render_claims(table)
+    yield from render_results(table)
+    yield from render_figures(View(table))
+    yield from render_evidence(table)
+    yield render_notes(table)
+    yield "</main>"
+
+
+def render_claims(table: Table) -> Iterator[str]:
+    """Each claim with its verdict."""
+    for claim in table.claims:
+        said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(claim.said)}</span>'
+        yield f'<p class="claim">{escape(claim.text)}<br>{said}</p>'
+
+
+def make_slug(verdict: str) -> str:
+    """A verdict as a part of a class name."""
+    return verdict.replace(" ", "-")
+
+
+def render_results(table: Table, link: Link | None = None) -> Iterator[str]:
+    """The table's parts with their headings."""
+    for block in make_blocks(table):
+        yield f"<h2>{escape(block.heading)}</h2>"
+        yield render_block(block, link)
+
+
+def render_evidence(table: Table, link: Link | None = None) -> Iterator[str]:
+    """The contrasts of each claim."""
+    if table.claims:
+        yield "<h2>Evidence for each claim</h2>"
+    for claim in table.claims:
+        yield f"<h3>{escape(claim.text)}</h3><p>{escape(claim.said)}</p>"
+        if claim.contrasts:
+            yield render_block(make_evidence(table, claim), link)
+
+
+def render_notes(table: Table) -> str:
+    """What a reader must know, as a list."""
+    return "<h2>Notes</h2>\n<ul>\n" + "\n".join(f"<li>{escape(note)}</li>" for note in list_notes(table)) + "\n</ul>"
+
+
+def render_figures(view: View) -> Iterator[str]:
+    """Every registered drawing that has something to draw."""
+    for drawing, scenes in draw_all(view):
+        yield render_figure(drawing.title.format(view=view), scenes)
+
+
+def render_figure(title: str, scenes: Sequence[Scene]) -> str:
+    """Panels that flow beside or below each other; nothing if there is none."""
+    if not scenes:
+        return ""
+    panels = "".join(render_svg(scene, standalone=False) for scene in scenes)
+    return f"<h2>{escape(title[:1].upper() + title[1:])}</h2>\n<figure>{panels}</figure>"
+
+
+def render_block(block: Block, link: Link | None = None) -> str:
+    """A part as a table that scrolls if it is too wide."""
+    head = "".join(
+        f'<th scope="col"{_make_class(at, block)}>{escape(name)}</th>' for at, name in enumerate(block.header)
+    )
+    rows = "\n".join(
+        f"<tr>{''.join(_render_cell(cell, _make_class(at, block), link) for at, cell in enumerate(line))}</tr>"
+        for line in block.lines
+    )
+    below = "".join(f'<p class="below">{escape(text)}</p>' for text in block.below)
+    table = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>'
+    return f'<div class="wide">{table}</div>{below}'
+
+
+def _make_class(at: int, block: Block) -> str:
+    if at < block.left:
+        return ' class="words"'
+    return ' class="words last"' if at >= len(block.header) - block.last else ""
+
+
+def _render_cell(cell: Text, attributes: str, link: Link | None) -> str:
+    text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+    address = link(cell) if link else None
+    return f"<td{attributes}>" + (f'<a href="{escape(address)}">{text}</a>' if address else text) + "</td>"

@@ -1,0 +1,159 @@
+"""The notes of a table: what a reader must know of its columns, its seeds, its contrasts and its tuning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from paribus.reporting.tables.design import Design
+from paribus.reporting.tables.evidence import Evidence
+from paribus.reporting.tables.schema import About, ClaimRow, ContrastRow
+from paribus.runs.record import Record
+from paribus.sweeps.sweep import TRIAL
+from paribus.sweeps.tuning import ArmTuning
+from paribus.verdict.power import POWER
+from paribus.verdict.sequential import Looks
+from paribus.verdict.statistics import ALPHA, mean_sd
+from paribus.verdict.words import UNDECIDED
+
+_WORTH = 0.05  # a share of an interval's width that is worth a note
+
+
+def write_notes(
+    design: Design, evidence: Evidence, about: Mapping[str, About], claims: Sequence[ClaimRow]
+) -> tuple[str, ...]:
+    """All notes, one sentence or two each."""
+    contrasts = [contrast for claim in claims for contrast in claim.contrasts]
+    return (
+        *_note_columns(design, about),
+        *_note_seeds(design, evidence),
+        *_note_contrasts(contrasts, about),
+        *_note_tuning(design),
+        *_note_noise_scales(design, evidence),
+        *evidence.notes,
+    )
+
+
+def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
+    notes = ["Two training steps show that the sweep runs, and nothing else."] if design.scale == TRIAL else []
+    notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
+    absent = [column for column in design.columns if column not in about]
+    return [*notes, *([f"Not run at {design.scale} scale: {', '.join(absent)}."] if absent else [])]
+
+
+def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
+    notes = [] if design.looks is None else [_describe_looks(design, design.looks)]
+    if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
+        notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
+    runs = [run for arm in design.arms for run in evidence.done(arm).values()]
+    counts = {count for run in runs for count in _count_tunings(run).values()}
+    if counts and max(counts) > 1:
+        words = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
+        notes.append(
+            f"Task scores are means over {words} fine-tuning seeds per pre-training seed; n counts the latter."
+        )
+    return notes
+
+
+def _describe_looks(design: Design, looks: Looks) -> str:
+    n = len(design.seeds)
+    level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
+    return (
+        f"Seeds were added until the claims were decided. Looks after {looks.first} to at most {looks.most} seeds; the "
+        f"last was after {n}. Verdicts and intervals of the claims use the level of that look ({level}; alpha spending "
+        "of Lan and DeMets), so that all looks together keep the error rate."
+    )
+
+
+def _count_tunings(run: Record) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task_run in run.task_runs:
+        counts[task_run.task] = counts.get(task_run.task, 0) + 1
+    return counts
+
+
+def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:
+    """What n or the fine-tuning seeds leave open."""
+    notes, powers = [], []
+    for row in contrasts:
+        name, points = f"{row.pair} on {row.column}", about[row.column].unit == "points"
+        if row.detectable is not None:
+            least = _format_size(row.detectable, points)
+            if row.published is not None and abs(row.published) < row.detectable:
+                papers = _format_size(row.published, points)
+                notes.append(f"{name}: the paper's effect of {papers} is too small for n = {row.n} ({least}).")
+            elif row.verdict == UNDECIDED:
+                powers.append(f"{name} {least} (n = {row.n})")
+        if row.components is not None and row.verdict == UNDECIDED and row.components.narrower >= _WORTH:
+            share = f"{100 * row.components.narrower:.0f}%"
+            notes.append(f"{name}: more fine-tuning seeds would narrow the interval by at most {share}.")
+    if powers:
+        listed = "; ".join(dict.fromkeys(powers))
+        notes.append(f"Smallest differences that would be detected with a chance of {100 * POWER:.0f}%: {listed}.")
+    return list(dict.fromkeys(notes))
+
+
+def _format_size(value: float, points: bool) -> str:
+    return f"{abs(value) * 100:.1f} points" if points else f"{abs(value):.3g}"
+
+
+def _note_tuning(design: Design) -> list[str]:
+    """How the arms were tuned; a value at an end of those tried may not be the best there is."""
+    if not design.tuning.arms:
+        return []
+    spec = design.tuning.spec
+    space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
+    seeds = ", ".join(map(str, spec["seeds"]))
+    arms = {arm: found for arm in design.arms if (found := design.tuning.arms.get(arm))}
+    return [
+        f"Tuned with {spec['trials']} trials per arm ({spec['sampler']} over {space}) "
+        f"by {spec['on']} of seed {seeds}, which no column uses.",
+        *(f"{arm}: {'; '.join(faults)}." for arm, found in arms.items() if (faults := _find_faults(found))),
+    ]
+
+
+def _find_faults(found: ArmTuning) -> list[str]:
+    """Chosen values at an end, and trials without a number."""
+    faults = []
+    for key, text in sorted(found.chosen.items()):
+        tried = sorted(number for trial in found.trials if (number := _parse(trial.values[key])) is not None)
+        if len(set(tried)) > 2 and _parse(text) in (tried[0], tried[-1]):
+            faults.append(f"{key} = {text} is the lowest or highest value tried")
+    failed = sum(trial.value is None for trial in found.trials)
+    return [*faults, *([f"{failed} of {len(found.trials)} trials have no number"] if failed else [])]
+
+
+def _parse(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:
+    """The gradient noise scale of each arm that measured it, over its seeds."""
+    described = []
+    for arm in design.arms:
+        found = [run.realised.get("noise_scale") for run in evidence.done(arm).values()]
+        if measured := [scale for scale in found if scale and scale["measured"]]:
+            described.append(f"{arm} {_describe_noise(measured)}")
+    if not described:
+        return []
+    about = "Gradient noise scale (McCandlish et al. 2018, appendix A), second half of training"
+    meaning = "Below it, a larger batch costs few extra examples; above it, a larger batch saves few steps."
+    return [f"{about}: {'; '.join(described)}. {meaning}"]
+
+
+def _describe_noise(measured: Sequence[Mapping[str, float]]) -> str:
+    """Such as `64 sequences (3,900 tokens; batch 16)`: the seeds' mean noise over their mean signal."""
+    noise, signal = (math.fsum(scale[key] for scale in measured) for key in ("noise", "signal"))
+    batch, length = (mean_sd([scale[key] for scale in measured])[0] for key in ("batch", "tokens_per_sequence"))
+    if noise <= 0.0 or signal <= 0.0:
+        return f"not measurable (batch {batch:.4g}: noise hides the gradient)"
+    ratio = noise / signal
+    return f"{_two_digits(ratio)} sequences ({_two_digits(ratio * length)} tokens; batch {batch:.4g})"
+
+
+def _two_digits(value: float) -> str:
+    """The measurement allows no more."""
+    return f"{float(f'{value:.2g}'):,.4g}" if value < 100 else f"{float(f'{value:.2g}'):,.0f}"

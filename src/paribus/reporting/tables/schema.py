@@ -1,0 +1,304 @@
+"""The content of table.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paribus.core.jsonable import EMPTY, OMITTED
+from paribus.verdict.words import Relation
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class About:
+    """How a column is read. `unit`: "points" or "own"; `reason`: why it decides no claim, or None."""
+
+    higher_is_better: bool
+    unit: str
+    decides: bool
+    reason: str | None
+
+    @property
+    def factor(self) -> float:
+        """What a value is multiplied by to be printed or drawn."""
+        return 100.0 if self.unit == "points" else 1.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """The mean of a column of a row that has no seeds."""
+
+    mean: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column of a row: mean, standard deviation and 95% interval over `seeds`; None if one seed has none."""
+
+    mean: float
+    sd: float | None
+    ci_low: float | None
+    ci_high: float | None
+    values: tuple[float, ...]
+    seeds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An arm less the baseline over the seeds of both; `p`: paired t-test against zero, before Holm."""
+
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number as its paper prints it."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run behind an arm."""
+
+    seed: int
+    status: str
+    signature: str | None = field(default=None, metadata=OMITTED)
+    wandb_id: str | None = field(default=None, metadata=OMITTED)
+    error: str | None = field(default=None, metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """An arm. `best`: the columns on which it beats every other arm; `reason`: why no machine ran it."""
+
+    name: str
+    overrides: tuple[str, ...]
+    n: int
+    status: str
+    metrics: Mapping[str, Cell]
+    versus_baseline: Mapping[str, Difference]
+    best: tuple[str, ...]
+    published: Mapping[str, Printed]
+    runs: tuple[RunRow, ...]
+    reason: str = field(default="", metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class AnchorRow:
+    """A row without pre-training; `n` is None if it has no seeds."""
+
+    name: str
+    n: int | None
+    metrics: Mapping[str, Cell | Level]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic with its 95% bootstrap interval."""
+
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@dataclass(frozen=True)
+class OverallRow:
+    """An arm over all tasks."""
+
+    name: str
+    n: int
+    iqm: Estimate
+    gain: Estimate | None = field(default=None, metadata=OMITTED)
+    improvement: Estimate | None = field(default=None, metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """All arms over the tasks that decide."""
+
+    columns: tuple[str, ...]
+    arms: tuple[OverallRow, ...]
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """The customary test of |mean| < margin: `p`, and its 90% interval."""
+
+    p: float
+    ci_low: float
+    ci_high: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where the spread of a contrast comes from; `narrower`: what unlimited fine-tuning seeds would take off it."""
+
+    sd_between: float
+    sd_within: float
+    fine_tuning_seeds: float
+    narrower: float
+
+
+@dataclass(frozen=True)
+class ContrastRow:
+    """One pair of a claim on one column: the evidence and its verdict."""
+
+    column: str
+    arm: str
+    relation: Relation
+    versus: str
+    margin: float
+    difference: float | None
+    sd: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    p_claim: float | None
+    p_holm: float | None
+    n: int
+    verdict: str
+    seeds_needed: int | None
+    detectable: float | None
+    reason: str
+    published: float | None = None
+    equivalence: Equivalence | None = None
+    ci_bootstrap: tuple[float, float] | None = None
+    components: Spread | None = None
+
+    @property
+    def pair(self) -> str:
+        """Such as `dynamic - static`."""
+        return f"{self.arm} - {self.versus}"
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim. `said`: the verdict with its scale and reason; `open`: whether more seeds may decide it."""
+
+    text: str
+    verdict: str
+    said: str
+    seeds_needed: int | None = None
+    open: bool = False
+    contrasts: tuple[ContrastRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class LooksTaken:
+    """The looks at a table whose seeds were added until its claims were decided; `level`: of the one at n seeds."""
+
+    first: int
+    most: int
+    n: int
+    level: float
+
+
+@dataclass(frozen=True)
+class OrderRow:
+    """Kendall's tau between our order of the arms on a column and the paper's."""
+
+    column: str
+    metric: str
+    arms: tuple[str, ...]
+    n: int
+    tau: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The paper's table. `beside`: {our column: its metric}; `own`: its other metrics; `rows`: {our arm: its row}."""
+
+    table: str
+    source: str
+    claim: str
+    setting: str
+    metrics: tuple[str, ...]
+    beside: Mapping[str, str]
+    own: tuple[str, ...]
+    rows: Mapping[str, str]
+    orders: tuple[OrderRow, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the control audit found; `differences`: {arm: {key: (the baseline's value, its own)}}."""
+
+    varies: tuple[str, ...]
+    controlled: bool | None = field(default=None, metadata=OMITTED)
+    differences: Mapping[str, Mapping[str, tuple[Any, Any]]] = field(default_factory=dict, metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is equal in all arms, and what each arm used: {arm: {budget: mean over its runs}}."""
+
+    matched: str
+    tolerance: float
+    arms: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """How many trials an arm was tuned with, and the values that were chosen."""
+
+    trials: int
+    chosen: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Band:
+    """A curve over runs: means and 95% intervals at numbers of tokens."""
+
+    tokens: tuple[float, ...]
+    mean: tuple[float | None, ...]
+    ci_low: tuple[float | None, ...]
+    ci_high: tuple[float | None, ...]
+    n: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON."""
+
+    study: str
+    scale: str
+    columns: tuple[str, ...]
+    arms: tuple[ArmRow, ...]
+    claims: tuple[ClaimRow, ...]
+    schema: int = SCHEMA
+    title: str = ""
+    baseline: str = ""
+    about: Mapping[str, About] = field(default_factory=dict)
+    anchors: tuple[AnchorRow, ...] = ()
+    aggregate: Aggregate | None = field(default=None, metadata=EMPTY)
+    looks: LooksTaken | None = None
+    paper: Paper | None = field(default=None, metadata=EMPTY)
+    audit: Audit = Audit(())
+    tuning: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    budget: Budget = Budget("tokens", 0.01, {})
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[str, Band]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Such as `roberta_table1 at cpu scale`."""
+        return f"{self.study} at {self.scale} scale"
+
+    @property
+    def beside(self) -> Mapping[str, str]:
+        """{our column: the paper's metric that is printed beside it}."""
+        return {} if self.paper is None else self.paper.beside

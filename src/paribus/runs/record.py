@@ -1,0 +1,125 @@
+"""The record of a run: what `result.json` holds, sealed with a checksum."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paribus.core.hashing import digest
+from paribus.core.jsonable import OMITTED, REST, from_json
+
+SCHEMA = 1
+STATUSES = ("done", "failed", "diverged")
+
+_Kind = type | tuple[type, ...]
+_FIELDS: dict[str, _Kind] = {
+    "schema": int, "signature": str, "study": str, "arm": str, "seed": int, "scale": (str, type(None)), "status": str,
+}  # fmt: skip
+_DONE: dict[str, _Kind] = {"metrics": dict, "task_runs": list, "budget": dict, "data": dict}
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """The scores of one fine-tuning on one task."""
+
+    task: str
+    seed: int
+    metrics: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Git:
+    """The commit that the code was at; `dirty` if files had changed since."""
+
+    commit: str
+    dirty: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A run that ended: what was run, what it spent, and what was measured.
+
+    `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
+    really used, by name; `realised`: statistics of what was really masked; `error`: why a run failed or diverged.
+    """
+
+    signature: str
+    study: str
+    arm: str
+    seed: int
+    status: str
+    scale: str | None = None
+    schema: int = SCHEMA
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    task_runs: tuple[TaskRun, ...] = ()
+    budget: Mapping[str, float] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
+    profile: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    versions: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
+    git: Git | None = field(default=None, metadata=OMITTED)
+    sweep_hash: str | None = field(default=None, metadata=OMITTED)
+    wandb_id: str | None = field(default=None, metadata=OMITTED)
+    error: str | None = field(default=None, metadata=OMITTED)
+    further: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+
+    @property
+    def label(self) -> str:
+        """Such as `dynamic/seed0`."""
+        return f"{self.arm}/seed{self.seed}"
+
+    @property
+    def done(self) -> bool:
+        """Whether the run finished and has numbers."""
+        return self.status == "done"
+
+    @property
+    def text(self) -> str | None:
+        """The fingerprint of the text that it was trained on."""
+        fingerprint: str | None = self.data.get("fingerprint")
+        return fingerprint
+
+
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a record with a checksum, so that an edit by hand is noticed. Raises ValueError for NaN."""
+    plain = json.loads(json.dumps({key: value for key, value in content.items() if key != "checksum"}))
+    return {**plain, "checksum": digest(plain, 32)}
+
+
+def verify(content: Mapping[str, Any]) -> bool:
+    """Whether a record is still what was sealed."""
+    try:
+        return bool(seal(content)["checksum"] == content.get("checksum"))
+    except ValueError:
+        return False
+
+
+def read_record(path: Path) -> tuple[Record | None, str]:
+    """(a whole record, "") or (None, why it is not one)."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None, "half-written or no record"
+    why = _find_fault(content)
+    return (None, why) if why else (from_json(Record, content), "")
+
+
+def _find_fault(content: object) -> str:
+    if not isinstance(content, dict) or "schema" not in content:
+        return "not the record of a run"
+    if content["schema"] != SCHEMA:
+        return f"schema {content['schema']}, not {SCHEMA}"
+    if odd := _find_odd(content, _FIELDS) or (_find_odd(content, _DONE) if content["status"] == "done" else ""):
+        return f"'{odd}' is missing or of the wrong type"
+    if content["status"] not in STATUSES:
+        return f"status {content['status']} is unknown"
+    return "" if verify(content) else "edited after the run (checksum)"
+
+
+def _find_odd(content: Mapping[str, Any], kinds: Mapping[str, _Kind]) -> str:
+    return next((name for name, kind in kinds.items() if not isinstance(content.get(name, ...), kind)), "")

@@ -1,0 +1,108 @@
+"""What the name of a column says about it: which way is better, how it is printed, and which arms it can compare.
+
+A metric is registered in one place, by a module of this package; `common.py` has those of every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from paribus.core.registry import Registry
+
+POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
+HELD_OUT = ("mlm_", "clm_", "denoising_")  # columns of the held-out evaluation, as against the scores of tasks
+
+
+class Measurements(Protocol):
+    """The numbers of a run's record, by name."""
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]: ...
+
+    @property
+    def budget(self) -> Mapping[str, float]: ...
+
+    @property
+    def speed(self) -> Mapping[str, float]: ...
+
+
+Read = Callable[[Measurements], float | None]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A kind of column: those whose metric (`accuracy` of `sst2/accuracy`) ends with `name`; the longest name counts.
+
+    Args:
+        points: print values times 100; margins of claims are given in points.
+        fixed: config keys that arms may not differ in if the column is to carry a claim, unless a task measures it.
+        reason: why not, for the reader.
+        pairs: an accuracy on the held-out pairs of segments.
+        read: how the column is read from a record that does not hold it among its metrics.
+    """
+
+    name: str
+    lower_is_better: bool = False
+    points: bool = False
+    decimals: int = 3
+    fixed: tuple[str, ...] = ()
+    reason: str = ""
+    pairs: bool = False
+    read: Read | None = None
+    rank: int = 0
+
+
+METRICS: Registry[Metric] = Registry("paribus.verdict.metrics")
+
+
+def find_metric(column: str) -> Metric:
+    """The kind of a column."""
+    return _find(metric(column), tuple(METRICS.all()))
+
+
+@cache
+def _find(name: str, known: tuple[Metric, ...]) -> Metric:
+    return max((kind for kind in known if name.endswith(kind.name)), key=lambda kind: len(kind.name))
+
+
+def metric(column: str) -> str:
+    """The metric of a column: `accuracy` of `sst2/accuracy`."""
+    return column.rsplit("/", 1)[-1]
+
+
+def lower_is_better(column: str) -> bool:
+    """Whether a smaller value is better, as of a loss."""
+    return find_metric(column).lower_is_better
+
+
+def in_points(column: str) -> bool:
+    """Whether the column is printed times 100 and has its margins in points."""
+    return find_metric(column).points
+
+
+def is_task(column: str) -> bool:
+    """Whether the column is the score of a task."""
+    return "/" in column
+
+
+def is_pairs(column: str) -> bool:
+    """Whether the column is an accuracy on the held-out pairs."""
+    return find_metric(column).pairs
+
+
+def find_incomparable(column: str, varies: tuple[str, ...]) -> str | None:
+    """Why a column of the held-out evaluation carries no claim if the arms vary in these keys, or None.
+
+    The time at which masks are redrawn (`masking.schedule`) never counts: it changes neither masks nor inputs.
+    """
+    if is_task(column):
+        return None
+    kind = find_metric(column)
+    for key in varies:
+        dotted = key.replace("/", ".")
+        if not dotted.startswith("masking.schedule") and any(f"{dotted}.".startswith(f"{one}.") for one in kind.fixed):
+            return f"no verdict: arms differ in {key}, and {kind.reason}"
+    return None

@@ -1,0 +1,27 @@
+"""The metrics of every table.
+
+A held-out loss favors the arm that trained on its mask distribution and input format. Accuracies on pairs (NSP, SOP)
+are another matter: all arms answer about the same segments, whatever text they were trained on, so that input and
+objective may vary, as in ALBERT's table 5. A trained probe has its encoder read the pairs without masks, so that masks
+may vary too; a model's own head reads them under the held-out masks, so that they may not. What the pairs are made of
+may never vary: the text, the tokenizer, the evaluation, and `input.length`, to which segments are filled. Training on
+the question helps an arm to answer it: such a column shows that, and is no fair scale for the quality of an encoder.
+"""
+
+from __future__ import annotations
+
+from paribus.verdict.metrics import METRICS, Metric
+
+_MASKS = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")
+_PAIRS = ("corpus", "tokenizer", "evaluation", "input.length")
+_FAVORS = "this loss favors the arm that trained on its masks"
+_OTHERS = "they are not asked about the same pairs"
+
+METRICS.add(Metric("", points=True, decimals=1, fixed=_MASKS, reason=_FAVORS))  # accuracies and the like
+for _name in ("loss", "ppl", "error", "seconds", "unknown_rate"):
+    METRICS.add(Metric(_name, lower_is_better=True, fixed=_MASKS, reason=_FAVORS))
+METRICS.add(Metric("perplexity", lower_is_better=True, decimals=2, fixed=_MASKS, reason=_FAVORS))
+for _name in ("nsp_accuracy", "sop_accuracy", "sentence_accuracy"):
+    _fixed = (*_PAIRS, "masking", "objective.view")
+    METRICS.add(Metric(_name, points=True, decimals=1, fixed=_fixed, reason=_OTHERS, pairs=True))
+METRICS.add(Metric("_probe_accuracy", points=True, decimals=1, fixed=_PAIRS, reason=_OTHERS, pairs=True))

@@ -1,0 +1,84 @@
+"""Verdicts: the words that a claim can end with, and which interval gives which word.
+
+An interval [low, high] of the *benefit* of A over B (the difference, turned so that up is better; for a loss it is
+B - A) is compared with zero and the margin m >= 0, in the metric's own unit. `common.py` has the truth table. A word is
+registered in one place, by a module of this package.
+
+A margin that is not given is zero; `~` needs one. If neither arm has a run: not run. With one shared seed, differences
+without any spread, or a column that fails its control: undecided, whatever the numbers.
+
+The interval is two-sided at 95%, so each one-sided test (non-inferiority, either side of equivalence) is at 2.5%, which
+is stricter than the customary 5% of equivalence tests: a `~` claim can go wrong in both directions, and at the margin
+both together stay at 5%. The customary test is in table.json beside the verdict (`statistics.tost`). The level over all
+contrasts of a table is that of `ruling.step_down`, in Holm's manner, and if seeds were added until the claims were
+decided, that of the look (`sequential.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from paribus.core.registry import Registry
+
+Relation = Literal[">", ">=", "~"]
+Holds = Callable[[Relation, float, float, float], bool]
+
+UNDECIDED = "undecided"
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Word:
+    """A verdict.
+
+    Args:
+        weight: a claim takes the word of its heaviest contrast.
+        holds: whether the word is said of (relation, low, high, margin); None if no interval gives it.
+        mark: its shape on drawings, in `plots.scene.SHAPES`.
+        color: a CSS color.
+        rank: words are asked in this order, low first, and listed in it.
+    """
+
+    name: str
+    weight: int
+    holds: Holds | None = None
+    mark: str = "square"
+    color: str = "var(--idle)"
+    rank: int = 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether the word settles a claim."""
+        return self.holds is not None
+
+
+WORDS: Registry[Word] = Registry("paribus.verdict.words")
+
+
+def find_word(verdict: str) -> Word:
+    """The word of a verdict; one that nobody registers settles nothing."""
+    return WORDS.get(verdict) or Word(verdict, 0)
+
+
+def judge(relation: Relation, low: float, high: float, margin: float) -> str:
+    """The verdict on one interval of the benefit."""
+    for word in WORDS.all():
+        if word.holds is not None and word.holds(relation, low, high, margin):
+            return word.name
+    return UNDECIDED
+
+
+def find_boundaries(relation: Relation, mean: float, margin: float) -> tuple[float, ...]:
+    """Distances from the mean to the boundaries that its interval must not cross, nearest first.
+
+    The interval decides exactly when its half width stays below the first. Of a `>` claim's two ways to be decided
+    (off zero, inside the margins) the one with more room counts.
+    """
+    size = abs(mean)
+    if relation == ">=":
+        return (abs(mean + margin),)
+    if relation == "~":
+        return (margin - size, margin + size) if size < margin else (size - margin,)
+    return (margin - size, margin + size) if margin - size > size else (size,)
