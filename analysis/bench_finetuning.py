@@ -21,7 +21,7 @@ import torch
 from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
-from paribus.tasks.encode import frame
+from paribus.tasks.rows import frame
 from paribus.tasks.types.classification import Classification
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner

@@ -18,14 +18,13 @@ from test_finetuning_methods import TASK, backbone, config
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.tasks.encode import frame
-from paribus.tasks.groups import Groups, window_starts
+from paribus.tasks.rows import Groups, frame, window_starts
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.regression import Regression
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.run import run
-from paribus.training.steps import pieces, task_batch
+from paribus.training.steps import task_batch
 
 VOCABULARY = Vocabulary(size=60, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 COUNTS = (1, 3, 2, 5)
@@ -93,12 +92,12 @@ def test_one_window_is_the_text_read_whole(kind: str) -> None:
 
 
 def test_a_batch_is_read_in_parts_of_few_windows_with_the_same_gradient() -> None:
-    parts = pieces(groups(most=4), np.arange(4))
+    parts = groups(most=4).split(np.arange(4))
     assert [part.tolist() for part in parts] == [[0, 1], [2], [3]]
     gradients = []
     for most in (100, 4):
         learner, encoded = made(TASK.task_type, "finetune/head/windows=mean", rows=groups(most=most))
-        for part in pieces(encoded, np.arange(4)):
+        for part in encoded.split(np.arange(4)):
             batch = task_batch(encoded, part)
             (learner.objective.heads["task"](learner.encoder(batch), batch) / 4).backward()
         gradients.append(torch.cat([p.grad.flatten() for p in learner.parameters() if p.grad is not None]))

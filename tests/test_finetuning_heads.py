@@ -12,8 +12,8 @@ from test_finetuning_methods import backbone, config, logits, rows, tuned
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.loss import Loss
 from paribus.optim.adamw import AdamW
-from paribus.tasks.encode import encode
-from paribus.tasks.example import Example
+from paribus.tasks.examples import Example
+from paribus.tasks.rows import encode
 from paribus.training.steps import task_batch
 
 LAYERS = "finetune/head/layers=concat"

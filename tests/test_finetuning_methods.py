@@ -19,7 +19,7 @@ from paribus.finetuning import saved
 from paribus.finetuning.method import GradualUnfreezing
 from paribus.models.encoder import Encoder
 from paribus.tasks.docs_package import DocsPackage
-from paribus.tasks.encode import Encoded
+from paribus.tasks.rows import Encoded
 from paribus.training.description import Run
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
 from paribus.training.steps import StepData, task_batch

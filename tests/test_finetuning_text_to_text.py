@@ -24,9 +24,8 @@ from paribus.finetuning.method import GradualUnfreezing
 from paribus.models.greedy import greedy
 from paribus.models.t5 import ARCHITECTURES
 from paribus.models.text_to_text import TextToText
-from paribus.tasks.types.labels import Labels
-from paribus.tasks.verbalize import Fields
-from paribus.tasks.written import Ragged, Written
+from paribus.tasks.prompts import Fields, Ragged, TextRows
+from paribus.tasks.types.classification import ClassNames
 from paribus.training.description import Run
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
 from paribus.training.steps import StepData, task_batch
@@ -50,14 +49,14 @@ def model_of(cfg: Any, seed: int = 0) -> TextToText:
     return found.eval()
 
 
-def task_type(cfg: Any) -> Labels:
-    return Labels(Fields("t", "text"), build(cfg.model).single, ("a", "b"), ("accuracy",))
+def task_type(cfg: Any) -> ClassNames:
+    return ClassNames(Fields("t", "text"), build(cfg.model).single, ("a", "b"), ("accuracy",))
 
 
-def rows(cfg: Any) -> Written:
+def rows(cfg: Any) -> TextRows:
     random = np.random.default_rng(0)
     read, write = ([np.append(random.integers(5, 50, n), 3) for n in sizes] for sizes in ([9, 12, 20, 7], [1, 2, 2, 3]))
-    return Written(Ragged.of(read), Ragged.of(write), build(cfg.model).collator, 0, 6, None)  # type: ignore[arg-type]
+    return TextRows(Ragged.of(read), Ragged.of(write), build(cfg.model).collator, 0, 6, None)  # type: ignore[arg-type]
 
 
 def tuned(cfg: Any, model: TextToText, fit: bool = True) -> Any:

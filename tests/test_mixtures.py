@@ -15,10 +15,8 @@ from text_to_text import T5
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES
-from paribus.tasks.mixtures.equal import Equal
-from paribus.tasks.mixtures.mixed import TEXT, Mixed
-from paribus.tasks.mixtures.mixture import Mixture
-from paribus.tasks.mixtures.proportional import Proportional
+from paribus.tasks.mixed_stream import TEXT, Mixed
+from paribus.tasks.mixtures import Equal, Mixture, Proportional
 from paribus.training.budget import plan_of, planned
 from paribus.training.description import Run
 from paribus.training.run import run
@@ -149,7 +147,7 @@ def test_a_mixture_names_another_pre_training(t5: list[str]) -> None:
         (["mixture=equal", "task=none", "~tasks.sst2"], "a mixture needs tasks"),
         (["mixture=proportional", "mixture.limit=0"], "mixture.limit=0"),
         (["mixture=proportional", "mixture.temperature=0"], "mixture.temperature=0"),
-        (["mixture=equal", "masking=fragment", "objective/targets=fragment"], "places that tasks have not"),
+        (["mixture=equal", "masking=fragment", "objective/targets=fragment"], "keeps places in the text"),
         (["mixture=equal", "mixture.target_length=2"], "cuts the label"),
         (["finetune.epochs=-1"], "finetune.epochs=-1 is negative"),
     ],
@@ -162,7 +160,7 @@ def test_what_cannot_be_mixed_is_refused_before_any_step(t5: list[str], changes:
 
 def test_an_encoder_reads_no_mixture(arguments: list[str], task_folder: Path) -> None:
     own = ["task=sst2", f"tasks.sst2.path={task_folder}", "mixture=equal"]
-    with pytest.raises(UserError, match="a mixture is of texts that are written"):
+    with pytest.raises(UserError, match="task mixtures need a text-to-text objective"):
         run(compose([*arguments, *own]))
     with pytest.raises(UserError, match="leaves a new head untrained"):
         run(compose([*arguments, *own[:2], "finetune.epochs=0"]))

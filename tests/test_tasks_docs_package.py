@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from paribus.core.errors import UserError
-from paribus.tasks.baselines import baselines
-from paribus.tasks.docs_package import DocsPackage, Paragraph, name_pattern, unambiguous
-from paribus.tasks.example import Examples, normalized
+from paribus.tasks.baselines import measure_baselines
+from paribus.tasks.docs_package import DocsPackage, Paragraph, drop_shared, name_pattern
+from paribus.tasks.examples import Examples, normalize
 
 CONF = Path(__file__).parents[1] / "conf/task/docs_package.yaml"
 SMALL = ["rich", "hypothesis", "aiohttp"]
@@ -55,8 +55,8 @@ def test_other_words_are_not(text: str) -> None:
 
 def test_a_text_of_two_packages_is_left_out() -> None:
     rows = [(0, "a", "Same text."), (0, "b", "Same  text."), (0, "b", "Only here."), (1, "c", "same text.")]
-    assert unambiguous([Paragraph(*row) for row in rows]) == [Paragraph(0, "b", "Only here.")]
-    assert unambiguous([Paragraph(*row) for row in rows[:2]]) == [Paragraph(0, "a", "Same text.")]
+    assert drop_shared([Paragraph(*row) for row in rows]) == [Paragraph(0, "b", "Only here.")]
+    assert drop_shared([Paragraph(*row) for row in rows[:2]]) == [Paragraph(0, "a", "Same text.")]
 
 
 def test_texts_are_prose_of_the_asked_length_without_names(examples: Examples) -> None:
@@ -68,7 +68,7 @@ def test_texts_are_prose_of_the_asked_length_without_names(examples: Examples) -
 
 
 def test_no_text_is_twice(examples: Examples, cache: Path) -> None:
-    texts = [normalized(row.text) for rows in examples.values() for row in rows]
+    texts = [normalize(row.text) for rows in examples.values() for row in rows]
     assert len(texts) == len(set(texts))
     assert task().summary(cache)["leaked"] == {"validation": 0}
 
@@ -90,15 +90,15 @@ def test_classes_are_balanced(cache: Path) -> None:
 
 
 def test_fingerprint_holds_and_follows_the_settings(cache: Path, tmp_path: Path) -> None:
-    assert task().fingerprint(cache) != task(words=[5, 30]).fingerprint(cache)
+    assert task().data_hash(cache) != task(words=[5, 30]).data_hash(cache)
     start = time.perf_counter()
-    first = task().fingerprint(cache)
+    first = task().data_hash(cache)
     assert time.perf_counter() - start < 0.1
-    assert task().fingerprint(tmp_path) == first
+    assert task().data_hash(tmp_path) == first
 
 
 def test_neither_trivial_nor_impossible(cache: Path) -> None:
-    found = baselines(task(), cache)["accuracy"]
+    found = measure_baselines(task(), cache)["accuracy"]
     assert found["majority"] < 0.4
     assert found["majority"] + 0.2 < found["bag_of_words"] < 0.95
 

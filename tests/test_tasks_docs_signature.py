@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from paribus.core.errors import UserError
-from paribus.tasks.baselines import baselines
-from paribus.tasks.docs_signature import Described, DocsSignature, paired, signature
-from paribus.tasks.example import Examples
+from paribus.tasks.baselines import measure_baselines
+from paribus.tasks.docs_signature import Described, DocsSignature, format_signature, pair_up
+from paribus.tasks.examples import Examples
 
 
 def task(**changes: Any) -> DocsSignature:
@@ -40,13 +40,13 @@ def examples(cache: Path) -> Examples:
 def test_signatures_have_neither_types_nor_defaults(source: str, expected: str) -> None:
     node = ast.parse(source).body[0]
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    assert signature(node) == expected
+    assert format_signature(node) == expected
 
 
 def test_half_of_the_descriptions_have_their_own_signature() -> None:
     rows = [Described("m", f"Do the thing number {i}.", f"thing{i}(x)") for i in range(40)]
     own = {row.description: row.signature for row in rows}
-    examples = paired(rows)
+    examples = pair_up(rows)
     assert [row.label for row in examples] == [1] * 20 + [0] * 20
     assert all((own[row.text] == row.pair) == bool(row.label) for row in examples)
     assert len({row.text for row in examples}) == len({row.pair for row in examples}) == 40
@@ -54,7 +54,7 @@ def test_half_of_the_descriptions_have_their_own_signature() -> None:
 
 def test_a_namesake_is_no_stranger() -> None:
     rows = [Described("m", f"Forward pass number {i}.", "forward(x)") for i in range(10)]
-    assert {row.label for row in paired(rows)} == {1}
+    assert {row.label for row in pair_up(rows)} == {1}
 
 
 def test_examples_of_real_packages(examples: Examples, cache: Path) -> None:
@@ -68,7 +68,7 @@ def test_examples_of_real_packages(examples: Examples, cache: Path) -> None:
 
 def test_bags_of_words_find_little(examples: Examples, cache: Path) -> None:
     """Neither text alone tells the label, so a linear model on two bags stays near the majority."""
-    values = baselines(task(), cache)["accuracy"]
+    values = measure_baselines(task(), cache)["accuracy"]
     assert values["bag_of_words"] < values["majority"] + 0.12
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paribus.tasks.baselines import baselines
+from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.docs_summary import DocsSummary
 
 
@@ -18,6 +18,6 @@ def test_a_package_gives_summaries(tmp_path: Path) -> None:
         assert row.pair
         assert 3 <= len(row.target.split()) <= 30
         assert row.target not in row.pair.split("\n")
-    found = baselines(task, tmp_path)
+    found = measure_baselines(task, tmp_path)
     assert 0 < found["rougeL"]["name"] < 1
     assert set(found["rougeL"]) == {"majority", "bag_of_words", "first_sentence", "name"}

@@ -17,8 +17,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.finetuning import saved
 from paribus.models import checkpoint
-from paribus.tasks.regression import Values
-from paribus.tasks.types.choice import task_type_of
+from paribus.tasks.tables import ValueTable
 from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.steps import task_batch
@@ -51,7 +50,7 @@ def test_the_real_sets_have_their_sizes(name: str, shared: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "conf/task").glob("*.yaml")))
-def test_every_task_makes_its_form(name: str) -> None:
+def test_every_task_makes_its_task_type(name: str) -> None:
     folder = ["tasks.text_table.path=anywhere"] if name == "text_table" else []
     cfg = compose(["scale=test", f"task={name}", *folder])
     for node in cfg.tasks.values():
@@ -94,17 +93,17 @@ def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, argume
     outputs = []
     with torch.inference_mode():
         for at in range(len(rows.length_N)):
-            outputs += list(tuned.task_type.outputs(tuned.encoder, tuned.head, task_batch(rows, np.array([at]))))
-    found = tuned.task_type.score(tuned.task_type.predictions(outputs, rows, examples), examples)
+            outputs += list(tuned.task_type.infer(tuned.encoder, tuned.head, task_batch(rows, np.array([at]))))
+    found = tuned.task_type.score(tuned.task_type.predict(outputs, rows, examples), examples)
     assert found == pytest.approx(record["task_runs"][0]["metrics"], abs=1e-4)
 
 
 def test_a_model_that_writes_is_refused_where_there_are_no_words_before_compute() -> None:
     cfg = compose(["scale=test", "task=wnut_17"])
     task = build(cfg.tasks.wnut_17)
-    assert task_type_of(task, build(cfg.model)) is task.task_type
+    assert task.type_for(build(cfg.model)) is task.task_type
     with pytest.raises(UserError, match=r"tasks\.wnut_17 has no text-to-text form"):
-        task_type_of(task, build(compose(["scale=test", "model=t5_tiny"]).model))
+        task.type_for(build(compose(["scale=test", "model=t5_tiny"]).model))
 
 
 def write(folder: Path, labels: list[Any]) -> None:
@@ -113,8 +112,8 @@ def write(folder: Path, labels: list[Any]) -> None:
         pq.write_table(table, folder / f"{split}.parquet")
 
 
-def values(folder: Path, least: float = 0, most: float = 5) -> Values:
-    return Values("toy", {"text": "sentence", "label": "label"}, least, most, path=str(folder))
+def values(folder: Path, least: float = 0, most: float = 5) -> ValueTable:
+    return ValueTable("toy", {"text": "sentence", "label": "label"}, least, most, path=str(folder))
 
 
 def test_values_without_a_label_are_left_out(tmp_path: Path) -> None:

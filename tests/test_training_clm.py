@@ -29,7 +29,7 @@ from paribus.models.network import initialize
 from paribus.objectives.mlm import CausalLM
 from paribus.objectives.objective import Objective
 from paribus.tasks.docs_package import DocsPackage
-from paribus.tasks.encode import Encoded
+from paribus.tasks.rows import Encoded
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner

@@ -20,8 +20,7 @@ from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble, mean
 from paribus.models.greedy import greedy
 from paribus.runs.store import read_last_step
-from paribus.tasks.types.choice import task_type_of
-from paribus.tasks.written import Ragged
+from paribus.tasks.prompts import Ragged
 from paribus.training import callbacks, finetune
 from paribus.training.budget import planned
 from paribus.training.description import Run
@@ -59,13 +58,13 @@ def writers(t5: list[str], count: int) -> tuple[Any, list[Any], Any]:
     cfg = compose([*t5, "model.head=separate"])
     data, spec = Run.of(cfg).data(), build(cfg.model)
     task = build(cfg.tasks.sst2)
-    task_type = task_type_of(task, spec)
+    task_type = task.type_for(spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:4]
     rows = task_type.encode(examples, data.tokenizer, data.vocabulary, Run.of(cfg).finetune)
     models = [spec.build(data.vocabulary, seed).eval() for seed in range(count)]
     return (
         task_type,
-        [(model, task_type.head(Run.of(cfg).finetune, model, seed).eval()) for seed, model in enumerate(models)],
+        [(model, task_type.make_head(Run.of(cfg).finetune, model, seed).eval()) for seed, model in enumerate(models)],
         rows,
     )
 
@@ -92,11 +91,11 @@ def test_an_ensemble_writes_by_the_mean_of_logits_token_after_token(t5: list[str
     ensemble = Ensemble(pairs)
     batch = task_batch(rows, np.arange(4))
     with torch.inference_mode():
-        together = task_type.outputs(ensemble, ensemble, batch)
+        together = task_type.infer(ensemble, ensemble, batch)
         assert together == [likeliest(task_type, pairs, rows, text, int(batch["most"])) for text in range(4)]
         alone = [greedy(model, head, batch, int(batch["most"])) for model, head in pairs]
         one = Ensemble(pairs[:1])
-        assert task_type.outputs(one, one, batch) == alone[0]
+        assert task_type.infer(one, one, batch) == alone[0]
     assert any(together != own for own in alone)
 
 
@@ -110,13 +109,13 @@ def test_logits_of_an_encoder_s_heads_are_averaged(bert: list[str]) -> None:
     )
     models = [spec.build(data.vocabulary, seed).eval() for seed in range(3)]
     pairs = [
-        (model, task.task_type.head(Run.of(cfg).finetune, model, seed).eval()) for seed, model in enumerate(models)
+        (model, task.task_type.make_head(Run.of(cfg).finetune, model, seed).eval()) for seed, model in enumerate(models)
     ]
     ensemble, one = Ensemble(pairs), Ensemble(pairs[:1])
     with torch.inference_mode():
-        own = [np.stack(task.task_type.outputs(model, head, batch)) for model, head in pairs]
-        found = np.stack(task.task_type.outputs(ensemble, ensemble, batch))
-        assert np.array_equal(np.stack(task.task_type.outputs(one, one, batch)), own[0])
+        own = [np.stack(task.task_type.infer(model, head, batch)) for model, head in pairs]
+        found = np.stack(task.task_type.infer(ensemble, ensemble, batch))
+        assert np.array_equal(np.stack(task.task_type.infer(one, one, batch)), own[0])
     assert found == pytest.approx((own[0] + own[1] + own[2]) / 3, abs=1e-6)
     assert not np.allclose(own[0], own[1])
 

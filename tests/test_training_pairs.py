@@ -13,7 +13,7 @@ from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.models import checkpoint
-from paribus.tasks.encode import encode
+from paribus.tasks.rows import encode
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner

@@ -21,8 +21,7 @@ from paribus.models import checkpoint
 from paribus.models.greedy import greedy
 from paribus.models.t5 import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
-from paribus.tasks.types.choice import task_type_of
-from paribus.tasks.written import Ragged
+from paribus.tasks.prompts import Ragged
 from paribus.training.description import Run
 from paribus.training.pretrain import open_stage
 from paribus.training.run import run
@@ -67,11 +66,11 @@ def test_greedy_decoding_is_the_likeliest_token_after_token(t5: list[str], archi
     cfg = compose([*t5, f"model.architecture={architecture}", "model.head=separate"])
     data, model_spec = Run.of(cfg).data(), build(cfg.model)
     task = build(cfg.tasks.sst2)
-    task_type = task_type_of(task, model_spec)
+    task_type = task.type_for(model_spec)
     examples = task.examples(Path(cfg.paths.cache))["validation"][:5]
     rows = task_type.encode(examples, data.tokenizer, data.vocabulary, Run.of(cfg).finetune)
     model = model_spec.build(data.vocabulary, 3).eval()
-    head: Any = task_type.head(Run.of(cfg).finetune, model, 0)
+    head: Any = task_type.make_head(Run.of(cfg).finetune, model, 0)
     with torch.inference_mode():
         found = greedy(model, head, task_batch(rows, np.arange(5)), 6)
         for row, ids in enumerate(found):
@@ -101,7 +100,7 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
     [
         (["finetune.target_length=2"], "cuts the label"),
         (["finetune.target_length=1"], "at least 2"),
-        (["finetune.length=8"], "no room for text behind its prefix"),
+        (["finetune.length=8"], "leaves no room for text"),
         (["finetune/head/pooling=mean"], "but the model writes"),
         (["finetune/method=frozen"], "leaves nothing to train"),
         (["finetune/method=top_k_layers", "finetune.method.k=3"], "exceeds the model's 2 layers"),
@@ -141,15 +140,15 @@ def test_a_text_task_from_a_folder(
     data = Run.of(cfg).data()
     rows = tuned.task_type.encode(examples, data.tokenizer, data.vocabulary, Run.of(cfg).finetune)
     with torch.inference_mode():
-        outputs = tuned.task_type.outputs(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
-    again = tuned.task_type.score(tuned.task_type.predictions(outputs, rows, examples), examples)
+        outputs = tuned.task_type.infer(tuned.encoder, tuned.head, task_batch(rows, np.arange(6)))
+    again = tuned.task_type.score(tuned.task_type.predict(outputs, rows, examples), examples)
     assert again == pytest.approx(found["task_runs"][0]["metrics"])
 
 
 def test_an_encoder_is_refused_what_is_to_be_written(arguments: list[str]) -> None:
     cfg = compose([*arguments, "task=multi30k"])
-    with pytest.raises(UserError, match="multi30k is to be written, but the model is an encoder"):
-        task_type_of(build(cfg.tasks.multi30k), build(cfg.model))
+    with pytest.raises(UserError, match="multi30k needs a model that writes text"):
+        build(cfg.tasks.multi30k).type_for(build(cfg.model))
 
 
 def test_empty_targets_are_refused(tmp_path: Path, arguments: list[str]) -> None:
@@ -183,7 +182,7 @@ ENCODER = [
         (["model=bert_tiny"], "the objective writes text, but the model is an encoder"),
         (
             [*ENCODER, "task=text_table", "tasks.text_table.path=PLACE/whole"],
-            "is to be written, but the model is an encoder",
+            "needs a model that writes text",
         ),
         (["task=text_table", "tasks.text_table.path=PLACE"], "row 1 of train has no text in column 'target'"),
     ],

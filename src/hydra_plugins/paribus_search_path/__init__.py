@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra.core.config_search_path import ConfigSearchPath
+from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 from paribus.core.config import conf_dir
@@ -19,4 +21,19 @@ class UserConf(SearchPathPlugin):
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         folder = Path.cwd() / "conf"
         if folder.is_dir() and folder.resolve() != conf_dir().resolve():
-            search_path.append("paribus-user", f"file://{folder}")
+            search_path.append("paribus-user", f"{UserFiles.scheme()}://{folder}")
+
+
+class UserFiles(FileConfigSource):
+    """The files of that folder. A file of `conf/task` needs no `# @package tasks.NAME` line; NAME is the file's."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "paribus"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        found = super().load_config(config_path)
+        path = Path(config_path)
+        if path.parent.name == "task" and not found.header.get("package"):
+            found.header["package"] = f"tasks.{path.stem}"
+        return found

@@ -95,7 +95,7 @@ def load(path: Path, backbone: Network) -> Tuned:
     _component(about["finetuning"], Method, path).shape(shaped, 0)
     task_type: TaskType = _component(about["task_type"], TaskType, path)
     settings = FineTuning(head=_component(about["head"], TaskHead, path), **about["loss"])
-    head: Any = task_type.head(settings, shaped, 0)
+    head: Any = task_type.make_head(settings, shaped, 0)
     head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
     for name, tensor in tensors.items():
         if name.startswith("encoder."):

@@ -20,7 +20,7 @@ from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
 from paribus.training.finetune import ROWS, begin, kept
 from paribus.training.learner import Finetuning
-from paribus.training.steps import pieces, task_batch
+from paribus.training.steps import task_batch
 from paribus.training.trainer import resolve
 
 Weights = dict[str, Tensor]  # by the names that a learner's parameters have
@@ -129,7 +129,7 @@ class Tunings:
         rows = work.encoded["train"]
         row_N = np.unique(np.linspace(0, len(rows.length_N) - 1, self.examples).round().astype(np.int64))
         row_N = row_N[np.argsort(rows.length_N[row_N], kind="stable")]
-        parts = [part for at in range(0, len(row_N), ROWS) for part in pieces(rows, row_N[at : at + ROWS])]
+        parts = [part for at in range(0, len(row_N), ROWS) for part in rows.split(row_N[at : at + ROWS])]
         learner.to(self.device)
         batches = [learner.transfer_batch_to_device(task_batch(rows, part), self.device, 0) for part in parts]
         start = {name: parameter.detach().clone() for name, parameter in learner.named_parameters()}

@@ -1,16 +1,16 @@
-"""Where does this docstring say what the default of a parameter is? Labeled by parsing the installed packages."""
+"""Extractive question answering: where does a docstring tell the default of a parameter?"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
-from paribus.tasks.example import Question
-from paribus.tasks.functions import FunctionTask, Module, functions
-from paribus.tasks.squad import Answer
-from paribus.tasks.types.spans import Spans
+from paribus.tasks.docs import Function, FunctionTask, Module, Sizes, find_functions
+from paribus.tasks.examples import Question
+from paribus.tasks.metrics import Answer
+from paribus.tasks.types.question_answering import ExtractiveQA
 
 QUESTION = "What is the default of {}?"
 _ASKED = re.compile(r"What is the default of (\w+)\?")
@@ -18,7 +18,7 @@ _SAID = re.compile(r"defaults?(?:\s+(?:value|is|to|of))*\s*[:=]?\s*[`'\"(]*([^\s
 
 
 class Documented(NamedTuple):
-    """A docstring and the defaults that it tells: (parameter, text, first character)."""
+    """A docstring and the defaults in it: (parameter, text, first character)."""
 
     module: str
     description: str
@@ -26,10 +26,10 @@ class Documented(NamedTuple):
 
 
 class DocsDefault(FunctionTask):
-    """Extractive question answering: a parameter's default in the docstring of its function.
+    """A parameter's default in the docstring of its function (settings: see `DocsTask`).
 
-    The answer is the value that the code has, where the description of the parameter has it once, or once behind the
-    word "default"; what the docstring tells otherwise than the code is not asked. For the settings see `FunctionTask`.
+    The answer is the value in the code, if the description of the parameter has it once, or once behind the word
+    "default". If docstring and code disagree, there is no question.
     """
 
     semantics = 1
@@ -39,41 +39,39 @@ class DocsDefault(FunctionTask):
         name: str,
         packages: Sequence[str],
         words: Sequence[int] = (10, 200),
-        validation: float = 0.2,
         metrics: Sequence[str] = ("f1", "em"),
-        max_train: int | None = 4000,
-        max_validation: int | None = 1000,
+        **sizes: Unpack[Sizes],
     ) -> None:
-        super().__init__(name, Spans(tuple(metrics)), packages, words, validation, max_train, max_validation)
+        super().__init__(name, ExtractiveQA(tuple(metrics)), packages, words, **sizes)
 
     @property
-    def reader(self) -> Any:
-        """See `FunctionTask.reader`."""
-        return _documented
+    def read(self) -> Callable[[Module], list[Documented]]:
+        return read_documented
 
-    def made(self, rows: Sequence[Documented]) -> list[Question]:
-        """See `FunctionTask.made`: a question for each default."""
+    def make_examples(self, rows: Sequence[Documented]) -> list[Question]:
+        """A question for each default."""
         return [
             Question(QUESTION.format(name), row.description, [text], [start])
             for row in rows
             for name, text, start in row.defaults
         ]
 
-    def rules(self, examples: Sequence[Question]) -> Mapping[str, Any]:
-        """See `Task.rules`: what follows "default" in the description of the parameter."""
-        return {"regular_expression": [Answer(_by_expression(row)) for row in examples]}
+    def predict_by_rules(self, examples: Sequence[Question]) -> Mapping[str, Any]:
+        """What follows "default" in the description of the parameter."""
+        return {"regular_expression": [Answer(_answer_by_expression(row)) for row in examples]}
 
 
-def _documented(module: Module) -> list[Documented]:
+def read_documented(module: Module) -> list[Documented]:
+    """The functions of a module whose docstring tells a default."""
     found = []
-    for node, text in functions(module[1]):
-        if defaults := [(name, *place) for name, value in literals(node) if (place := told(text, name, value))]:
+    for node, text in find_functions(module[1]):
+        if defaults := [(name, *at) for name, value in find_literals(node) if (at := find_default(text, name, value))]:
             found.append(Documented(module[0], text, defaults))
     return found
 
 
-def literals(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, str]]:
-    """(parameter, default) where the default is a number, a text, a truth value or None, as one would write it."""
+def find_literals(node: Function) -> Iterator[tuple[str, str]]:
+    """(parameter, default) for defaults that are a number, a text, a truth value or None, as one would write them."""
     given = node.args
     places = [*given.posonlyargs, *given.args]
     pairs: list[tuple[ast.arg, ast.expr | None]] = [
@@ -93,9 +91,9 @@ def literals(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str
             yield argument.arg, ast.unparse(default)
 
 
-def told(text: str, name: str, value: str) -> tuple[str, int] | None:
+def find_default(text: str, name: str, value: str) -> tuple[str, int] | None:
     """(value, first character) of the one place in a parameter's description that has the value."""
-    block = described(text, name)
+    block = find_description(text, name)
     if block is None:
         return None
     pattern = re.compile(rf"(?<![\w.+-]){re.escape(value)}(?!\w|\.\w)")
@@ -106,8 +104,10 @@ def told(text: str, name: str, value: str) -> tuple[str, int] | None:
     return (value, places[0]) if len(places) == 1 else None
 
 
-def described(text: str, name: str) -> tuple[int, int] | None:
-    """From where to where a docstring describes a parameter, its name left out; Google's, NumPy's or Sphinx's way."""
+def find_description(text: str, name: str) -> tuple[int, int] | None:
+    """Start and end of a parameter's description in a docstring, without its name, in Google's, NumPy's or Sphinx's
+    style.
+    """
     start = re.compile(
         rf"^([ \t]*)(?:[-*] *)?(?::param (?:[\w.\[\], ]+ )?)?[`*]*{re.escape(name)}[`*]*\s*[:(,]", re.MULTILINE
     ).search(text)
@@ -124,8 +124,8 @@ def described(text: str, name: str) -> tuple[int, int] | None:
     return start.end(), len(text) if end < 0 else end
 
 
-def _by_expression(row: Question) -> str:
+def _answer_by_expression(row: Question) -> str:
     asked = _ASKED.fullmatch(row.question)
-    block = described(row.context, asked.group(1)) if asked else None
+    block = find_description(row.context, asked.group(1)) if asked else None
     found = _SAID.search(row.context, *block) if block else None
     return found.group(1).rstrip(".") if found else ""

@@ -1,21 +1,20 @@
-"""Which package is this paragraph from? Labeled by the installed packages themselves, so no network is needed."""
+"""Sentence classification: which package is a paragraph of a docstring from?"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from paribus.core.console import progress
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import Docstrings
-from paribus.tasks.example import Example, Examples, hashed_share, limited, normalized
-from paribus.tasks.task import CachedTask
+from paribus.tasks.docs import DocsTask, Sizes
+from paribus.tasks.examples import Example, Examples, limit_rows, normalize
 from paribus.tasks.types.classification import Classification
 
-SHORT = 4  # a hidden name of fewer letters hides only itself as a word, not words that contain it
+SHORT = 4  # shorter names count only as whole words
 
 
 class Paragraph(NamedTuple):
@@ -26,18 +25,17 @@ class Paragraph(NamedTuple):
     text: str
 
 
-class DocsPackage(CachedTask):
-    """Sentence classification of docstring paragraphs by the distribution they are from.
+class DocsPackage(DocsTask):
+    """Classification of docstring paragraphs by their distribution.
 
-    Paragraphs that name any of the packages are left out, as are those that two packages share. A module is wholly in
-    train or wholly in validation, and so is a text. Classes are balanced as far as the packages' prose goes.
+    Paragraphs that name any of the packages are left out, and so are those that two packages share. A text is wholly in
+    train or wholly in validation. The classes are balanced as far as the packages' prose allows.
 
     Args:
         packages: distributions, one class each.
-        hidden: further names that would give a package away; its distribution and import names always count.
-        words: fewest and most words of a text.
-        validation: share of the modules that is held out.
-        max_train, max_validation: sizes over all classes; null for all.
+        hidden: further names that reveal a package; its distribution and import names always count.
+        max_train, max_validation: at most so many examples over all classes; null for all.
+        words, validation: see `DocsTask`.
     """
 
     def __init__(
@@ -46,96 +44,62 @@ class DocsPackage(CachedTask):
         packages: Sequence[str],
         hidden: Sequence[str] = (),
         words: Sequence[int] = (5, 60),
-        validation: float = 0.2,
         metrics: Sequence[str] = ("accuracy",),
-        max_train: int | None = 4000,
-        max_validation: int | None = 1000,
+        **sizes: Unpack[Sizes],
     ) -> None:
-        super().__init__(name, Classification(tuple(packages), tuple(metrics)), max_train, max_validation)
+        super().__init__(name, Classification(tuple(packages), tuple(metrics)), packages, words, **sizes)
         self.hidden = tuple(hidden)
-        self.words = tuple(words)
-        self.validation = validation
-        if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
-            raise UserError(f"tasks.{name}.words={list(self.words)}", "give the fewest and the most words, as [5, 60]")
-        if not 0 < validation < 1:
-            raise UserError(f"tasks.{name}.validation={validation}", "give a share between 0 and 1")
 
     def source(self) -> Any:
-        """See `CachedTask.source`: the settings and the versions of the packages."""
-        settings = [self.hidden, self.words, self.validation, self.max_train, self.max_validation]
-        return [
-            settings,
-            Docstrings.semantics,
-            [[name, self._installed(name).version] for name in self.task_type.classes],
-        ]
+        return [self.hidden, *super().source()]
 
     def build(self, cache: Path) -> Examples:
-        """See `CachedTask.build`."""
-        found = list(self._candidates(cache))
-        held = {module for _, module, _ in found if hashed_share(module) < self.validation}
-        return {
-            "train": self._balanced([row for row in found if row.module not in held], self.max_train),
-            "validation": self._balanced([row for row in found if row.module in held], self.max_validation),
-        }
+        rows: dict[str, list[Paragraph]] = {"train": [], "validation": []}
+        for row in self._candidates(cache):
+            rows[self.split_of(row.module)].append(row)
+        return {split: self._balance(found, self.limits[split]) for split, found in rows.items()}
 
     def _candidates(self, cache: Path) -> Iterator[Paragraph]:
-        fewest, most = self.words
-        names = name_pattern(
-            [*self.hidden, *(name for package in self.task_type.classes for name in self._names(package))]
+        names = name_pattern([*self.hidden, *(name for package in self.packages for name in self._names(package))])
+        paragraphs = (
+            Paragraph(label, document.id, line)
+            for label, package in enumerate(progress(self.packages, self.name, unit="package"))
+            for document in Docstrings(distributions=[package]).documents(cache)
+            for line in document.text.split("\n")
         )
-        everything = (
-            paragraph
-            for label, package in enumerate(progress(self.task_type.classes, self.name, unit="package"))
-            for paragraph in self._paragraphs(label, package, cache)
-        )
-        for row in unambiguous(everything):
-            if fewest <= len(row.text.split()) <= most and not names.search(row.text):
-                yield row
+        return (row for row in drop_shared(paragraphs) if self.fits(row.text) and not names.search(row.text))
 
-    def _paragraphs(self, label: int, package: str, cache: Path) -> Iterator[Paragraph]:
-        for document in Docstrings(distributions=[package]).documents(cache):
-            for line in document.text.split("\n"):
-                yield Paragraph(label, document.id, line)
-
-    def _balanced(self, rows: Iterable[Paragraph], limit: int | None) -> list[Example]:
-        by_class: list[list[Example]] = [[] for _ in self.task_type.classes]
+    def _balance(self, rows: Iterable[Paragraph], limit: int | None) -> list[Example]:
+        by_class: list[list[Example]] = [[] for _ in self.packages]
         for label, _, text in rows:
             by_class[label].append(Example(text, None, label))
-        for package, examples in zip(self.task_type.classes, by_class, strict=True):
+        for package, examples in zip(self.packages, by_class, strict=True):
             if not examples:
-                raise UserError(f"tasks.{self.name}.packages: {package} has too little prose", "choose another package")
-        each = None if limit is None else limit // len(self.task_type.classes)
-        return [example for examples in by_class for example in limited(examples, each)]
-
-    def _installed(self, package: str) -> metadata.Distribution:
-        try:
-            return metadata.distribution(package)
-        except metadata.PackageNotFoundError as error:
-            raise UserError(
-                f"tasks.{self.name}.packages: {package} is not installed", "install or remove it"
-            ) from error
+                raise UserError(f"{self.key}.packages: {package} has too little prose", "choose another package")
+        each = None if limit is None else limit // len(self.packages)
+        return [example for examples in by_class for example in limit_rows(examples, each)]
 
     def _names(self, package: str) -> set[str]:
         """The distribution's name and the names it is imported by."""
-        paths = [Path(file) for file in self._installed(package).files or []]
+        paths = [Path(file) for file in self.distributions[package].files or []]
         return {package, *(path.parts[0].removesuffix(".py") for path in paths if path.suffix == ".py")} - {".."}
 
 
-def unambiguous(rows: Iterable[Paragraph]) -> list[Paragraph]:
-    """The first row of every text, without texts that have several labels."""
+def drop_shared(rows: Iterable[Paragraph]) -> list[Paragraph]:
+    """The first row of every text, without texts of several packages."""
     first: dict[str, Paragraph] = {}
     shared = set()
     for row in rows:
-        key = normalized(row.text)
+        key = normalize(row.text)
         if first.setdefault(key, row).label != row.label:
             shared.add(key)
     return [row for key, row in first.items() if key not in shared]
 
 
 def name_pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Matches a text that mentions a name, in any case and with any separator (`scikit-learn`, `scikit learn`).
+    """A pattern for texts that mention a name, in any case and with any separator (`scikit-learn`, `scikit learn`).
 
-    A longer name also counts inside a word, as in `TorchScript`.
+    A name of at least `SHORT` letters also counts inside a word, as in `TorchScript`.
     """
     parts = []
     for name in sorted({name.lower() for name in names}):

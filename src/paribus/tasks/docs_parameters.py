@@ -1,14 +1,14 @@
-"""Which words of a docstring name parameters and types of its function? Labeled by parsing the installed packages."""
+"""Tagging: which words of a docstring name parameters and types of its function?"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
-from paribus.tasks.example import Tagged
-from paribus.tasks.functions import FunctionTask, Module, functions
+from paribus.tasks.docs import Function, FunctionTask, Module, Sizes, find_functions
+from paribus.tasks.examples import Tagged
 from paribus.tasks.types.tagging import Tagging
 
 CLASSES = ("O", "B-parameter", "B-type")
@@ -28,10 +28,10 @@ class Marked(NamedTuple):
 
 
 class DocsParameters(FunctionTask):
-    """Tagging: words that are the name of a parameter, and words that stand in an annotation of the signature.
+    """Words that are the name of a parameter, and words of an annotation in the signature (settings: see `DocsTask`).
 
-    Read are paragraphs in which there is at least one of them and no code, of functions with annotations. A word that
-    is both is a parameter. For the settings see `FunctionTask`.
+    The texts are paragraphs with at least one such word and no code, of functions with annotations. A word that is
+    both is a parameter.
     """
 
     semantics = 1
@@ -41,49 +41,45 @@ class DocsParameters(FunctionTask):
         name: str,
         packages: Sequence[str],
         words: Sequence[int] = (5, 60),
-        validation: float = 0.2,
         metrics: Sequence[str] = ("f1", "precision", "recall"),
         crf: bool = False,
-        max_train: int | None = 4000,
-        max_validation: int | None = 1000,
+        **sizes: Unpack[Sizes],
     ) -> None:
-        task_type = Tagging(CLASSES, tuple(metrics), crf)
-        super().__init__(name, task_type, packages, words, validation, max_train, max_validation)
+        super().__init__(name, Tagging(CLASSES, tuple(metrics), crf), packages, words, **sizes)
 
     @property
-    def reader(self) -> Any:
-        """See `FunctionTask.reader`."""
-        return _marked
+    def read(self) -> Callable[[Module], list[Marked]]:
+        return read_marked
 
-    def made(self, rows: Sequence[Marked]) -> list[Tagged]:
-        """See `FunctionTask.made`."""
+    def make_examples(self, rows: Sequence[Marked]) -> list[Tagged]:
         return [Tagged(row.words, row.tags) for row in rows]
 
-    def rules(self, examples: Sequence[Tagged]) -> Mapping[str, Any]:
-        """See `Task.rules`: names by how they are written."""
-        return {"regular_expression": [_by_expression(row.words) for row in examples]}
+    def predict_by_rules(self, examples: Sequence[Tagged]) -> Mapping[str, Any]:
+        """Names by their spelling."""
+        return {"regular_expression": [_tag_by_expression(row.words) for row in examples]}
 
 
-def _marked(module: Module) -> list[Marked]:
+def read_marked(module: Module) -> list[Marked]:
+    """The tagged paragraphs of the docstrings of a module."""
     found = []
-    for node, text in functions(module[1]):
-        parameters, types = names(node)
+    for node, text in find_functions(module[1]):
+        parameters, types = find_names(node)
         if types:
-            found += [Marked(module[0], *row) for row in paragraphs(text, parameters, types)]
+            found += [Marked(module[0], *row) for row in tag_paragraphs(text, parameters, types)]
     return found
 
 
-def names(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[set[str], set[str]]:
+def find_names(node: Function) -> tuple[set[str], set[str]]:
     """The names of the parameters, without self, and those in the annotations."""
     given = node.args
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
     arguments += [each for each in (given.vararg, given.kwarg) if each]
     parameters = {each.arg for each in arguments if len(each.arg) >= SHORTEST} - {"self", "cls"}
     annotations = [each.annotation for each in arguments] + [node.returns]
-    return parameters, {name for each in annotations if each for name in _words_of(each)} - {"None"}
+    return parameters, {name for each in annotations if each for name in _find_words(each)} - {"None"}
 
 
-def _words_of(annotation: ast.expr) -> Iterator[str]:
+def _find_words(annotation: ast.expr) -> Iterator[str]:
     for part in ast.walk(annotation):
         if isinstance(part, ast.Name):
             yield part.id
@@ -93,8 +89,8 @@ def _words_of(annotation: ast.expr) -> Iterator[str]:
             yield from re.findall(r"[A-Za-z_]\w+", part.value)
 
 
-def paragraphs(text: str, parameters: set[str], types: set[str]) -> Iterator[tuple[str, list[str], list[int]]]:
-    """(text, words, tags) of the paragraphs that have one of the names, code left out."""
+def tag_paragraphs(text: str, parameters: set[str], types: set[str]) -> Iterator[tuple[str, list[str], list[int]]]:
+    """(text, words, tags) of the paragraphs that have one of the names and no code."""
     for paragraph in re.split(r"\n\s*\n", text):
         words = _WORD.findall(paragraph)
         tags = [PARAMETER if word in parameters else TYPE if word in types else 0 for word in words]
@@ -102,7 +98,7 @@ def paragraphs(text: str, parameters: set[str], types: set[str]) -> Iterator[tup
             yield paragraph, words, tags
 
 
-def _by_expression(words: Sequence[str]) -> list[int]:
+def _tag_by_expression(words: Sequence[str]) -> list[int]:
     """Built-in types and CamelCase are types; words with underscores, in backticks or before a colon are parameters."""
     padded = ["", *words, ""]
     tags = []

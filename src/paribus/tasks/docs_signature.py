@@ -1,16 +1,15 @@
-"""Does this description belong to this signature? Labeled by the installed packages themselves, without a network."""
+"""Pair classification: does a description belong to a signature?"""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Unpack
 
 from paribus.data.corpus.prose import prose
-from paribus.tasks.example import Example, hashed_share
-from paribus.tasks.functions import FunctionTask, Module, functions
+from paribus.tasks.docs import Function, FunctionTask, Module, Sizes, find_functions
+from paribus.tasks.examples import Example, hash_share
+from paribus.tasks.prompts import Fields
 from paribus.tasks.types.classification import Classification
-from paribus.tasks.verbalize import Fields
 
 CLASSES = ("other", "own")
 
@@ -24,10 +23,11 @@ class Described(NamedTuple):
 
 
 class DocsSignature(FunctionTask):
-    """Pair classification: the first paragraph of a docstring beside the signature of its own or of another function.
+    """The first paragraph of a docstring, and the signature of its own or of another function (settings: see
+    `DocsTask`).
 
-    A description is in one example alone; the other signature comes from the same distribution and the same set, and
-    has another name. For the settings see `FunctionTask`.
+    A description is in one example only. The other signature comes from the same distribution and the same set, and
+    has another name.
     """
 
     semantics = 1
@@ -37,31 +37,26 @@ class DocsSignature(FunctionTask):
         name: str,
         packages: Sequence[str],
         words: Sequence[int] = (4, 40),
-        validation: float = 0.2,
         metrics: Sequence[str] = ("accuracy",),
-        max_train: int | None = 8000,
-        max_validation: int | None = 2000,
+        **sizes: Unpack[Sizes],
     ) -> None:
-        task_type = Classification(CLASSES, tuple(metrics))
-        super().__init__(name, task_type, packages, words, validation, max_train, max_validation)
+        super().__init__(name, Classification(CLASSES, tuple(metrics)), packages, words, **sizes)
         self.fields = Fields(name, "description", "signature")
 
     @property
-    def reader(self) -> Any:
-        """See `FunctionTask.reader`."""
-        return _described
+    def read(self) -> Callable[[Module], list[Described]]:
+        return read_described
 
-    def made(self, rows: Sequence[Described]) -> list[Example]:
-        """See `FunctionTask.made`."""
-        return paired(rows)
+    def make_examples(self, rows: Sequence[Described]) -> list[Example]:
+        return pair_up(rows)
 
 
-def paired(rows: Sequence[Described]) -> list[Example]:
-    """Each description with a signature: half with their own, the others with one that the next of them gives away.
+def pair_up(rows: Sequence[Described]) -> list[Example]:
+    """Half of the descriptions with their own signature, each of the others with that of the next one.
 
-    Which half is decided by the description's hash, so that neither text alone tells the label.
+    The description's hash decides which half it is in, so that neither text alone tells the label.
     """
-    ordered = sorted(rows, key=lambda row: hashed_share(row.description))
+    ordered = sorted(rows, key=lambda row: hash_share(row.description))
     own, other = ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]
     given = [*other[1:], *other[:1]]
     strangers = [
@@ -76,16 +71,16 @@ def _name(row: Described) -> str:
     return row.signature.partition("(")[0]
 
 
-def _described(module: Module) -> list[Described]:
+def read_described(module: Module) -> list[Described]:
     """The public functions and methods of a module whose docstring starts with prose."""
     found = []
-    for node, text in functions(module[1]):
+    for node, text in find_functions(module[1]):
         if paragraphs := prose(text.partition("\n\n")[0]):
-            found.append(Described(module[0], paragraphs[0], signature(node)))
+            found.append(Described(module[0], paragraphs[0], format_signature(node)))
     return found
 
 
-def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def format_signature(node: Function) -> str:
     """`name(first, second, *rest)`: the parameters without self, types and defaults."""
     given = node.args
     names = [each.arg for each in (*given.posonlyargs, *given.args)]

@@ -1,20 +1,20 @@
-"""Write the first line of a docstring from the rest of it. From the installed packages, without a network."""
+"""Text-to-text: write the first paragraph of a docstring from the rest of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
 from paribus.data.corpus.prose import prose
-from paribus.tasks.docs_signature import signature
-from paribus.tasks.example import Transfer
-from paribus.tasks.functions import FunctionTask, Module, functions
-from paribus.tasks.types.free_text import FreeText
-from paribus.tasks.verbalize import Fields
+from paribus.tasks.docs import FunctionTask, Module, Sizes, find_functions
+from paribus.tasks.docs_signature import format_signature
+from paribus.tasks.examples import Transfer
+from paribus.tasks.prompts import Fields
+from paribus.tasks.types.text import FreeText
 
 
 class Summarized(NamedTuple):
-    """A function: its signature, the prose behind the first paragraph of its docstring, and this as `description`."""
+    """A function: the first paragraph of its docstring as `description`, the prose behind it as `rest`."""
 
     module: str
     description: str
@@ -23,8 +23,8 @@ class Summarized(NamedTuple):
 
 
 class DocsSummary(FunctionTask):
-    """The summary of a function from its signature and the rest of its docstring. For the settings see `FunctionTask`:
-    a description is the summary.
+    """The summary of a function from its signature and the rest of its docstring (settings: see `DocsTask`; `words`
+    counts those of the summary).
     """
 
     semantics = 1
@@ -34,39 +34,34 @@ class DocsSummary(FunctionTask):
         name: str,
         packages: Sequence[str],
         words: Sequence[int] = (3, 30),
-        validation: float = 0.2,
         metrics: Sequence[str] = ("rougeL", "rouge1", "rouge2", "exact_match"),
-        max_train: int | None = 8000,
-        max_validation: int | None = 1000,
+        **sizes: Unpack[Sizes],
     ) -> None:
         fields = Fields(name, "signature", "text")
-        task_type = FreeText(fields, metrics=tuple(metrics))
-        super().__init__(name, task_type, packages, words, validation, max_train, max_validation)
+        super().__init__(name, FreeText(fields, metrics=tuple(metrics)), packages, words, **sizes)
         self.fields = fields
 
     @property
-    def reader(self) -> Any:
-        """See `FunctionTask.reader`."""
-        return _summarized
+    def read(self) -> Callable[[Module], list[Summarized]]:
+        return read_summarized
 
-    def made(self, rows: Sequence[Summarized]) -> list[Transfer]:
-        """See `FunctionTask.made`."""
+    def make_examples(self, rows: Sequence[Summarized]) -> list[Transfer]:
         return [Transfer(row.signature, row.rest, row.description) for row in rows]
 
-    def rules(self, examples: Sequence[Transfer]) -> Mapping[str, Any]:
-        """See `Task.rules`: the first sentence of the rest, and the name of the function as words."""
+    def predict_by_rules(self, examples: Sequence[Transfer]) -> Mapping[str, Any]:
+        """The first sentence of the rest, and the name of the function as words."""
         return {
             "first_sentence": [(row.pair or "").split(". ")[0] for row in examples],
             "name": [row.text.partition("(")[0].replace("_", " ") for row in examples],
         }
 
 
-def _summarized(module: Module) -> list[Summarized]:
+def read_summarized(module: Module) -> list[Summarized]:
     """Functions whose docstring has prose both in its first paragraph and behind it."""
     found = []
-    for node, text in functions(module[1]):
+    for node, text in find_functions(module[1]):
         first, _, rest = text.partition("\n\n")
         summary, more = prose(first), prose(rest)
         if summary and more:
-            found.append(Summarized(module[0], summary[0], signature(node), "\n".join(more)))
+            found.append(Summarized(module[0], summary[0], format_signature(node), "\n".join(more)))
     return found

@@ -6,44 +6,33 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder, write_json
 from paribus.core.hashing import digest
-from paribus.tasks.example import Examples, fingerprint, leakage, read_examples, write_examples
-from paribus.tasks.verbalize import Fields
+from paribus.tasks.examples import Examples, count_leaks, hash_examples, read_examples, write_examples
+from paribus.tasks.prompts import Fields
 
 if TYPE_CHECKING:
+    from paribus.models.spec import ModelSpec
     from paribus.tasks.types.base import TaskType
 
-FORMAT = 1  # of the cached folder
+FORMAT = 2  # of the cached folder
 
 
-class Task(Protocol):
-    """A downstream task. Composed from `conf/task/<name>.yaml`; what a model does with it is told by its form."""
+class Task(ABC):
+    """A downstream task, composed from `conf/task/<name>.yaml`. It is built once per `source` and then read from
+    `cache/tasks/`.
 
-    name: str
-    task_type: TaskType
-    fields: Fields  # what its texts are called where they are announced
-    semantics: int  # raised when the same sources give other examples
+    Attributes:
+        task_type: what a model does with the examples.
+        fields: the names that announce the texts to a text-to-text model.
+        key: the config key of the task, for messages.
+        semantics: a number to raise when the same source gives other examples.
 
-    def examples(self, cache: Path) -> Examples:
-        """`train`, `validation` and any further evaluation sets, in a fixed order."""
-
-    def fingerprint(self, cache: Path) -> str:
-        """The hash of all texts and labels, 16 hex digits."""
-
-    def rules(self, examples: Sequence[Any]) -> Mapping[str, Any]:
-        """{name: predictions} of the task's own baselines that learn nothing, such as regular expressions."""
-
-
-class CachedTask(ABC):
-    """A task that is built once per `source` and then read from `cache/tasks/`.
-
-    Raises UserError for settings that make no task, for a set that is empty, and for training examples from which
-    nothing can be learned.
+    Raises UserError for bad settings, for an empty set, and for training examples that a model cannot learn from.
     """
 
     semantics = 1
@@ -53,40 +42,50 @@ class CachedTask(ABC):
     ) -> None:
         self.name, self.task_type, self.key = name, task_type, f"tasks.{name}"
         self.fields = Fields(name, "text", "pair")
-        self.max_train, self.max_validation = max_train, max_validation
-        self._check()
-
-    def _check(self) -> None:
+        self.limits = {"train": max_train, "validation": max_validation}
         self.task_type.check(self.key)
-        least = max(1, len(self.task_type.classes))
-        for limit, value in (("max_train", self.max_train), ("max_validation", self.max_validation)):
-            if value is not None and value < least:
-                raise UserError(f"{self.key}.{limit}={value}", f"allow at least {least} examples, or null for all")
+        least = max(1, len(task_type.classes))
+        for split, limit in self.limits.items():
+            if limit is not None and limit < least:
+                raise UserError(f"{self.key}.max_{split}={limit}", f"allow at least {least} examples, or null for all")
 
     @abstractmethod
     def source(self) -> Any:
-        """Plain data that tells cheaply whether the built examples still hold: settings, file sizes and times."""
+        """Plain data that shows cheaply whether the cached examples are still valid: settings, file sizes, times."""
 
     @abstractmethod
     def build(self, cache: Path) -> Examples:
         """The examples from their source, limits applied."""
 
     def examples(self, cache: Path) -> Examples:
-        """See `Task.examples`."""
+        """`train`, `validation` and any further evaluation sets, in a fixed order."""
         folder = self._folder(cache)
-        kind = self.task_type.example
+        kind = self.task_type.example_class
         return {split: read_examples(folder / f"{split}.parquet", kind) for split in self.summary(cache)["examples"]}
 
-    def fingerprint(self, cache: Path) -> str:
-        """See `Task.fingerprint`."""
-        return str(self.summary(cache)["fingerprint"])
+    def data_hash(self, cache: Path) -> str:
+        """The hash of all texts and labels, 16 hex digits."""
+        return str(self.summary(cache)["data_hash"])
 
-    def rules(self, examples: Sequence[Any]) -> Mapping[str, Any]:
-        """See `Task.rules`."""
+    def predict_by_rules(self, examples: Sequence[Any]) -> Mapping[str, Any]:
+        """{name: predictions} of the task's own baselines that learn nothing, such as regular expressions."""
         return {}
 
+    def type_for(self, model: ModelSpec) -> TaskType:
+        """The task type for a model: with a head on an encoder, or in words for a text-to-text model.
+
+        Raises UserError if the model cannot do the task.
+        """
+        if model.writes_text:
+            return self.task_type.verbalize(self.fields, model.single)
+        if self.task_type.writes_text:
+            raise UserError(
+                f"{self.key} needs a model that writes text, but the model is an encoder", "set model=t5_tiny"
+            )
+        return self.task_type
+
     def summary(self, cache: Path) -> dict[str, Any]:
-        """`fingerprint`, `examples` and `labels` (counts by set), `leaked` (evaluation examples that are in train)."""
+        """`data_hash`, `examples` and `labels` (counts by set), `leaked` (evaluation examples that are in train)."""
         found: dict[str, Any] = json.loads((self._folder(cache) / "summary.json").read_text())
         return found
 
@@ -99,16 +98,16 @@ class CachedTask(ABC):
     def _store(self, examples: Examples, folder: Path) -> None:
         for split, rows in examples.items():
             if not rows:
-                raise UserError(f"{self.key}: no labeled examples in {split}", "give a split with labels")
+                raise UserError(f"{self.key}: no labeled examples in {split}", "use a split that has labels")
         self.task_type.check_examples(examples["train"], self.key)
-        leaked = leakage(examples)
+        leaked = count_leaks(examples)
         with whole_folder(folder) as work:
             for split, rows in examples.items():
                 write_examples(work / f"{split}.parquet", rows)
             summary = {
-                "fingerprint": fingerprint(examples, self.task_type.classes),
+                "data_hash": hash_examples(examples, self.task_type.classes),
                 "examples": {split: len(rows) for split, rows in examples.items()},
-                "labels": {split: self.task_type.counts(rows) for split, rows in examples.items()},
+                "labels": {split: self.task_type.count_labels(rows) for split, rows in examples.items()},
                 "leaked": leaked,
             }
             write_json(work / "summary.json", summary)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order, compose_order
 from paribus.data.tokens.prepare import Data
 from paribus.objectives.spec import Statistics
-from paribus.tasks.encode import TextSettings
-from paribus.tasks.mixtures.mixed import mix
-from paribus.tasks.written import Written
+from paribus.tasks.mixed_stream import mix
+from paribus.tasks.prompts import TextRows
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
 
@@ -36,20 +36,21 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
 
 
-def _mixed_rows(run: Run, data: Data) -> dict[str, Written]:
+def _mixed_rows(run: Run, data: Data) -> dict[str, TextRows]:
     """The training examples of the tasks that the run's mixture reads, as long as the rows of text.
 
     Raises UserError if they do not fit.
     """
     assert run.mixture is not None
-    settings = TextSettings(run.input.length, run.mixture.target_length)
+    settings = FineTuning(length=run.input.length, target_length=run.mixture.target_length)
     rows = {}
-    for name in run.mixture.chosen(list(run.tasks)):
+    for name in run.mixture.choose(list(run.tasks)):
         task_type = run.task_type(name)
-        task_type.check_words(data.tokenizer, settings)
+        task_type.check_tokenizer(data.tokenizer, settings)
         examples = run.tasks[name].examples(run.cache)["train"]
         encoded = task_type.encode(examples, data.tokenizer, data.vocabulary, settings)
-        assert isinstance(encoded, Written)
+        if not isinstance(encoded, TextRows):
+            raise UserError("task mixtures need a text-to-text objective", "set objective=denoising model=t5_tiny")
         rows[name] = encoded
     return rows
 

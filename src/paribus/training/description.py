@@ -16,7 +16,6 @@ from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Pro
 from paribus.data.tokens.prepare import Data, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
 from paribus.runs.identity import Identity, identify
-from paribus.tasks.types.choice import task_type_of
 
 if TYPE_CHECKING:
     from paribus.corruption.masking.pattern import NoisePattern
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from paribus.objectives.spec import ObjectiveSpec
     from paribus.optim.schedule import Schedule
     from paribus.optim.spec import OptimizerSpec
-    from paribus.tasks.mixtures.mixture import Mixture
+    from paribus.tasks.mixtures import Mixture
     from paribus.tasks.task import Task
     from paribus.tasks.types.base import TaskType
 
@@ -123,8 +122,8 @@ class Run:
         Raises UserError for a corpus or task that cannot be read, and Unavailable for an annotator that is not here.
         """
         data = data_fingerprint(self.corpus, self.tokenizer, self.cache, self.annotator, self._trained_on)
-        tasks = {name: task.fingerprint(self.cache) for name, task in self.tasks.items()}
-        mixed = self.mixture.chosen(list(tasks)) if self.mixture else []
+        tasks = {name: task.data_hash(self.cache) for name, task in self.tasks.items()}
+        mixed = self.mixture.choose(list(tasks)) if self.mixture else []
         before = self.before.identity.pretrain if self.before else ""
         return identify(self.config, data, tasks, mixed, before)
 
@@ -144,8 +143,8 @@ class Run:
         return data
 
     def task_type(self, name: str) -> TaskType:
-        """The form in which the model does a task. Raises UserError if it cannot do it."""
-        return task_type_of(self.tasks[name], self.model)
+        """What the model does with a task. Raises UserError if it cannot do it."""
+        return self.tasks[name].type_for(self.model)
 
     def member(self, number: int) -> Run:
         """The pre-training of this number of an ensemble: another replicate under the same seed.

@@ -28,15 +28,15 @@ from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.store import TUNING
 from paribus.runs.tracker import Tracked
-from paribus.tasks.baselines import baselines
-from paribus.tasks.encode import Rows, head_part, order
-from paribus.tasks.example import Examples
+from paribus.tasks.baselines import measure_baselines
+from paribus.tasks.examples import Examples
+from paribus.tasks.rows import Rows, head_tokens, order
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.learner import Finetuning
-from paribus.training.steps import StepData, TaskSteps, pieces, task_batch
+from paribus.training.steps import StepData, TaskSteps, task_batch
 from paribus.training.trainer import Profile, trainer
 
 KEPT = "tuned"
@@ -89,7 +89,7 @@ def finetune(
     done = _finished(folder / DONE)
     baseline: dict[str, dict[str, float]] = {}
     for name, task in run.tasks.items():
-        for metric, values in baselines(task, run.cache).items():
+        for metric, values in measure_baselines(task, run.cache).items():
             baseline[f"{name}/{metric}"] = values
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
         work = _work(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
@@ -142,7 +142,7 @@ def check_finetuning(run: Run, layers: int, pair_head: nn.Module | None, tokeniz
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
-    head_part(settings.truncation)
+    head_tokens(settings.truncation)
     if run.tasks and run.model.writes_text:
         _check_writing(run)
     elif run.tasks and settings.epochs == 0:
@@ -155,11 +155,11 @@ def check_finetuning(run: Run, layers: int, pair_head: nn.Module | None, tokeniz
             raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
     for name, task in run.tasks.items():
         task_type = run.task_type(name)
-        task_type.check_words(tokenizer, settings)
+        task_type.check_tokenizer(tokenizer, settings)
         if settings.head.windows.several or settings.head.pairs:
-            task_type.fits(settings, task.examples(run.cache)["train"])
+            task_type.check_fit(settings, task.examples(run.cache)["train"])
         if run.members * settings.ensemble > 1:
-            task_type.check_ensemble(f"tasks.{task.name}")
+            task_type.check_ensemble(task.key)
         run.model.check_length(settings.length, "finetune.length")
     if settings.head.pretrained_pooler and pair_head is None and run.tasks:
         raise UserError(
@@ -208,7 +208,7 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
     return metrics
 
 
-def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[nn.Module, Any]:
+def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Network | Ensemble, Any]:
     """A fine-tuned model and its head, or an ensemble of them, of which those that are done are kept until all are."""
     each = [(base, turn) for base in bases for turn in range(base.run.finetune.ensemble)]
     if len(each) == 1:
@@ -278,7 +278,7 @@ def finetuner(
     settings, method, optimizer = run.finetune, run.finetune.method, run.finetune.optimizer
     own = copy.deepcopy(encoder)
     method.shape(own, seed)
-    head = task_type.head(settings, own, seed, pooler)
+    head = task_type.make_head(settings, own, seed, pooler)
     steps = _steps(run, encoded, seed)
     learner = Finetuning(
         own,
@@ -310,14 +310,14 @@ def _steps(run: Run, encoded: Rows, seed: int) -> TaskSteps:
 
 
 def evaluated(
-    model: nn.Module, head: Any, task_type: TaskType, encoded: Rows, examples: Sequence[Any]
+    model: Network | Ensemble, head: Any, task_type: TaskType, encoded: Rows, examples: Sequence[Any]
 ) -> dict[str, float]:
     """Metrics over all examples, in full precision; an ensemble is its own head."""
     found: dict[int, Any] = {}
     with evaluating(model, head):
         batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
-        for row_B in (part for rows in batches for part in pieces(encoded, rows)):
+        for row_B in (part for rows in batches for part in encoded.split(rows)):
             batch = on_device(task_batch(encoded, row_B), model)
-            found |= zip(row_B.tolist(), task_type.outputs(model, head, batch), strict=True)
+            found |= zip(row_B.tolist(), task_type.infer(model, head, batch), strict=True)
     outputs_N = [found[row] for row in range(len(found))]
-    return task_type.score(task_type.predictions(outputs_N, encoded, examples), examples)
+    return task_type.score(task_type.predict(outputs_N, encoded, examples), examples)

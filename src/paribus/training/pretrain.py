@@ -29,7 +29,7 @@ from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.runs.tracker import Tracked
-from paribus.tasks.mixtures.mixed import Mixed
+from paribus.tasks.mixed_stream import Mixed
 from paribus.training.budget import plan_of, train_flops
 from paribus.training.callbacks import (
     LAST,

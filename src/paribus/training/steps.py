@@ -11,17 +11,18 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from paribus.corruption.examples import Stream
-from paribus.data.order import Order
+from paribus.data.order import Array, Order
 from paribus.models.network import Batch
-from paribus.tasks.encode import Array, Rows, order
+from paribus.tasks.rows import Rows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step
 MULTIPLE = 8  # rows are padded to a multiple of so many tokens
 
 
 def as_batch(arrays: dict[str, Any]) -> Batch:
-    """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers."""
+    """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers, and `task` a name."""
     batch: Batch = {name: torch.from_numpy(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
+    batch |= {name: text for name, text in arrays.items() if isinstance(text, str)}
     batch["full"] = bool((arrays["length_B"] == arrays["ids_BL"].shape[1]).all())
     batch["counts"] = {**arrays["counts"], "sequences": len(arrays["length_B"])}
     return batch
@@ -74,13 +75,7 @@ class TaskSteps:
         epoch, at = divmod(step, self.per_epoch)
         if epoch not in self._orders:
             self._orders = {epoch: order(self.encoded.length_N, self.batch_size, self.seed, epoch, shuffle=True)}
-        return [task_batch(self.encoded, rows) for rows in pieces(self.encoded, self._orders[epoch][at])]
-
-
-def pieces(encoded: Rows, row_B: Array) -> list[Array]:
-    """A batch in parts that are read at once: of examples with several rows each not too many."""
-    split = getattr(encoded, "pieces", None)
-    return [row_B] if split is None else list(split(row_B))
+        return [task_batch(self.encoded, rows) for rows in self.encoded.split(self._orders[epoch][at])]
 
 
 def task_batch(encoded: Rows, rows: Array) -> Batch:

@@ -1,1 +1,1 @@
-"""Forms of tasks: how examples become rows, which head reads them, what its outputs say, and how that is scored."""
+"""Task types: how examples become rows, which head reads them, what its outputs mean, and how they are scored."""

@@ -1,4 +1,4 @@
-"""What a form is: everything that fine-tuning must know of a kind of task."""
+"""What a task type is: everything that fine-tuning must know of a kind of task."""
 
 from __future__ import annotations
 
@@ -8,91 +8,117 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from paribus.core.errors import UserError
-from paribus.tasks.example import Example
-from paribus.tasks.verbalize import Fields
+from paribus.core.settings import FineTuning
+from paribus.tasks.examples import Example
+from paribus.tasks.prompts import Fields
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from paribus.data.text import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head
-    from paribus.models.network import Batch
-    from paribus.tasks.encode import Rows
+    from paribus.models.network import Batch, Network
+    from paribus.tasks.rows import Rows
 
-Pooler = dict[str, "Tensor"]
+Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
 
 
 class TaskType(ABC):
-    """A light spec, written with the settings of the task; what needs torch imports it when it is called.
+    """A light description that is made with the settings of the task. Methods that need torch import it.
 
-    `known` are the metrics that the form can compute, `example` is the kind of its examples.
+    Attributes:
+        metrics: the task's metrics, of `known_metrics`; the first is the main one.
+        classes: names of the classes, if there are any.
+        example_class: the kind of the examples.
+        writes_text: whether the model answers in words.
     """
 
-    known: ClassVar[tuple[str, ...]]
-    example: ClassVar[type] = Example
+    known_metrics: ClassVar[tuple[str, ...]]
+    example_class: ClassVar[type] = Example
+    writes_text: ClassVar[bool] = False
     classes: tuple[str, ...] = ()
-    metrics: tuple[str, ...]  # the first is the main one
+    metrics: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for key in ("classes", "metrics"):  # a saved task type has lists
+            if key in vars(self):
+                object.__setattr__(self, key, tuple(getattr(self, key)))
 
     def check(self, key: str) -> None:
         """Raise UserError, under the config key of the task, for settings that make no task."""
-        unknown = [metric for metric in self.metrics if metric not in self.known]
+        unknown = [metric for metric in self.metrics if metric not in self.known_metrics]
         if unknown or not self.metrics:
-            raise UserError(f"{key}.metrics: {unknown or 'empty'}", f"choose from {', '.join(self.known)}")
+            raise UserError(f"{key}.metrics: {unknown or 'empty'}", f"choose from {', '.join(self.known_metrics)}")
+
+    def check_classes(self, key: str) -> None:
+        """Raise UserError if there are fewer than two classes, or one of them twice."""
+        if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
+            raise UserError(f"{key}.classes: {list(self.classes)}", "name at least two different classes")
 
     def config(self) -> dict[str, Any]:
-        """The form as a config node, by which `components.build` makes it again."""
+        """The config node from which `build` makes an equal task type."""
         kind = type(self)
         return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **asdict(cast(Any, self))}
 
-    def written(self, fields: Fields, single: bool) -> TaskType:
-        """The same as text to be written by a model, of one stream or of two; the texts are called by `fields`.
+    def verbalize(self, fields: Fields, single: bool) -> TaskType:
+        """The same task in words, for a text-to-text model; `fields` announce the texts, and `single` says that the
+        model reads and writes one stream.
 
-        Raises UserError where there is no such form.
+        Raises UserError if the task has no such form.
         """
-        raise UserError(f"tasks.{fields.name} has no text-to-text form, but the model writes", "take model=bert_tiny")
+        raise UserError(
+            f"tasks.{fields.name} has no text-to-text form, but the model writes text", "set model=bert_tiny"
+        )
 
-    def check_words(self, tokenizer: Tokenizer, settings: Any) -> None:  # noqa: B027 (most forms write nothing)
-        """Raise UserError for what this tokenizer and the settings of fine-tuning do not allow to be written."""
+    def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:  # noqa: B027 (default: nothing)
+        """Raise UserError if answers cannot be written with this tokenizer and these settings."""
 
-    def fits(self, settings: Any, examples: Sequence[Any]) -> None:
-        """Raise UserError where the settings of fine-tuning ask for more rows an example than the form has."""
+    def check_fit(self, settings: FineTuning, examples: Sequence[Any]) -> None:
+        """Raise UserError if the settings ask for several rows per example and the task type has only one."""
         if settings.head.windows.several:
             raise UserError("finetune/head/windows is for tasks on whole texts", "set finetune/head/windows=none")
         if settings.head.pairs:
             raise UserError("finetune/head=siamese is for tasks on pairs of texts", "set finetune/head=classifier")
 
-    def check_ensemble(self, key: str) -> None:  # noqa: B027 (most forms have scores)
-        """Raise UserError, under the config key of the task, where the outputs of several models have no mean."""
+    def check_ensemble(self, key: str) -> None:  # noqa: B027 (default: nothing)
+        """Raise UserError, under the config key of the task, if the outputs of several models have no mean."""
 
     @abstractmethod
     def check_examples(self, rows: Sequence[Any], key: str) -> None:
         """Raise UserError for training examples from which nothing can be learned."""
 
     @abstractmethod
-    def counts(self, rows: Sequence[Any]) -> dict[str, int]:
-        """How often each label is there."""
+    def count_labels(self, rows: Sequence[Any]) -> dict[str, int]:
+        """{label: number of examples}."""
 
     @abstractmethod
-    def encode(self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: Any) -> Rows:
-        """Rows for the model by the settings of fine-tuning; an example may have several. Numpy only."""
+    def encode(
+        self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> Rows:
+        """Rows for the model; an example may have several. Numpy only.
+
+        Raises UserError if `settings.length` leaves no room for text.
+        """
 
     @abstractmethod
-    def head(self, settings: Any, model: Any, seed: int, pooler: Pooler | None = None) -> Head:
+    def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """A new head on a model; its initial weights depend on seed, name and shape alone."""
 
     @abstractmethod
-    def outputs(self, model: Any, head: Any, batch: Batch) -> Sequence[Any]:
-        """What the model says about each row of a batch, as plain data or arrays."""
+    def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Sequence[Any] | Array:
+        """What the model outputs for each row of a batch, as plain data or arrays."""
 
     @abstractmethod
-    def predictions(self, outputs_N: Sequence[Any], rows: Any, examples: Sequence[Any]) -> Sequence[Any]:
-        """A prediction for each example, from the outputs for all rows that `encode` made of them."""
+    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Sequence[Any] | Array:
+        """A prediction for each example, from the outputs for all of its rows."""
 
     @abstractmethod
-    def score(self, predictions: Any, examples: Sequence[Any]) -> dict[str, float]:
-        """The metrics by name, of a prediction for each example."""
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Any]) -> dict[str, float]:
+        """{metric: value}, given a prediction for each example."""
 
     @abstractmethod
-    def baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
-        """{name: predictions for validation} without a neural model."""
+    def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
+        """{baseline: predictions for validation} without a neural model."""

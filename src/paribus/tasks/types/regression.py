@@ -9,67 +9,98 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from paribus.core.errors import UserError
-from paribus.tasks.example import Example
-from paribus.tasks.types.base import TaskType
-from paribus.tasks.types.classification import RowTaskType
-from paribus.tasks.verbalize import Fields
+from paribus.core.settings import FineTuning
+from paribus.tasks.baselines import regress_by_words
+from paribus.tasks.examples import Example
+from paribus.tasks.prompts import Fields, parse_number, round_to_step
+from paribus.tasks.types.row import UNKNOWN, RowTaskType, WordTaskType
 
 if TYPE_CHECKING:
+    from paribus.data.text import Array
+    from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.models.heads.loss import RowLoss
 
 
 @dataclass(frozen=True)
 class Regression(RowTaskType):
-    """One value, by the squared error to the label as it stands (BERT's and GLUE's way with STS-B).
+    """One value, trained by the squared error to the label (as BERT and GLUE do with STS-B).
 
-    `least`, `most` and `step` matter where it is written: T5's 21 classes are 1 to 5 in steps of 0.2, to which labels
-    from 0 add five.
+    A text-to-text model writes multiples of `step` from `least` to `most`: T5's 21 classes are 1 to 5 in steps of 0.2;
+    labels from 0 add five.
     """
 
     metrics: tuple[str, ...] = ("pearson", "spearman")
     least: float = 0.0
     most: float = 5.0
     step: float = 0.2
-    known: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "metrics", tuple(self.metrics))
+    known_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     @property
-    def span(self) -> tuple[float, float]:
-        """The range of the labels."""
+    def label_range(self) -> tuple[float, float]:
         return self.least, self.most
 
     @property
     def width(self) -> int:
-        """One value."""
         return 1
 
-    def loss(self, settings: Any) -> RowLoss:
+    def make_loss(self, settings: FineTuning) -> RowLoss:
         """The squared error; label smoothing and focal loss are for classes."""
         from paribus.models.heads.loss import squared_error
 
         return squared_error
 
-    def written(self, fields: Fields, single: bool) -> TaskType:
-        """See `TaskType.written`: the nearest multiple of `step`."""
-        from paribus.tasks.types.labels import Numbers
-
-        return Numbers(fields, single, self.least, self.most, self.step, self.metrics)
+    def verbalize(self, fields: Fields, single: bool) -> RoundedValues:
+        return RoundedValues(fields, single, self.least, self.most, self.step, self.metrics)
 
     def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        """See `TaskType.check_examples`."""
         if len({row.label for row in rows}) < 2:
-            raise UserError(f"{key}: all training examples have the same label", "give a train split with other labels")
+            raise UserError(f"{key}: all training examples have the same label", "use a train split with other labels")
 
-    def counts(self, rows: Sequence[Example]) -> dict[str, int]:
-        """See `TaskType.counts`: by whole number."""
+    def count_labels(self, rows: Sequence[Example]) -> dict[str, int]:
+        """Labels are rounded to whole numbers."""
         found = [round(row.label) for row in rows]
         return {str(value): found.count(value) for value in sorted(set(found))}
 
-    def baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
-        """See `TaskType.baselines`: the mean, and a linear model on a bag of words (of a pair also their overlap)."""
-        from paribus.tasks.baselines import values_by_words
-
+    def predict_baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
+        """The mean, and a linear model on a bag of words (for pairs also on their overlap)."""
         mean = np.full(len(validation), np.mean([row.label for row in train]))
-        return {"majority": mean, "bag_of_words": values_by_words(train, validation)}
+        return {"majority": mean, "bag_of_words": regress_by_words(train, validation)}
+
+
+@dataclass(frozen=True)
+class RoundedValues(WordTaskType):
+    """A value in words, rounded to the nearest multiple of `step`."""
+
+    fields: Fields
+    single: bool
+    least: float
+    greatest: float
+    step: float
+    metrics: tuple[str, ...] = ("pearson", "spearman")
+    known_metrics: ClassVar[tuple[str, ...]] = Regression.known_metrics
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        count = round((self.greatest - self.least) / self.step)
+        return tuple(dict.fromkeys(round_to_step(self.least + at * self.step, self.step) for at in range(count + 1)))
+
+    @property
+    def plain(self) -> Regression:
+        return Regression(self.metrics)
+
+    def target(self, example: Example) -> str:
+        return round_to_step(example.label, self.step)
+
+    def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> Array:
+        """Values, NaN for an unknown answer."""
+        values = [float(word) for word in self.words]
+        known = self.find_words(texts, tokenizer)
+        read = [values[at] if at >= 0 else parse_number(text) for at, text in zip(known, texts, strict=True)]
+        return np.array([np.nan if value is None else value for value in read])
+
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
+        """An unknown answer counts as 1 below the least value (T5 reads -1 for STS-B)."""
+        found_N = np.asarray(predictions, np.float64)
+        unknown_N = np.isnan(found_N)
+        values = self.plain.score(np.where(unknown_N, self.least - 1, found_N), examples)
+        return {**values, UNKNOWN: float(unknown_N.mean())}

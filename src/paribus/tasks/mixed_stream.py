@@ -1,14 +1,14 @@
-"""Tasks in words beside corrupted text, as one stream of examples. Numpy only."""
+"""Task examples in words and corrupted text as one stream of pre-training examples. Numpy only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
@@ -17,18 +17,18 @@ from paribus.corruption.examples import Examples
 from paribus.corruption.views.view import Ints
 from paribus.data.order import Passes, StepPlan
 from paribus.data.text import Arrays, Sequences, Text
-from paribus.tasks.written import Written
+from paribus.tasks.prompts import TextRows
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
-    from paribus.tasks.mixtures.mixture import Mixture
+    from paribus.tasks.mixtures import Mixture
 
 TEXT = "text"  # the name of the corpus among the sources
 DRAWN = "drawn_"  # before the name of a source, in the counts of a batch
 
 
 class Views(NamedTuple):
-    """What is read and what is written of rows, and what is counted of them besides."""
+    """What the model reads and writes of some rows, and further counts of them."""
 
     read: Sequences | Text
     written: Sequences
@@ -45,30 +45,25 @@ class Source(Passes, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class TextRows:
+class TextSource:
     """The text of the corpus under the noise of the objective."""
 
     examples: Examples
 
     @property
     def predicted_share(self) -> float:
-        """See `Examples.predicted_share`."""
         return self.examples.predicted_share
 
     def size(self, epoch: int) -> int:
-        """See `Examples.size`."""
         return self.examples.size(epoch)
 
     def tokens(self, epoch: int) -> int:
-        """See `Examples.tokens`."""
         return self.examples.tokens(epoch)
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
-        """See `Examples.lengths`."""
         return self.examples.lengths(epoch)
 
     def views(self, epoch: int, rows: Ints) -> Views:
-        """See `Examples.views`."""
         views = self.examples.views(epoch, rows)
         raw, noise = int(views.text.length_B.sum()), len(views.marks.noise_P)
         counts = {"raw_tokens": raw, "noise": noise, "spans": views.marks.spans}
@@ -76,37 +71,33 @@ class TextRows:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskRows:
+class TaskSource:
     """The training examples of a task; all passes are the same."""
 
-    rows: Written
+    rows: TextRows
 
     @property
     def predicted_share(self) -> float:
-        """Tokens written for each token put through the model."""
+        """Tokens written per token that the model processes."""
         return float(self.rows.write.length_N.sum() / self.tokens(0))
 
     def size(self, epoch: int) -> int:
-        """Examples of the task."""
         return len(self.rows.read.length_N)
 
     def tokens(self, epoch: int) -> int:
-        """Tokens that all of them put through the model."""
         return int(self.lengths(epoch).sum(dtype=np.int64))
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
-        """[N]: tokens that each puts through the model."""
         taken_N = self.rows.collator.model_lengths(self.rows.read.length_N, self.rows.write.length_N)
         return taken_N.astype(np.int32)
 
     def views(self, epoch: int, rows: Ints) -> Views:
-        """The rows of these examples."""
-        read, write = (ragged.sequences(rows, self.rows.pad, 1) for ragged in (self.rows.read, self.rows.write))
+        read, write = (ragged.pad(rows, self.rows.pad, 1) for ragged in (self.rows.read, self.rows.write))
         return Views(read, write, {})
 
 
 class Drawn(NamedTuple):
-    """What a pass of a mixture reads (N rows)."""
+    """The rows of a pass of a mixture (N rows)."""
 
     source_N: Ints  # place of the source
     epoch_N: Ints  # pass of that source
@@ -116,10 +107,11 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """Sources of different kinds; pass e takes of each what step e of its own plan holds.
+    """Sources of different kinds; pass e takes from each source step e of its own plan.
 
-    So every example of a source is read once before any is read again, and what stands in a row is a pure function of
-    the seed, the pass and the place in it. Raw tokens, noise and spans are counted of text alone.
+    So every example of a source is read once before any is read again, and each row is a pure function of the seed, the
+    pass and its place. Raw tokens, noise and spans count text only. A batch mixes sources and has one head; see
+    `tasks.multitask` for batches that name their task.
     """
 
     plans: Mapping[str, StepPlan[Source]]  # by name of the source
@@ -136,30 +128,29 @@ class Mixed:
 
     @property
     def predicted_share(self) -> float:
-        """Predictions for each token put through the model, by the shares of the sources."""
+        """Predictions per token that the model processes, averaged over the sources by their tokens."""
         taken = [plan.size * plan.examples.tokens(0) / plan.examples.size(0) for plan in self.plans.values()]
         shares = [plan.examples.predicted_share for plan in self.plans.values()]
         return float(np.average(shares, weights=taken))
 
     def size(self, epoch: int) -> int:
-        """Examples of a pass."""
         return sum(plan.size for plan in self.plans.values())
 
     def tokens(self, epoch: int) -> int:
-        """Tokens that a pass puts through the model."""
+        """Tokens that the model processes in a pass."""
         return int(self.lengths(epoch).sum(dtype=np.int64))
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
-        """[N]: tokens that each example puts through the model."""
+        """[N]: tokens that the model processes of each example."""
         length_N: NDArray[np.int32] = self._cached(epoch).length_N
         return length_N
 
     def report(self, epoch: int) -> dict[str, float]:
-        """Nothing besides what batches count."""
+        """Nothing that batches do not count."""
         return {}
 
     def read(self, counts: Mapping[str, int]) -> dict[str, dict[str, float]]:
-        """Of each source by the counts of a run: examples read, their share of all, passes over the source."""
+        """For each source, from the counts of a run: examples read, their share of all, passes over the source."""
         return {
             name: {
                 "sequences": counts[DRAWN + name],
@@ -169,21 +160,21 @@ class Mixed:
             for name, plan in self.plans.items()
         }
 
-    def batch(self, epoch: int, rows: Any) -> Arrays:
-        """The rows as the layout's arrays."""
+    def batch(self, epoch: int, rows: ArrayLike) -> Arrays:
+        """The rows as the collator's arrays."""
         drawn, row_B = self._cached(epoch), np.asarray(rows, np.int64)
         source_B = drawn.source_N[row_B]
-        pieces: list[tuple[Ints, Views]] = []
+        parts: list[tuple[Ints, Views]] = []
         counts = dict.fromkeys(("raw_tokens", "noise", "spans"), 0)
         for place, (name, plan) in enumerate(self.plans.items()):
             counts[DRAWN + name] = int((source_B == place).sum())
             for own in np.unique(drawn.epoch_N[row_B][source_B == place]):
                 at_X = np.flatnonzero((source_B == place) & (drawn.epoch_N[row_B] == own))
                 views = plan.examples.views(int(own), drawn.row_N[row_B[at_X]])
-                pieces.append((at_X, views))
+                parts.append((at_X, views))
                 counts |= {key: counts[key] + count for key, count in views.counts.items()}
-        read = _joined([(at_X, views.read) for at_X, views in pieces], len(row_B), self.pad)
-        written = _joined([(at_X, views.written) for at_X, views in pieces], len(row_B), self.pad)
+        read = _merge([(at_X, views.read) for at_X, views in parts], len(row_B), self.pad)
+        written = _merge([(at_X, views.written) for at_X, views in parts], len(row_B), self.pad)
         arrays = self.collator.join(read, written, self.pad)
         return {**arrays, "counts": {**counts, **_counts(arrays, int(written.length_B.sum()))}}
 
@@ -197,20 +188,20 @@ class Mixed:
         return Drawn(source_N, epoch_N, row_N, length_N)
 
 
-def _joined(pieces: list[tuple[Ints, Any]], rows: int, pad: int) -> Sequences:
-    """Rows of several kinds, each at its place in the batch."""
+def _merge(parts: Sequence[tuple[Ints, Sequences | Text]], rows: int, pad: int) -> Sequences:
+    """Rows of several sources, each at its place in the batch."""
     length_B = np.zeros(rows, np.int64)
-    for at_X, part in pieces:
+    for at_X, part in parts:
         length_B[at_X] = part.length_B
     ids_BL = np.full((rows, int(length_B.max())), pad, np.int64)
-    for at_X, part in pieces:
+    for at_X, part in parts:
         width = int(part.length_B.max())
         ids_BL[at_X, :width] = part.ids_BL[:, :width]
     return Sequences(ids_BL, length_B)
 
 
 def _counts(arrays: Arrays, written: int) -> dict[str, int]:
-    """What a batch holds, as the layouts count it."""
+    """What a batch holds, as the collators count it."""
     taken = int(arrays["length_B"].sum())
     decoder = arrays["decoder_ids_BT"].size - written if "decoder_ids_BT" in arrays else 0
     return {
@@ -222,16 +213,16 @@ def _counts(arrays: Arrays, written: int) -> dict[str, int]:
     }
 
 
-def mix(mixture: Mixture, text: Examples, rows: Mapping[str, Written], data: Data, seed: int) -> Mixed:
-    """The text of a run and the tasks that the mixture puts beside it, by their training examples.
+def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Data, seed: int) -> Mixed:
+    """The text of a run, if the mixture wants it, and the training rows of its tasks.
 
-    Raises UserError if objective or tasks allow no mixture.
+    Raises UserError if the objective or a task's name allows no mixture.
     """
     if TEXT in rows:
         raise UserError(f"tasks.{TEXT} has the name of the corpus in a mixture", "rename the task")
-    collator = _collator(text)
-    sources: dict[str, Source] = {TEXT: TextRows(text)} if mixture.denoising else {}
-    sources |= {name: TaskRows(own) for name, own in rows.items()}
+    collator = _check_collator(text)
+    sources: dict[str, Source] = {TEXT: TextSource(text)} if mixture.denoising else {}
+    sources |= {name: TaskSource(own) for name, own in rows.items()}
     counts = mixture.counts([source.size(0) for source in sources.values()])
     plans = {
         name: StepPlan(source, int(digest(["mixture", seed, name], 15), 16), count)
@@ -240,11 +231,13 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, Written], data: Dat
     return Mixed(plans, collator, data.vocabulary.pad)
 
 
-def _collator(text: Examples) -> EncoderDecoderCollator:
-    """Raise UserError if the objective writes nothing, or tokens at places that tasks do not have."""
+def _check_collator(text: Examples) -> EncoderDecoderCollator:
+    """Raise UserError if the objective writes no text, or if its targets keep their places in the text."""
     targets, collator = text.corruption.targets, text.collator
     if targets is None or not isinstance(collator, EncoderDecoderCollator):
-        raise UserError("a mixture is of texts that are written", "take objective=denoising model=t5_tiny")
+        raise UserError("task mixtures need a text-to-text objective", "set objective=denoising model=t5_tiny")
     if targets.in_place:
-        raise UserError("objective/targets=fragment has places that tasks have not", "take other targets")
+        raise UserError(
+            "objective/targets=fragment keeps places in the text, which tasks do not have", "choose other targets"
+        )
     return collator

@@ -16,14 +16,15 @@ import torch
 
 from paribus.core.errors import UserError
 from paribus.models.heads.tokens import CRFHead
-from paribus.tasks.example import Tagged
-from paribus.tasks.spans import span_scores, spans
-from paribus.tasks.tagging import Tags
-from paribus.tasks.types.tagging import NO_TAG, Tagging, first_pieces
+from paribus.tasks.examples import Tagged
+from paribus.tasks.metrics import find_spans, score_spans
+from paribus.tasks.tables import TagTable
+from paribus.tasks.types.tagging import NO_TAG, Tagging, find_first_tokens
 from paribus.training.steps import task_batch
 
 BIO = ("O", "B-a", "I-a", "B-b", "I-b")
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
+SETTINGS: Any = SimpleNamespace(length=5)
 
 
 class Segments:
@@ -40,10 +41,10 @@ TOKENIZER: Any = Segments()
 
 
 def test_spans_by_hand() -> None:
-    assert spans(["B-a", "I-a", "O", "B-b"]) == [("a", 0, 2), ("b", 3, 4)]
-    assert spans(["I-a", "I-a", "I-b", "B-b"]) == [("a", 0, 2), ("b", 2, 3), ("b", 3, 4)]
-    assert spans(["O", "I-b", "B-a", "B-a"]) == [("b", 1, 2), ("a", 2, 3), ("a", 3, 4)]
-    assert spans([]) == []
+    assert find_spans(["B-a", "I-a", "O", "B-b"]) == [("a", 0, 2), ("b", 3, 4)]
+    assert find_spans(["I-a", "I-a", "I-b", "B-b"]) == [("a", 0, 2), ("b", 2, 3), ("b", 3, 4)]
+    assert find_spans(["O", "I-b", "B-a", "B-a"]) == [("b", 1, 2), ("a", 2, 3), ("a", 3, 4)]
+    assert find_spans([]) == []
 
 
 def test_spans_of_every_short_sentence_are_conlleval_s() -> None:
@@ -60,34 +61,34 @@ def test_spans_of_every_short_sentence_are_conlleval_s() -> None:
             padded = ["O", *tags, "O"]
             begin = [at for at in range(size) if starts(padded[at], tags[at])]
             end = [at for at in range(1, size + 1) if ends(padded[at], padded[at + 1])]
-            assert spans(tags) == [(tags[b][2:], b, e) for b, e in zip(begin, end, strict=True)]
+            assert find_spans(tags) == [(tags[b][2:], b, e) for b, e in zip(begin, end, strict=True)]
 
 
 def test_span_scores() -> None:
     given = [["B-a", "I-a", "O"], ["B-b", "O", "B-a"]]
     found = [["B-a", "O", "O"], ["B-b", "O", "B-a"]]
-    assert span_scores(found, given) == {"precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3}
-    assert span_scores([["O"]], [["O"]]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+    assert score_spans(found, given) == {"precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3}
+    assert score_spans([["O"]], [["O"]]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
 
 
 def test_first_pieces_whichever_side_the_space_is_on() -> None:
     words = ["ab", "cde", "f"]
-    assert first_pieces(words, np.array([2, 5, 6, 8])).tolist() == [0, 1, -1, 2]
-    assert first_pieces(words, np.array([1, 2, 3, 5, 6, 7, 8])).tolist() == [0, -1, -1, 1, -1, -1, 2]
+    assert find_first_tokens(words, np.array([2, 5, 6, 8])).tolist() == [0, 1, -1, 2]
+    assert find_first_tokens(words, np.array([1, 2, 3, 5, 6, 7, 8])).tolist() == [0, -1, -1, 1, -1, -1, 2]
 
 
 def test_rows_and_predictions_of_a_sentence_that_is_too_long() -> None:
     task_type = Tagging(BIO, ("f1", "accuracy"))
     examples = [Tagged(["abc", "de", "fghij", "k"], [1, 2, 0, 3]), Tagged(["x"], [4])]
-    rows = task_type.encode(examples, TOKENIZER, VOCABULARY, {"length": 5})
+    rows = task_type.encode(examples, TOKENIZER, VOCABULARY, SETTINGS)
     assert rows.length_N.tolist() == [5, 5, 3, 3]  # 7 pieces in rows of 3
-    assert rows.framed.label_N.tolist() == [0, 0, 0, 1]
+    assert rows.label_N.tolist() == [0, 0, 0, 1]
     assert [tag for tag in rows.tag_T.tolist() if tag != NO_TAG] == [1, 2, 0, 3, 4]
     batch = task_batch(rows, np.arange(4))
     assert batch["counts"]["words"] == 5
     assert batch["tag_BL"].shape == batch["ids_BL"].shape
     answers = [np.where(row >= 0, row, 0) for row in batch["tag_BL"].numpy()]
-    found = task_type.predictions(answers, rows, examples)
+    found = task_type.predict(answers, rows, examples)
     assert found == [[1, 2, 0, 3], [4]]
     assert task_type.score(found, examples) == {"f1": 1.0, "accuracy": 1.0}
     assert task_type.score([[0, 2, 0, 3], [4]], examples) == {"f1": 2 / 3, "accuracy": 0.8}
@@ -138,9 +139,9 @@ def write(folder: Path, split: str, words: list[Any], tags: list[Any]) -> None:
     pq.write_table(pa.table({"words": words, "tags": tags}), folder / f"{split}.parquet")
 
 
-def task(folder: Path, **changes: Any) -> Tags:
+def task(folder: Path, **changes: Any) -> TagTable:
     settings: dict[str, Any] = {"columns": {"words": "words", "tags": "tags"}, "classes": ["O", "B-a", "I-a"]}
-    return Tags("toy", **{**settings, **changes}, path=str(folder))
+    return TagTable("toy", **{**settings, **changes}, path=str(folder))
 
 
 def test_conll_files_are_read_as_tables_are(tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_conll_files_are_read_as_tables_are(tmp_path: Path) -> None:
         (tmp_path / "conll" / f"{split}.conll").write_text("\n".join(lines))
     first, second = (task(tmp_path / kind) for kind in ("parquet", "conll"))
     assert first.examples(tmp_path / "c")["train"] == [Tagged(["New", "York", "is"], [1, 2, 0]), Tagged(["Big"], [0])]
-    assert first.fingerprint(tmp_path / "c") == second.fingerprint(tmp_path / "c")
+    assert first.data_hash(tmp_path / "c") == second.data_hash(tmp_path / "c")
     assert first.summary(tmp_path / "c")["labels"]["train"] == {"O": 2, "B-a": 1, "I-a": 1}
 
 

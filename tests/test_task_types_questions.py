@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from paribus.core.errors import UserError
-from paribus.tasks.baselines import answers_by_words
-from paribus.tasks.example import Question
-from paribus.tasks.questions import Questions
-from paribus.tasks.squad import Answer, best_over, exact, normalized_answer, overlap, squad_scores
-from paribus.tasks.types.spans import Spans, best_span, window_starts
+from paribus.tasks.baselines import answer_by_words
+from paribus.tasks.examples import Question
+from paribus.tasks.metrics import Answer, match, normalize_answer, overlap, score_answers, score_best
+from paribus.tasks.tables import QuestionTable
+from paribus.tasks.types.question_answering import ExtractiveQA, find_best_span, window_starts
 from paribus.training.steps import task_batch
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
@@ -51,7 +51,7 @@ TOKENIZER: Any = Words()
     ],
 )
 def test_answers_are_normalized_as_the_official_script_does(text: str, expected: str) -> None:
-    assert normalized_answer(text) == expected
+    assert normalize_answer(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_answers_are_normalized_as_the_official_script_does(text: str, expected:
     ],
 )
 def test_em_and_f1_of_one_answer(guess: str, answer: str, em: float, f1: float) -> None:
-    assert exact(guess, answer) == em
+    assert match(guess, answer) == em
     assert overlap(guess, answer) == pytest.approx(f1)
 
 
 def test_the_best_of_several_answers_counts() -> None:
-    assert best_over(exact, "France", ["Paris", "france."]) == 1.0
-    assert best_over(overlap, "north of France", ["Paris", "France"]) == pytest.approx(0.5)
-    assert best_over(exact, "", []) == 1.0
+    assert score_best(match, "France", ["Paris", "france."]) == 1.0
+    assert score_best(overlap, "north of France", ["Paris", "France"]) == pytest.approx(0.5)
+    assert score_best(match, "", []) == 1.0
 
 
 def test_the_scores_are_torchmetrics_own_for_version_1_1() -> None:
@@ -87,7 +87,7 @@ def test_the_scores_are_torchmetrics_own_for_version_1_1() -> None:
         for at, (_, answers) in enumerate(rows)
     ]
     theirs = squad(predictions, targets)
-    ours = squad_scores([Answer(guess) for guess, _ in rows], [answers for _, answers in rows], None)
+    ours = score_answers([Answer(guess) for guess, _ in rows], [answers for _, answers in rows], None)
     assert ours["em"] == pytest.approx(float(theirs["exact_match"]) / 100)
     assert ours["f1"] == pytest.approx(float(theirs["f1"]) / 100)
 
@@ -96,12 +96,12 @@ def test_no_answer_is_given_above_the_threshold_and_the_best_one_is_found() -> N
     """By hand; `best_*` also against all thresholds."""
     found = [Answer("x", -2.0), Answer("y", -1.0), Answer("z", 1.0), Answer("w", 1.0), Answer("v", 3.0)]
     answers: list[list[str]] = [["x"], [], ["z"], [], []]
-    values = squad_scores(found, answers, 0.0)
+    values = score_answers(found, answers, 0.0)
     assert values["em"] == pytest.approx((1 + 0 + 0 + 1 + 1) / 5)
     thresholds = [-9.0, *(guess.null for guess in found)]
-    assert values["best_em"] == max(squad_scores(found, answers, t)["em"] for t in thresholds)
+    assert values["best_em"] == max(score_answers(found, answers, t)["em"] for t in thresholds)
     assert values["best_em"] == pytest.approx(4 / 5)
-    assert squad_scores(found, answers, -9.0)["em"] == pytest.approx(3 / 5)
+    assert score_answers(found, answers, -9.0)["em"] == pytest.approx(3 / 5)
 
 
 def test_windows_reach_the_end_and_each_other() -> None:
@@ -121,29 +121,30 @@ EXAMPLES = [
 ]
 
 
-def rows(length: int = 12) -> Any:
-    return Spans(answerless=True, stride=4).encode(EXAMPLES, TOKENIZER, VOCABULARY, {"length": length})
+def rows() -> Any:
+    settings: Any = SimpleNamespace(length=12)
+    return ExtractiveQA(answerless=True, stride=4).encode(EXAMPLES, TOKENIZER, VOCABULARY, settings)
 
 
 def test_rows_have_the_answer_where_the_window_has_it_whole() -> None:
     found = rows()  # 3 + 3 special tokens, so 6 words of the context, and strides of 3
     assert found.example_N.tolist() == [0, 0, 0, 1]
     assert found.length_N.tolist() == [12, 12, 10, 7]
-    assert found.framed.label_N.tolist() == [[9, 10], [6, 7], [0, 0], [0, 0]]
+    assert found.label_N.tolist() == [[9, 10], [6, 7], [0, 0], [0, 0]]
     batch = task_batch(found, np.arange(4))
     assert batch["label_B"].shape == (4, 2)
     assert batch["part_BL"][0].tolist() == [0] * 5 + [1] * 7 + [0] * 4
 
 
 def test_labels_read_back_as_the_answers() -> None:
-    found, task_type = rows(), Spans(answerless=True, metrics=("em", "f1"))
+    found, task_type = rows(), ExtractiveQA(answerless=True, metrics=("em", "f1"))
     outputs = []
-    for (start, end), length in zip(found.framed.label_N.tolist(), found.length_N.tolist(), strict=True):
+    for (start, end), length in zip(found.label_N.tolist(), found.length_N.tolist(), strict=True):
         score_L2 = np.zeros((length + 4, 2), np.float32)  # with padding, that must not count
         score_L2[length:] = 99.0
         score_L2[start, 0] = score_L2[end, 1] = 5.0
         outputs.append(score_L2)
-    answers = task_type.predictions(outputs, found, EXAMPLES)
+    answers = task_type.predict(outputs, found, EXAMPLES)
     assert answers[0].text == "five six"
     assert answers[0].null < 0 < answers[1].null
     assert task_type.score(answers, EXAMPLES) == {"em": 1.0, "f1": 1.0}
@@ -154,8 +155,8 @@ def test_the_best_span_is_the_best_of_all() -> None:
     for longest in (1, 3, 30):
         spans = [(a, b) for a in range(12) for b in range(a, min(12, a + longest))]
         start, end = max(spans, key=lambda span: score_L2[span[0], 0] + score_L2[span[1], 1])
-        assert best_span(score_L2, longest)[1:] == (start, end)
-    assert best_span(score_L2[:0], 3) == (-np.inf, 0, 0)
+        assert find_best_span(score_L2, longest)[1:] == (start, end)
+    assert find_best_span(score_L2[:0], 3) == (-np.inf, 0, 0)
 
 
 def test_the_head_s_loss_is_the_mean_of_both_ends_without_padding() -> None:
@@ -174,7 +175,7 @@ def test_the_head_s_loss_is_the_mean_of_both_ends_without_padding() -> None:
 
 def test_the_words_beside_those_of_the_question() -> None:
     asked = [Question("When did Rome burn?", "Long ago Rome burn 64 quietly; then came peace and trade", ["64"], [19])]
-    assert answers_by_words(asked, asked)[0].text in ("64", "ago")
+    assert answer_by_words(asked, asked)[0].text in ("64", "ago")
 
 
 def write(folder: Path, split: str, **answers: Any) -> None:
@@ -182,16 +183,16 @@ def write(folder: Path, split: str, **answers: Any) -> None:
     pq.write_table(pa.Table.from_pylist([row, {**row, **answers}]), folder / f"{split}.parquet")
 
 
-def task(folder: Path, **changes: Any) -> Questions:
+def task(folder: Path, **changes: Any) -> QuestionTable:
     columns = {"question": "question", "context": "context", "answers": "answers"}
-    return Questions("toy", columns, path=str(folder), **changes)
+    return QuestionTable("toy", columns, path=str(folder), **changes)
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         ({"answers": {"text": ["Ada"], "answer_start": [6]}}, "row 1 of train: the answer 'Ada' is not at character 6"),
-        ({"answers": {"text": ["Ada"], "answer_start": [70]}}, "is not at character 70 of its context: mend"),
+        ({"answers": {"text": ["Ada"], "answer_start": [70]}}, "is not at character 70 of its context: fix"),
         ({"answers": {"text": ["Ada"], "answer_start": [-3]}}, "is not at character -3"),
         ({"answers": {"text": [""], "answer_start": [3]}}, "the answer '' is not at"),
         ({"answers": {"text": [], "answer_start": []}}, "row 1 of train has no answer: set tasks.toy.answerless=true"),

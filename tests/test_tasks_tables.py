@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from paribus.core.errors import UserError
-from paribus.tasks.example import Example, leakage, limited
-from paribus.tasks.table import Table
+from paribus.tasks.examples import Example, count_leaks, limit_rows
+from paribus.tasks.tables import LabelTable
 
 ROOT = Path(__file__).parents[1]
 GLUE = ROOT / "../shared/data/glue"
@@ -27,9 +27,9 @@ def write(folder: Path, split: str, **columns: list[Any]) -> None:
     pq.write_table(pa.table(columns), folder / f"{split}.parquet")
 
 
-def task(folder: Path, **changes: Any) -> Table:
+def task(folder: Path, **changes: Any) -> LabelTable:
     settings: dict[str, Any] = {"name": "toy", "columns": COLUMNS, "classes": ["bad", "good"], "path": str(folder)}
-    return Table(**{**settings, **changes})
+    return LabelTable(**{**settings, **changes})
 
 
 @pytest.fixture
@@ -55,12 +55,12 @@ def test_leakage_is_counted_on_normalized_text(folder: Path, tmp_path: Path) -> 
 
 def test_leakage_of_pairs_needs_both_texts() -> None:
     rows = {"train": [Example("a", "b", 0)], "validation": [Example("a", "c", 0), Example("A", "b", 1)]}
-    assert leakage(rows) == {"validation": 1}
+    assert count_leaks(rows) == {"validation": 1}
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv"])
 def test_other_files_of_the_same_layout(folder: Path, tmp_path: Path, suffix: str) -> None:
-    expected = task(folder).fingerprint(tmp_path)
+    expected = task(folder).data_hash(tmp_path)
     for split in ("train", "validation"):
         rows = pq.read_table(folder / f"{split}.parquet").to_pylist()
         mark = {"csv": ",", "tsv": "\t"}.get(suffix, "")
@@ -68,7 +68,7 @@ def test_other_files_of_the_same_layout(folder: Path, tmp_path: Path, suffix: st
         head = [] if suffix == "jsonl" else [mark.join(rows[0])]
         (tmp_path / "other").mkdir(exist_ok=True)
         (tmp_path / "other" / f"{split}.{suffix}").write_text("\n".join([*head, *lines]) + "\n")
-    assert task(tmp_path / "other").fingerprint(tmp_path) == expected
+    assert task(tmp_path / "other").data_hash(tmp_path) == expected
 
 
 def test_parts_in_a_sub_folder_of_the_configuration(folder: Path, tmp_path: Path) -> None:
@@ -99,21 +99,21 @@ def test_class_numbers_follow_the_names_in_the_schema(tmp_path: Path) -> None:
 
 
 def test_fingerprint_follows_texts_and_labels_not_places(folder: Path, tmp_path: Path) -> None:
-    first = task(folder).fingerprint(tmp_path)
+    first = task(folder).data_hash(tmp_path)
     moved = folder.rename(tmp_path / "moved")
-    assert task(moved).fingerprint(tmp_path) == first
+    assert task(moved).data_hash(tmp_path) == first
     write(moved, "train", sentence=["fine film", "poor film", "No  light"], label=[1, 0, 1])
-    assert task(moved).fingerprint(tmp_path) != first
+    assert task(moved).data_hash(tmp_path) != first
 
 
 def test_limits_take_the_same_rows_when_others_are_added(tmp_path: Path) -> None:
     rows = [Example(f"text {i}", None, i % 2) for i in range(200)]
-    some = limited(rows, 50)
+    some = limit_rows(rows, 50)
     assert len(some) == 50
     assert some == sorted(some, key=rows.index)
-    kept = set(limited([Example("new", None, 0), *rows], 50))
+    kept = set(limit_rows([Example("new", None, 0), *rows], 50))
     assert len(kept & set(some)) >= 49
-    assert limited(rows, None) == limited(rows, 500) == rows
+    assert limit_rows(rows, None) == limit_rows(rows, 500) == rows
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_bad_rows(folder: Path, tmp_path: Path, columns: dict[str, Any], message
 
 def test_broken_file_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "train.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(UserError, match=r"train\.parquet is no readable parquet"):
+    with pytest.raises(UserError, match=r"train\.parquet is not a readable parquet"):
         task(folder).examples(tmp_path)
 
 
 def test_hub_without_network_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    wanted = Table(name="toy", columns=COLUMNS, classes=["a", "b"], hub="nobody/nothing-here", config="x")
+    wanted = LabelTable(name="toy", columns=COLUMNS, classes=["a", "b"], hub="nobody/nothing-here", config="x")
     with pytest.raises(UserError, match=r"tasks\.toy\.hub: nobody/nothing-here/x .*tasks\.toy\.path=FOLDER") as error:
         wanted.examples(tmp_path)
     assert "\n" not in str(error.value)
@@ -187,18 +187,18 @@ def test_hub_gives_what_the_local_folder_gives(tmp_path: Path, monkeypatch: pyte
     local = task(tmp_path / "set")
     hub = task(tmp_path, path=None, hub=str(tmp_path / "set"))
     assert hub.examples(tmp_path / "cache") == local.examples(tmp_path / "cache")
-    assert hub.fingerprint(tmp_path / "cache") == local.fingerprint(tmp_path / "cache")
+    assert hub.data_hash(tmp_path / "cache") == local.data_hash(tmp_path / "cache")
     assert [row.label for row in local.examples(tmp_path / "cache")["train"]] == [1, 0, 0]
 
 
 def test_second_read_is_light(folder: Path, tmp_path: Path) -> None:
-    expected = task(folder).fingerprint(tmp_path)
+    expected = task(folder).data_hash(tmp_path)
     code = f"""
 import sys
 from pathlib import Path
-from paribus.tasks.table import Table
-task = Table("toy", {COLUMNS!r}, ["bad", "good"], path={str(folder)!r})
-print(task.fingerprint(Path({str(tmp_path)!r})), len(task.examples(Path({str(tmp_path)!r}))["train"]))
+from paribus.tasks.tables import LabelTable
+task = LabelTable("toy", {COLUMNS!r}, ["bad", "good"], path={str(folder)!r})
+print(task.data_hash(Path({str(tmp_path)!r})), len(task.examples(Path({str(tmp_path)!r}))["train"]))
 print(sorted({{"torch", "datasets", "transformers", "pandas", "sklearn"}} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

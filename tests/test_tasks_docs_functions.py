@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from paribus.tasks.baselines import baselines
-from paribus.tasks.docs_default import DocsDefault, described, literals, told
-from paribus.tasks.docs_parameters import DocsParameters, names, paragraphs
-from paribus.tasks.example import Question
-from paribus.tasks.squad import Answer
+from paribus.tasks.baselines import measure_baselines
+from paribus.tasks.docs_default import DocsDefault, find_default, find_description, find_literals
+from paribus.tasks.docs_parameters import DocsParameters, find_names, tag_paragraphs
+from paribus.tasks.examples import Question
+from paribus.tasks.metrics import Answer
 
 NUMPY = """Fit it.
 
@@ -51,7 +51,7 @@ def function(text: str) -> Any:
 
 def test_defaults_are_read_from_the_code() -> None:
     node = function("def f(self, a, size=3, mode='bb', two='b b', *, rate=-0.5, on=None, it=[1], call=g()): pass")
-    assert list(literals(node)) == [("size", "3"), ("mode", "bb"), ("rate", "-0.5"), ("on", "None")]
+    assert list(find_literals(node)) == [("size", "3"), ("mode", "bb"), ("rate", "-0.5"), ("on", "None")]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_defaults_are_read_from_the_code() -> None:
 def test_the_place_of_a_default_is_in_the_description_of_its_parameter(
     text: str, name: str, value: str, before: str
 ) -> None:
-    found = told(text, name, value)
+    found = find_default(text, name, value)
     assert found is not None
     assert text[: found[1]].endswith(before)
     assert text[found[1] :].startswith(value)
 
 
 def test_what_is_not_told_is_not_asked() -> None:
-    assert told(NUMPY, "flag", "True") is None  # the word stands in another section
-    assert told(NUMPY, "size", "7") is None
-    assert told(GOOGLE, "other", "3") is None
-    assert described(GOOGLE, "absent") is None
+    assert find_default(NUMPY, "flag", "True") is None  # the word stands in another section
+    assert find_default(NUMPY, "size", "7") is None
+    assert find_default(GOOGLE, "other", "3") is None
+    assert find_description(GOOGLE, "absent") is None
 
 
 def test_the_regular_expression_for_defaults() -> None:
@@ -88,18 +88,21 @@ def test_the_regular_expression_for_defaults() -> None:
         Question("What is the default of rate?", NUMPY, ["0.5"], [0]),
         Question("What is the default of other?", GOOGLE, ["None"], [0]),
     ]
-    found = DocsDefault("d", ["rich"]).rules(rows)["regular_expression"]
+    found = DocsDefault("d", ["rich"]).predict_by_rules(rows)["regular_expression"]
     assert found == [Answer("3"), Answer("bb"), Answer(""), Answer("None")]
 
 
 def test_names_of_parameters_and_types() -> None:
     node = function("def f(self, size: int, x, of: 'list[Tensor]' = None, *rest: np.ndarray) -> dict[str, bool]: pass")
-    assert names(node) == ({"size", "of", "rest"}, {"int", "list", "Tensor", "np", "ndarray", "dict", "str", "bool"})
+    assert find_names(node) == (
+        {"size", "of", "rest"},
+        {"int", "list", "Tensor", "np", "ndarray", "dict", "str", "bool"},
+    )
 
 
 def test_paragraphs_with_a_name_and_without_code_are_tagged() -> None:
     text = "Nothing here.\n\nThe `size` is an int.\n\n>>> f(size)\n"
-    assert [row[1:] for row in paragraphs(text, {"size"}, {"int"})] == [
+    assert [row[1:] for row in tag_paragraphs(text, {"size"}, {"int"})] == [
         (["The", "`", "size", "`", "is", "an", "int", "."], [0, 0, 1, 0, 0, 0, 2, 0])
     ]
 
@@ -110,7 +113,7 @@ def test_real_packages_give_examples_and_baselines(kind: Any, tmp_path: Path) ->
     summary = task.summary(tmp_path)
     assert summary["leaked"] == {"validation": 0}
     assert summary["examples"]["train"] > 20
-    found = baselines(task, tmp_path)["f1"]
+    found = measure_baselines(task, tmp_path)["f1"]
     assert found["regular_expression"] > 0.1
     assert all(0 <= value <= 1 for value in found.values())
     assert set(found) >= {"bag_of_words", "regular_expression"}

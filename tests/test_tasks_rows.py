@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
-from paribus.tasks.encode import POOL, Encoded, batches, encode, order, truncated
-from paribus.tasks.example import Example
+from paribus.tasks.examples import Example
+from paribus.tasks.rows import POOL, Encoded, encode, order, truncate
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 LENGTHS = np.random.default_rng(3).integers(3, 60, size=1003)
@@ -69,15 +69,15 @@ def cut_one_by_one(a: int, b: int, room: int) -> tuple[int, int]:
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 50))
 @settings(max_examples=300, deadline=None)
 def test_truncation_is_longest_first(a: int, b: int, room: int) -> None:
-    found = truncated(np.array([a]), np.array([b]), room=room)
+    found = truncate(np.array([a]), np.array([b]), room=room)
     assert tuple(int(side[0]) for side in found) == cut_one_by_one(a, b, room)
 
 
 @pytest.mark.parametrize(
     ("examples", "length", "message"),
     [
-        ([Example("1", None, 0)], 2, "length 2 leaves no room"),
-        ([Example("1", "2", 0)], 4, "length 4 leaves no room"),
+        ([Example("1", None, 0)], 2, "length=2 leaves no room"),
+        ([Example("1", "2", 0)], 4, "length=4 leaves no room"),
         ([Example("1", "2", 0), Example("1", None, 0)], 9, "1 of 2 examples are pairs"),
     ],
 )
@@ -90,7 +90,9 @@ def test_bad_input(examples: list[Example], length: int, message: str) -> None:
 def test_every_row_once_and_nothing_but_padding_beyond_it(shuffle: bool) -> None:
     encoded = ragged(LENGTHS)
     seen = []
-    for batch in batches(encoded, 16, seed=1, epoch=2, shuffle=shuffle):
+    for row_B in order(encoded.length_N, 16, 1, 2, shuffle):
+        batch = encoded.batch(row_B, 1)
+        assert batch.pop("counts")["rows"] == len(row_B)
         assert batch["ids_BL"].shape == batch["part_BL"].shape == (len(batch["row_B"]), batch["length_B"].max())
         assert (batch["length_B"] == LENGTHS[batch["row_B"]]).all()
         assert ((batch["ids_BL"] != 0).sum(1) == batch["length_B"]).all()
@@ -101,13 +103,15 @@ def test_every_row_once_and_nothing_but_padding_beyond_it(shuffle: bool) -> None
 
 
 def test_padding_share_is_small() -> None:
-    shapes = [batch["ids_BL"].size for batch in batches(ragged(LENGTHS), 16)]
-    assert LENGTHS.sum() / sum(shapes) > 0.97
+    encoded = ragged(LENGTHS)
+    counts = [encoded.batch(row_B, 1)["counts"] for row_B in order(LENGTHS, 16, 0, 0, shuffle=True)]
+    assert sum(count["input_tokens"] for count in counts) == LENGTHS.sum()
+    assert sum(count["padding"] for count in counts) < 0.03 * LENGTHS.sum()
 
 
 def test_width_is_rounded_up_where_asked() -> None:
     encoded = ragged(np.array([5, 11, 3]))
-    assert next(batches(encoded, 3, multiple=8))["ids_BL"].shape == (3, 16)
+    assert encoded.batch(np.arange(3), 8)["ids_BL"].shape == (3, 16)
 
 
 def test_order_depends_on_seed_and_epoch_alone() -> None:

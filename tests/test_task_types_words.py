@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.tasks.example import Example
+from paribus.tasks.examples import Example
+from paribus.tasks.prompts import Fields, join_parts, parse_number, round_to_step
 from paribus.tasks.types.classification import Classification
 from paribus.tasks.types.regression import Regression
-from paribus.tasks.verbalize import Fields, joined, number, rounded
 
 
 class Letters:
@@ -24,9 +24,9 @@ class Letters:
 
 
 def test_texts_are_announced_by_the_alphabet_of_their_names() -> None:
-    assert joined(Fields("sst2", "sentence").parts("it is charming")) == "sst2 sentence: it is charming"
-    pair = Fields("mnli", "premise", "hypothesis").parts("He left.", "He stayed.")
-    assert joined(pair) == "mnli hypothesis: He stayed. premise: He left."
+    assert join_parts(Fields("sst2", "sentence").announce("it is charming")) == "sst2 sentence: it is charming"
+    pair = Fields("mnli", "premise", "hypothesis").announce("He left.", "He stayed.")
+    assert join_parts(pair) == "mnli hypothesis: He stayed. premise: He left."
 
 
 @pytest.mark.parametrize(
@@ -34,22 +34,22 @@ def test_texts_are_announced_by_the_alphabet_of_their_names() -> None:
     [(2.57, "2.6"), (3.8, "3.8"), (0.0, "0.0"), (0.04, "0.0"), (2.5, "2.4"), (0.7, "0.8"), (5, "5.0")],
 )
 def test_values_are_rounded_to_steps(value: float, text: str) -> None:
-    assert rounded(value, 0.2) == text
+    assert round_to_step(value, 0.2) == text
 
 
 def test_one_to_five_in_steps_of_a_fifth_are_21_classes() -> None:
-    words = Regression(least=1, most=5).written(Fields("stsb", "a", "b"), False).words
+    words = Regression(least=1, most=5).verbalize(Fields("stsb", "a", "b"), False).words
     assert (len(words), words[0], words[-1]) == (21, "1.0", "5.0")
 
 
 def test_what_says_no_number_says_none() -> None:
-    assert [number(text) for text in ("3.8", "", "nan", "inf", "three")] == [3.8, None, None, None, None]
+    assert [parse_number(text) for text in ("3.8", "", "nan", "inf", "three")] == [3.8, None, None, None, None]
 
 
 def test_an_unknown_label_is_wrong_and_counted() -> None:
-    task_type = Classification(("no", "yes"), ("accuracy", "f1")).written(Fields("toy", "text"), False)
+    task_type = Classification(("no", "yes"), ("accuracy", "f1")).verbalize(Fields("toy", "text"), False)
     examples = [Example("a", None, label) for label in (0, 1, 1, 0)]
-    found = task_type.read(["no", "Yes", "perhaps", ""], Letters())
+    found = task_type.parse(["no", "Yes", "perhaps", ""], Letters())
     assert found.tolist() == [0, 1, -1, -1]
     scores = task_type.score(found, examples)
     assert scores["accuracy"] == 0.5
@@ -58,9 +58,9 @@ def test_an_unknown_label_is_wrong_and_counted() -> None:
 
 
 def test_an_unknown_value_is_below_the_least() -> None:
-    task_type = Regression().written(Fields("stsb", "a", "b"), False)
+    task_type = Regression().verbalize(Fields("stsb", "a", "b"), False)
     examples = [Example("a", "b", value) for value in (0.0, 2.0, 5.0)]
-    found = task_type.read(["0.0", "2.0", "much"], Letters())
+    found = task_type.parse(["0.0", "2.0", "much"], Letters())
     scores = task_type.score(found, examples)
     expected = np.corrcoef([0.0, 2.0, -1.0], [0.0, 2.0, 5.0])[0, 1]
     assert scores["pearson"] == pytest.approx(expected)

@@ -14,10 +14,9 @@ from text_to_text import T5
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.tasks.example import Question
-from paribus.tasks.types.answers import Answers
-from paribus.tasks.types.choice import task_type_of
-from paribus.tasks.verbalize import joined
+from paribus.tasks.examples import Question
+from paribus.tasks.prompts import join_parts
+from paribus.tasks.types.question_answering import WrittenAnswers
 from paribus.training.run import run
 
 ROW = Question("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
@@ -35,8 +34,8 @@ def squad(tmp_path: Path) -> Path:
 
 
 def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
-    task_type = Answers(single=False)
-    assert joined(task_type.source(ROW)) == "question: Who wrote? context: the old sailor wrote a letter"
+    task_type = WrittenAnswers(single=False)
+    assert join_parts(task_type.source(ROW)) == "question: Who wrote? context: the old sailor wrote a letter"
     assert task_type.target(ROW) == "old sailor"
 
 
@@ -44,8 +43,8 @@ def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
     ("written", "em", "f1"), [("The Sailor!", 1.0, 1.0), ("an old red sailor", 0.0, 0.8), ("", 0.0, 0.0)]
 )
 def test_what_is_written_is_scored_against_all_answers(written: str, em: float, f1: float) -> None:
-    task_type = Answers(single=False)
-    found = task_type.score(task_type.read([written], None), [ROW])
+    task_type = WrittenAnswers(single=False)
+    found = task_type.score(task_type.parse([written], None), [ROW])
     assert found == pytest.approx({"em": em, "f1": f1})
 
 
@@ -58,14 +57,14 @@ def test_questions_on_a_text_to_text_model_have_a_record(arguments: list[str], s
     assert "bag_of_words" in found["baselines"]["squad_v1/f1"]
 
 
-def test_an_own_task_of_questions_has_the_same_form() -> None:
+def test_questions_of_our_own_are_written_too() -> None:
     cfg = compose([*T5, "task=docs_default"])
-    task_type = task_type_of(build(cfg.tasks.docs_default), build(cfg.model))
-    assert isinstance(task_type, Answers)
+    task_type = build(cfg.tasks.docs_default).type_for(build(cfg.model))
+    assert isinstance(task_type, WrittenAnswers)
     assert build(task_type.config()) == task_type
 
 
 def test_questions_without_answers_are_refused() -> None:
     cfg = compose([*T5, "task=squad_v2"])
-    with pytest.raises(UserError, match="squad_v2 has questions without an answer, but the model writes one"):
-        task_type_of(build(cfg.tasks.squad_v2), build(cfg.model))
+    with pytest.raises(UserError, match="squad_v2 has questions without an answer, but the model always writes one"):
+        build(cfg.tasks.squad_v2).type_for(build(cfg.model))

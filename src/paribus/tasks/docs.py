@@ -1,0 +1,122 @@
+"""The base of the tasks `docs_*`, which are labeled by installed packages themselves, so that no network is needed."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from paribus.core.console import bar
+from paribus.core.errors import UserError
+from paribus.data.corpus.docstrings import CHUNK, Docstrings, find_documented, modules, readers
+from paribus.tasks.examples import Examples, hash_share, limit_rows, normalize
+from paribus.tasks.task import Task
+from paribus.tasks.types.base import TaskType
+
+Module = tuple[str, str]  # its name and its file
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Sizes(TypedDict, total=False):
+    """How many examples there are; see `DocsTask`."""
+
+    validation: float
+    max_train: int | None
+    max_validation: int | None
+
+
+class DocsTask(Task):
+    """A task on the docstrings of installed packages. A module is wholly in train or wholly in validation.
+
+    Args:
+        packages: names of distributions.
+        words: fewest and most words of a text.
+        validation: share of the modules that is held out, 0.2 by default.
+        max_train, max_validation: at most so many examples; null for all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task_type: TaskType,
+        packages: Sequence[str],
+        words: Sequence[int],
+        **sizes: Unpack[Sizes],
+    ) -> None:
+        super().__init__(name, task_type, sizes.get("max_train"), sizes.get("max_validation"))
+        self.packages, self.words, self.validation = tuple(packages), tuple(words), sizes.get("validation", 0.2)
+        if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
+            raise UserError(f"{self.key}.words={list(self.words)}", "give the fewest and the most words, as [4, 40]")
+        if not 0 < self.validation < 1:
+            raise UserError(f"{self.key}.validation={self.validation}", "give a share between 0 and 1")
+
+    @cached_property
+    def distributions(self) -> dict[str, metadata.Distribution]:
+        """The packages by name. Raises UserError for one that is not installed."""
+        found = {}
+        for package in self.packages:
+            try:
+                found[package] = metadata.distribution(package)
+            except metadata.PackageNotFoundError as error:
+                raise UserError(f"{self.key}.packages: {package} is not installed", "install or remove it") from error
+        return found
+
+    def source(self) -> Any:
+        """The settings and the versions of the packages."""
+        versions = [[name, package.version] for name, package in self.distributions.items()]
+        return [self.words, self.validation, self.limits, Docstrings.semantics, versions]
+
+    def fits(self, text: str) -> bool:
+        """Whether a text has the required number of words."""
+        return self.words[0] <= len(text.split()) <= self.words[1]
+
+    def split_of(self, module: str) -> str:
+        """`train` or `validation`, by the hash of the module's name."""
+        return "validation" if hash_share(module) < self.validation else "train"
+
+
+class FunctionTask(DocsTask):
+    """A task on functions and their docstrings. `read` finds rows with a `module` and a `description`; a description is
+    used once.
+    """
+
+    @property
+    @abstractmethod
+    def read(self) -> Callable[[Module], list[Any]]:
+        """A function that finds the rows of a module and that other processes can import."""
+
+    @abstractmethod
+    def make_examples(self, rows: Sequence[Any]) -> list[Any]:
+        """The examples that the rows of one package in one set give."""
+
+    def build(self, cache: Path) -> Examples:
+        found: Examples = {"train": [], "validation": []}
+        files = {name: modules(package) for name, package in self.distributions.items()}
+        total, seen = sum(map(len, files.values())), set[str]()
+        with readers(total) as pool, bar(self.name, total, "module") as progress:
+            for chosen in files.values():
+                rows = (row for part in pool.map(self.read, chosen, chunksize=CHUNK) for row in part)
+                new = list(self._select(rows, seen))
+                for split, examples in found.items():
+                    examples += self.make_examples([row for row in new if self.split_of(row.module) == split])
+                progress.update(len(chosen))
+        return {split: limit_rows(rows, self.limits[split]) for split, rows in found.items()}
+
+    def _select(self, rows: Iterable[Any], seen: set[str]) -> Iterator[Any]:
+        """Rows whose description has the required length and is new."""
+        for row in rows:
+            key = normalize(row.description)
+            if key not in seen and self.fits(row.description):
+                seen.add(key)
+                yield row
+
+
+def find_functions(path: str) -> Iterator[tuple[Function, str]]:
+    """The public functions and methods of a Python file that have a docstring, each with it."""
+    for node in find_documented(path):
+        if isinstance(node, Function) and not node.name.startswith("_") and (text := ast.get_docstring(node)):
+            yield node, text

@@ -1,0 +1,134 @@
+"""Labeled examples of every kind; which of them count as the same, how they are chosen and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from paribus.core.hashing import digest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Labeled(Protocol):
+    """An example of any kind: a named tuple of plain data."""
+
+    @property
+    def inputs(self) -> tuple[str | None, ...]:
+        """The texts that a model reads, normalized."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+Examples = dict[str, list[Any]]  # by set
+Row = TypeVar("Row", bound=Labeled)
+
+
+class Example(NamedTuple):
+    """A text or a pair of texts; `label` is a class number, or a value for regression."""
+
+    text: str
+    pair: str | None
+    label: int | float
+
+    @property
+    def inputs(self) -> tuple[str | None, ...]:
+        return normalize(self.text), None if self.pair is None else normalize(self.pair)
+
+
+class Tagged(NamedTuple):
+    """A sentence as words, each with the number of its tag."""
+
+    words: list[str]
+    tags: list[int]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (normalize(" ".join(self.words)),)
+
+
+class Question(NamedTuple):
+    """A question about a context. Every answer starts at a character of the context; no answers: it has none there."""
+
+    question: str
+    context: str
+    answers: list[str]
+    starts: list[int]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return normalize(self.question), normalize(self.context)
+
+
+class Transfer(NamedTuple):
+    """A text, perhaps with a second one, and the text that a model must write for it."""
+
+    text: str
+    pair: str | None
+    target: str
+
+    @property
+    def inputs(self) -> tuple[str | None, ...]:
+        return normalize(self.text), None if self.pair is None else normalize(self.pair)
+
+
+def normalize(text: str) -> str:
+    """The text in lower case with single spaces; texts that are equal then count as the same text."""
+    return " ".join(text.lower().split())
+
+
+def count_leaks(examples: Examples) -> dict[str, int]:
+    """For each evaluation set, the number of examples whose normalized inputs are also in train."""
+    seen = {row.inputs for row in examples["train"]}
+    return {split: sum(row.inputs in seen for row in rows) for split, rows in examples.items() if split != "train"}
+
+
+def limit_rows(rows: list[Row], limit: int | None) -> list[Row]:
+    """At most `limit` rows, those with the lowest hash, in their order: a new row displaces at most one other."""
+    if limit is None or len(rows) <= limit:
+        return rows
+    chosen = sorted(range(len(rows)), key=lambda i: (_hash_row(rows[i]), i))[:limit]
+    return [rows[i] for i in sorted(chosen)]
+
+
+def hash_share(text: str) -> float:
+    """A number in [0, 1) that depends on the text alone, so that new texts never move others between splits."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") / 2**64
+
+
+def _hash_row(row: Labeled) -> bytes:
+    """The hash of all texts and labels of an example."""
+    values = (value for part in row for value in (part if isinstance(part, list) else [part]))
+    return blake2b("\0".join(map(str, values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def hash_examples(examples: Examples, classes: Sequence[str]) -> str:
+    """The hash of the class names and of every example in order, 16 hex digits."""
+    hashed = blake2b(digest(list(classes)).encode(), digest_size=8)
+    for split in sorted(examples):
+        hashed.update(f"\0{split}\0{len(examples[split])}\0".encode())
+        for row in examples[split]:
+            hashed.update(_hash_row(row))
+    return hashed.hexdigest()
+
+
+def write_examples(path: Path, rows: Sequence[Any]) -> None:
+    """A Parquet file with a column for each field of the examples."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"text": pa.string(), "pair": pa.string()}  # pyarrow cannot infer the type of a column of nulls
+    columns = {name: pa.array([getattr(row, name) for row in rows], types.get(name)) for name in rows[0]._fields}
+    pq.write_table(pa.table(columns), path, compression="zstd")
+
+
+def read_examples(path: Path, example_class: type[Any]) -> list[Any]:
+    """The rows that `write_examples` wrote."""
+    import pyarrow.parquet as pq
+
+    table: pa.Table = pq.ParquetFile(path).read()  # read_table imports pandas
+    fields = example_class._fields
+    return [example_class(*row) for row in zip(*(table.column(name).to_pylist() for name in fields), strict=True)]

@@ -1,1 +1,0 @@
-"""Mixtures: tasks in the stream of pre-training."""

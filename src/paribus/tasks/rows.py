@@ -1,0 +1,285 @@
+"""Examples as rows of token ids, and the batches of a fine-tuning epoch. Numpy only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paribus.core.errors import UserError
+from paribus.data.text import Array, Arrays
+from paribus.tasks.examples import Example
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.tokenizer import Tokenizer
+    from paribus.data.tokens.vocabulary import Vocabulary
+
+FULL = 510  # tokens of text in the paper's rows; of these, from the beginning:
+HEADS = {"head": FULL, "head_tail": 128, "tail": 0}
+POOL = 64  # batches that are sorted by length together
+
+
+class Rows(ABC):
+    """N rows of tokens with different lengths, as a task type encodes its examples.
+
+    Attributes:
+        length_N: int64, tokens of each row; rows of like length are batched together.
+    """
+
+    length_N: Array
+
+    @abstractmethod
+    def batch(self, row_B: Array, multiple: int) -> Arrays:
+        """What the model and the head read of these rows, padded to a multiple of `multiple` tokens: `ids_BL`,
+        `length_B` and what they need besides; and the `counts` of the batch, by which losses are divided.
+        """
+
+    def split(self, row_B: Array) -> list[Array]:
+        """The rows of a batch in parts that fit through the model at once."""
+        return [row_B]
+
+
+@dataclass(frozen=True)
+class Encoded(Rows):
+    """Framed rows, one after the other (T tokens)."""
+
+    ids_T: Array  # int32
+    part_T: Array  # uint8: 0 through the first [SEP], 1 after it
+    start_N: Array  # int64: where a row starts in T
+    length_N: Array  # int64: special tokens included
+    label_N: Array  # [N, ...]: int64 class numbers, or float32 values
+    pad: int
+
+    def batch(self, row_B: Array, multiple: int) -> Arrays:
+        """Also `part_BL`, `label_B` and `row_B`."""
+        length_B = self.length_N[row_B]
+        at_BL, real_BL = locate(self.start_N[row_B], length_B, multiple)
+        read = int(length_B.sum())
+        return {
+            "ids_BL": np.where(real_BL, self.ids_T[at_BL], self.pad).astype(np.int64),
+            "length_B": length_B,
+            "part_BL": np.where(real_BL, self.part_T[at_BL], 0).astype(np.int64),
+            "label_B": self.label_N[row_B],
+            "row_B": row_B.astype(np.int64),
+            "counts": {"rows": len(row_B), "input_tokens": read, "padding": real_BL.size - read},
+        }
+
+
+@dataclass(frozen=True)
+class Groups(Rows):
+    """N examples over W framed rows; the rows of an example follow each other. At most `most` rows go through the
+    model at once, but the rows of an example stay together.
+    """
+
+    rows: Encoded  # its label_N is unused
+    first_N: Array  # int64 [N + 1]: where an example's rows start
+    label_N: Array
+    most: int
+
+    @cached_property
+    def length_N(self) -> Array:  # type: ignore[override]  # a dataclass field in other rows
+        """Int64 [N]: tokens of all rows of an example."""
+        return np.add.reduceat(self.rows.length_N, self.first_N[:-1])
+
+    def batch(self, row_B: Array, multiple: int) -> Arrays:
+        """Rows [W, L] of B examples, `part_BL`, `label_B`, and `place_BK`, int64: the rows of each example, -1 behind
+        its last.
+        """
+        count_B = self.first_N[row_B + 1] - self.first_N[row_B]
+        column_K = np.arange(count_B.max())
+        real_BK = column_K < count_B[:, None]
+        row_W = (self.first_N[row_B][:, None] + column_K)[real_BK]
+        place_BK = np.full(real_BK.shape, -1, np.int64)
+        place_BK[real_BK] = np.arange(len(row_W))
+        found = self.rows.batch(row_W, multiple)
+        counts = {**found["counts"], "rows": len(row_B)}
+        return {**found, "place_BK": place_BK, "label_B": self.label_N[row_B], "row_B": row_B, "counts": counts}
+
+    def split(self, row_B: Array) -> list[Array]:
+        """Parts of at most `most` rows, or of one example."""
+        count_B = self.first_N[row_B + 1] - self.first_N[row_B]
+        cuts, held = [0], 0
+        for at, count in enumerate(count_B.tolist()):
+            if held and held + count > self.most:
+                cuts.append(at)
+                held = 0
+            held += count
+        return [row_B[a:b] for a, b in pairwise([*cuts, len(row_B)])]
+
+
+def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array]:
+    """(int64 [B, L], where each token of a row is; bool [B, L], False at padding); L is a multiple of `multiple`."""
+    column_L = np.arange(-(-int(length_B.max()) // multiple) * multiple)
+    real_BL = column_L < length_B[:, None]
+    return np.where(real_BL, start_B[:, None] + column_L, 0), real_BL
+
+
+def encode(
+    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, truncation: str = "head"
+) -> Encoded:
+    """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens.
+
+    A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
+    (`head`), its end (`tail`), or 128 parts of 510 from the beginning and the rest from the end (`head_tail`; Sun et
+    al., arXiv 1905.05583, section 5.3.1).
+
+    Raises:
+        UserError: for an unknown `truncation`, if `length` leaves no room for text, or if only some examples are pairs.
+    """
+    head = head_tokens(truncation)
+    pairs = [row.pair for row in examples if row.pair is not None]
+    if pairs and len(pairs) < len(examples):
+        raise UserError(f"{len(pairs)} of {len(examples)} examples are pairs", "give all or none of them a second text")
+    if length < (5 if pairs else 3):
+        raise no_room(length)
+    first = tokenize([row.text for row in examples], tokenizer)
+    sides = [first, tokenize(pairs, tokenizer)] if pairs else [first]
+    kept = truncate(*map(count_tokens, sides), room=length - 1 - len(sides))
+    return _frame(sides, kept, _labels(examples), vocabulary, head)
+
+
+def encode_windows(
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    length: int,
+    stride: int | None,
+    most_windows: int,
+    most: int,
+) -> Groups:
+    """Each text in windows of `length` tokens, special tokens included, that begin `stride` tokens apart (None: half a
+    window). Of a text that needs more than `most_windows`, the first ones are read, and the one at its end.
+
+    Raises UserError if `length` leaves no room for text.
+    """
+    room = length - 2
+    if room < 1:
+        raise no_room(length)
+    texts = tokenize([row.text for row in examples], tokenizer)
+    step = max(1, room // 2) if stride is None else stride
+    starts = [window_starts(len(ids), room, step, most_windows) for ids in texts]
+    cut = [ids[at : at + room] for ids, own in zip(texts, starts, strict=True) for at in own]
+    return _group(cut, [len(own) for own in starts], examples, vocabulary, most)
+
+
+def window_starts(length: int, room: int, stride: int, most: int) -> list[int]:
+    """Where the windows of a text of `length` tokens begin; the last window ends with the text."""
+    last = max(0, length - room)
+    found = [*range(0, last, stride), last]
+    return found if len(found) <= most else [*found[: most - 1], last]
+
+
+def encode_apart(
+    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, most: int
+) -> Groups:
+    """The two texts of each pair in separate rows, each cut to `length` tokens."""
+    ids = tokenize([text for row in examples for text in (row.text, row.pair or "")], tokenizer)
+    cut = [row[: length - 2] for row in ids]
+    return _group(cut, [2] * len(examples), examples, vocabulary, most)
+
+
+def _group(
+    rows: list[Array], counts: Sequence[int], examples: Sequence[Example], vocabulary: Vocabulary, most: int
+) -> Groups:
+    framed = frame([rows], np.zeros(sum(counts), np.int64), vocabulary)
+    return Groups(framed, np.concatenate([[0], np.cumsum(counts)]), _labels(examples), most)
+
+
+def _labels(examples: Sequence[Example]) -> Array:
+    label_N = np.array([row.label for row in examples])
+    return label_N.astype(np.float32 if label_N.dtype.kind == "f" else np.int64)
+
+
+def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
+    """Rows of one or two texts, given as token ids that are already cut."""
+    return _frame(sides, [count_tokens(side) for side in sides], label_N, vocabulary, FULL)
+
+
+def _frame(
+    sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, vocabulary: Vocabulary, head: int
+) -> Encoded:
+    length_N = np.sum(kept, axis=0) + 1 + len(sides)
+    end_N = np.cumsum(length_N)
+    ids_T = np.full(end_N[-1], vocabulary.sep, np.int32)
+    part_T = np.zeros(end_N[-1], np.uint8)
+    start_N = end_N - length_N
+    ids_T[start_N] = vocabulary.cls
+    at_N = start_N + 1
+    for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
+        source_T = kept_places(count_tokens(rows), kept_N, head)
+        ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
+        part_T[_ranges(at_N, kept_N + 1)] = part
+        at_N = at_N + kept_N + 1
+    return Encoded(ids_T, part_T, start_N, length_N, label_N, vocabulary.pad)
+
+
+def no_room(length: int) -> UserError:
+    """The error for rows that are too short to hold any text."""
+    return UserError(f"finetune.length={length} leaves no room for text", "raise finetune.length")
+
+
+def head_tokens(truncation: str) -> int:
+    """How many of `FULL` tokens of a long text come from its beginning. Raises UserError for an unknown name."""
+    if truncation not in HEADS:
+        raise UserError(f"finetune.truncation={truncation} is unknown", f"use {', '.join(HEADS)}")
+    return HEADS[truncation]
+
+
+def truncate(a_N: Array, b_N: Array | None = None, *, room: int | Array) -> list[Array]:
+    """Lengths after cutting to `room` tokens, one for all rows or one for each: tokens are dropped one by one from the
+    longer text, and from the second on a tie.
+    """
+    if b_N is None:
+        return [np.minimum(a_N, room)]
+    first_N = np.minimum(a_N, np.maximum(room - room // 2, room - b_N))
+    return [first_N, np.minimum(b_N, room - first_N)]
+
+
+def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Array]:
+    """The ids of each text, without special tokens."""
+    return [ids for ids, _ in tokenizer.encode(list(texts))]
+
+
+def count_tokens(rows: Sequence[Array]) -> Array:
+    """Int64: tokens of each row."""
+    return np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def kept_places(length_N: Array, kept_N: Array, head: int) -> Array:
+    """Where the kept tokens are, for rows that follow each other; `head` of `FULL` parts are the first of a row."""
+    end_N = np.cumsum(length_N)
+    head_N = np.where(kept_N < length_N, kept_N * head // FULL, kept_N)
+    tail_N = kept_N - head_N
+    edges = np.stack([end_N - length_N, end_N - tail_N], axis=1), np.stack([head_N, tail_N], axis=1)
+    return _ranges(*(edge.ravel() for edge in edges))
+
+
+def _ranges(start_N: Array, length_N: Array) -> Array:
+    """start..start+length-1 of every row, one after the other."""
+    shift_N = start_N - (np.cumsum(length_N) - length_N)
+    return np.repeat(shift_N, length_N) + np.arange(length_N.sum())
+
+
+def order(length_N: Array, batch_size: int, seed: int, epoch: int, shuffle: bool) -> list[Array]:
+    """The rows of each batch of an epoch, rows of like length together; a pure function of its arguments.
+
+    Shuffled rows are sorted by length in pools of `POOL` batches, then the batches are shuffled. Unshuffled, all rows
+    are sorted by length. Only one batch may hold fewer than `batch_size` rows.
+    """
+    count = len(length_N)
+    if not shuffle:
+        return _chunk(np.argsort(length_N, kind="stable"), batch_size)
+    random = np.random.Philox(key=np.array([seed, epoch], np.uint64))
+    row_N = np.argsort(random.random_raw(count), kind="stable")
+    pool_N = np.arange(count) // (POOL * batch_size)
+    batches = _chunk(row_N[np.lexsort((length_N[row_N], pool_N))], batch_size)
+    return [batches[i] for i in np.argsort(random.random_raw(len(batches)), kind="stable")]
+
+
+def _chunk(row_N: Array, batch_size: int) -> list[Array]:
+    return [row_N[at : at + batch_size] for at in range(0, len(row_N), batch_size)]

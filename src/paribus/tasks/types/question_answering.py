@@ -1,0 +1,236 @@
+"""Questions whose answers are spans of a context: by a head that finds the span, or written as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
+from paribus.tasks.baselines import answer_by_words
+from paribus.tasks.examples import Question
+from paribus.tasks.metrics import Answer, score_answers
+from paribus.tasks.prompts import Fields, Parts
+from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
+from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.text import Verbalized
+
+if TYPE_CHECKING:
+    from paribus.data.text import Array
+    from paribus.data.tokens.tokenizer import Tokenizer
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.ensemble import Ensemble
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Batch, Network
+
+LEAST = 8  # tokens of a row
+T5_FIELDS = Fields("", "question", "context")
+
+
+@dataclass(frozen=True)
+class Windows(Encoded):
+    """Rows `[CLS] question [SEP] window of the context [SEP]`. `label_N` is [N, 2], first and last token of the answer,
+    (0, 0) if it is not in the window.
+    """
+
+    example_N: Array  # int64: the number of the example
+    first_N: Array  # int64: where in the row the window begins
+    span_T2: Array  # int64 [T, 2]: the characters of the context that a token stands for
+
+
+@dataclass(frozen=True)
+class ExtractiveQA(TaskType):
+    """The first and the last token of the answer, or [CLS] for no answer (BERT, sections 4.2 and 4.3; `run_squad.py`).
+
+    In training the answer is the first of the given ones; otherwise it is the best span of all windows. The metrics
+    `em` and `f1` are SQuAD's; `best_em` and `best_f1` are those at the best threshold for no answer.
+
+    Args:
+        answerless: whether some questions have no answer.
+        threshold: how much higher than the best span no answer must score, for `em` and `f1`.
+        stride: tokens between the windows of a context that is too long; half a window if that is shorter.
+        question: tokens of a question that are read, but at most a third of the row.
+        longest: tokens of an answer.
+    """
+
+    metrics: tuple[str, ...] = ("f1", "em")
+    answerless: bool = False
+    threshold: float = 0.0
+    stride: int = 128
+    question: int = 64
+    longest: int = 30
+    known_metrics: ClassVar[tuple[str, ...]] = ("em", "f1", "best_em", "best_f1")
+    example_class: ClassVar[type] = Question
+
+    def check(self, key: str) -> None:
+        super().check(key)
+        if not self.answerless and any(name.startswith("best_") for name in self.metrics):
+            raise UserError(f"{key}.metrics: {list(self.metrics)} without answerless", f"set {key}.answerless=true")
+        for name, value in (("stride", self.stride), ("question", self.question), ("longest", self.longest)):
+            if value < 1:
+                raise UserError(f"{key}.{name}={value}", "give a number of tokens")
+
+    def verbalize(self, fields: Fields, single: bool) -> WrittenAnswers:
+        """The text of the answer. Raises UserError if some questions have none."""
+        if self.answerless:
+            cause = f"tasks.{fields.name} has questions without an answer, but the model always writes one"
+            raise UserError(cause, "set task=squad_v1, or model=bert_tiny")
+        return WrittenAnswers(single, self.metrics)
+
+    def check_examples(self, rows: Sequence[Question], key: str) -> None:
+        if not any(row.answers for row in rows):
+            raise UserError(f"{key}: no training question has an answer", "use a train split with answers")
+
+    def count_labels(self, rows: Sequence[Question]) -> dict[str, int]:
+        """With and without answers."""
+        answered = sum(bool(row.answers) for row in rows)
+        return {"answered": answered, "unanswered": len(rows) - answered}
+
+    def encode(
+        self, examples: Sequence[Question], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> Windows:
+        length = settings.length
+        if length < LEAST:
+            raise no_room(length)
+        contexts = list(dict.fromkeys(row.context for row in examples))
+        batch, span_T2 = tokenizer.locate(contexts)
+        end_C = np.cumsum(batch.length_S)
+        located = {
+            text: (batch.ids_T[end - size : end], span_T2[end - size : end])
+            for text, end, size in zip(contexts, end_C.tolist(), batch.length_S.tolist(), strict=True)
+        }
+        asked = tokenize([row.question for row in examples], tokenizer)
+        most = max(1, min(self.question, length // 3))
+        found = _WindowList([], [], [], [], [])
+        for number, (row, ids_Q) in enumerate(zip(examples, asked, strict=True)):
+            room = length - 3 - len(ids_Q[:most])
+            found.add(number, row, ids_Q[:most], *located[row.context], room, min(self.stride, max(1, room // 2)))
+        return found.rows(vocabulary)
+
+    def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
+        """The head reads no pooler."""
+        from paribus.models.heads.tokens import SpanHead
+
+        head: Head = settings.head.for_tokens(model, SpanHead, seed)
+        return head
+
+    def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
+        """[B, L, 2], the scores of first and last tokens."""
+        logits: Array = head.logits(model(batch), batch).float().cpu().numpy()
+        return logits
+
+    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Question]) -> list[Answer]:
+        """The best span over all windows, and the lowest score that any of them gives to no answer."""
+        assert isinstance(rows, Windows)
+        best = [(-np.inf, "")] * len(examples)
+        none = np.full(len(examples), np.inf)
+        starts, lengths = rows.start_N.tolist(), rows.length_N.tolist()
+        for at, score_L2 in enumerate(outputs_N):
+            number, first, length = int(rows.example_N[at]), int(rows.first_N[at]), lengths[at]
+            none[number] = min(none[number], float(score_L2[0].sum()))
+            value, start, end = find_best_span(score_L2[first : length - 1], self.longest)
+            if value > best[number][0]:
+                span_T2 = rows.span_T2[starts[at] + first :]
+                best[number] = value, examples[number].context[int(span_T2[start, 0]) : int(span_T2[end, 1])].strip()
+        return [Answer(text, float(null - value)) for (value, text), null in zip(best, none, strict=True)]
+
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Question]) -> dict[str, float]:
+        threshold = self.threshold if self.answerless else None
+        values = score_answers(list(predictions), [row.answers for row in examples], threshold)
+        return {name: values[name] for name in self.metrics}
+
+    def predict_baselines(self, train: Sequence[Question], validation: Sequence[Question]) -> Mapping[str, Any]:
+        """Words near those of the question; if some questions have no answer, also no answer for all."""
+        majority = {"majority": [Answer("", 1.0)] * len(validation)} if self.answerless else {}
+        return {**majority, "bag_of_words": answer_by_words(train, validation)}
+
+
+@dataclass(frozen=True)
+class WrittenAnswers(Verbalized):
+    """The model reads `question: QUESTION context: CONTEXT` (T5, `data/preprocessors.py`, squad), learns the first of
+    the given answers, and is scored against all of them by SQuAD's rules. A context that is too long is cut.
+    """
+
+    single: bool
+    metrics: tuple[str, ...] = ("f1", "em")
+    fields: Fields = T5_FIELDS
+    known_metrics: ClassVar[tuple[str, ...]] = ("em", "f1")
+    example_class: ClassVar[type] = Question
+
+    @property
+    def plain(self) -> ExtractiveQA:
+        return ExtractiveQA(self.metrics)
+
+    def source(self, example: Question) -> Parts:
+        return [(f"{self.fields.text}:", example.question), (f"{self.fields.pair}:", example.context)]
+
+    def target(self, example: Question) -> str:
+        return example.answers[0]
+
+    def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> list[Answer]:
+        return [Answer(text) for text in texts]
+
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Question]) -> dict[str, float]:
+        return self.plain.score(predictions, examples)
+
+
+def find_best_span(score_L2: Array, longest: int) -> tuple[float, int, int]:
+    """(score, first, last) of the best span of at most `longest` tokens; (-inf, 0, 0) if there is no token."""
+    size = len(score_L2)
+    found = (-np.inf, 0, 0)
+    for more in range(min(longest, size)):
+        total_L = score_L2[: size - more, 0] + score_L2[more:, 1]
+        at = int(total_L.argmax())
+        if total_L[at] > found[0]:
+            found = float(total_L[at]), at, at + more
+    return found
+
+
+def find_tokens(span_T2: Array, start: int, end: int) -> tuple[int, int] | None:
+    """The first and the last of the tokens that stand for any of the characters from `start` to `end`, if any."""
+    inside = np.flatnonzero((span_T2[:, 1] > start) & (span_T2[:, 0] < end) & (span_T2[:, 1] > span_T2[:, 0]))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else None
+
+
+@dataclass(frozen=True)
+class _WindowList:
+    """The windows of all examples, collected one by one."""
+
+    sides: list[tuple[Array, Array]]
+    labels: list[tuple[int, int]]
+    examples: list[int]
+    firsts: list[int]
+    spans: list[Array]
+
+    def add(
+        self, number: int, row: Question, ids_Q: Array, ids_T: Array, span_T2: Array, room: int, stride: int
+    ) -> None:
+        """Append the windows of an example."""
+        first = len(ids_Q) + 2
+        answer = find_tokens(span_T2, row.starts[0], row.starts[0] + len(row.answers[0])) if row.answers else None
+        for begin in window_starts(len(ids_T), room, stride):
+            end = min(begin + room, len(ids_T))
+            inside = answer is not None and begin <= answer[0] and answer[1] < end
+            self.labels.append((first + answer[0] - begin, first + answer[1] - begin) if answer and inside else (0, 0))
+            self.sides.append((ids_Q, ids_T[begin:end]))
+            self.examples.append(number)
+            self.firsts.append(first)
+            self.spans.extend([np.zeros((first, 2), np.int64), span_T2[begin:end], np.zeros((1, 2), np.int64)])
+
+    def rows(self, vocabulary: Vocabulary) -> Windows:
+        questions, contexts = (list(side) for side in zip(*self.sides, strict=True))
+        framed = frame([questions, contexts], np.array(self.labels, np.int64), vocabulary)
+        return Windows(
+            **vars(framed),
+            example_N=np.array(self.examples),
+            first_N=np.array(self.firsts),
+            span_T2=np.concatenate(self.spans),
+        )
+
+
+def window_starts(tokens: int, room: int, stride: int) -> list[int]:
+    """Where windows of `room` tokens begin, `stride` tokens apart, so that the last window reaches the end."""
+    return [0, *range(stride, max(0, tokens - room) + stride, stride)] if tokens > room else [0]

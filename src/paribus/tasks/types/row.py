@@ -1,0 +1,137 @@
+"""Tasks with one label per example: as the output of a classifier, or as one of few words."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
+from paribus.tasks.examples import Example, normalize
+from paribus.tasks.metrics import score_labels
+from paribus.tasks.prompts import Parts, index_texts
+from paribus.tasks.rows import Rows, count_tokens, encode, encode_apart, encode_windows, tokenize
+from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.text import Verbalized
+
+if TYPE_CHECKING:
+    from paribus.data.text import Array
+    from paribus.data.tokens.tokenizer import Tokenizer
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.ensemble import Ensemble
+    from paribus.models.heads.head import Head
+    from paribus.models.heads.loss import RowLoss
+    from paribus.models.network import Batch, Network
+
+SPARE = 2  # tokens that the model may write beyond the longest word and its end
+UNKNOWN = "unknown_rate"  # share of answers that are none of the task's words
+
+
+class RowTaskType(TaskType):
+    """One row per example, of which a classifier reads one vector. With `finetune/head/windows` or
+    `finetune/head=siamese` an
+    example has several rows.
+    """
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """The number of outputs of the classifier."""
+
+    @property
+    def label_range(self) -> tuple[float, float] | None:
+        """Least and greatest label, if labels are values."""
+        return None
+
+    def check_fit(self, settings: FineTuning, examples: Sequence[Example]) -> None:
+        """Windows need single texts, a siamese network needs pairs, and a cosine needs values."""
+        paired = examples[0].pair is not None
+        if settings.head.windows.several and paired:
+            raise UserError("finetune/head/windows is set, but the task has pairs", "set finetune/head/windows=none")
+        if settings.head.pairs and not paired:
+            raise UserError("finetune/head=siamese, but the task has single texts", "set finetune/head=classifier")
+        if settings.head.by_cosine and self.label_range is None:
+            raise UserError("finetune.head.parts=cosine is for tasks with values", "use [u, v, difference]")
+
+    def encode(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> Rows:
+        length, windows = settings.length, settings.head.windows
+        if windows.several:
+            stride, most = windows.stride, windows.most
+            return encode_windows(examples, tokenizer, vocabulary, length, stride, most, settings.batch_size)
+        if settings.head.pairs:
+            return encode_apart(examples, tokenizer, vocabulary, length, 2 * settings.batch_size)
+        return encode(examples, tokenizer, vocabulary, length, settings.truncation)
+
+    def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
+        loss = self.make_loss(settings)
+        head: Head = settings.head.for_rows(model, self.width, loss, seed, self.label_range, pooler)
+        return head
+
+    def make_loss(self, settings: FineTuning) -> RowLoss:
+        """The loss of the rows' outputs."""
+        from paribus.models.heads.loss import loss_of
+
+        return loss_of(settings)
+
+    def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
+        """[B, width], in full precision."""
+        logits: Array = head.logits(model(batch), batch).float().cpu().numpy()
+        return logits
+
+    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Example]) -> Array:
+        """The outputs themselves, [N, width]."""
+        return np.stack(outputs_N)
+
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
+        """Predictions are outputs [N, width], or classes or values [N]."""
+        labels_N = np.array([row.label for row in examples])
+        return score_labels(self.metrics, np.asarray(predictions), labels_N, self.width)
+
+
+class WordTaskType(Verbalized):
+    """The label in words, one of `words`. Any other answer is wrong, and is counted."""
+
+    @property
+    @abstractmethod
+    def words(self) -> tuple[str, ...]:
+        """Every right answer that there is."""
+
+    def source(self, example: Example) -> Parts:
+        return self.fields.announce(example.text, example.pair)
+
+    def most_tokens(self, tokenizer: Tokenizer, settings: FineTuning) -> int:
+        return int(count_tokens(tokenize(self.words, tokenizer)).max()) + 1 + SPARE
+
+    def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:
+        """Also checks that every word fits, and that the tokenizer spells no two words alike."""
+        super().check_tokenizer(tokenizer, settings)
+        ids = tokenize(self.words, tokenizer)
+        length_N, room, name = count_tokens(ids), settings.target_length, self.fields.name
+        longest = int(length_N.max()) + 1
+        if longest > room:
+            word = self.words[int(length_N.argmax())]
+            raise UserError(
+                f"finetune.target_length={room} cuts the label {word!r} of {name}", f"raise it to {longest}"
+            )
+        spelled = self._spell(tokenizer)
+        first = index_texts(spelled)
+        for place, text in enumerate(spelled):
+            if (other := first[normalize(text)]) != place:
+                raise UserError(
+                    f"the tokenizer reads the labels {self.words[other]!r} and {self.words[place]!r} of {name} alike",
+                    "raise tokenizer.vocab_size, or train the tokenizer on text that has their letters",
+                )
+
+    def _spell(self, tokenizer: Tokenizer) -> list[str]:
+        """The words as the tokenizer reads them."""
+        return tokenizer.texts([ids.tolist() for ids in tokenize(self.words, tokenizer)])
+
+    def find_words(self, texts: Sequence[str], tokenizer: Tokenizer) -> Array:
+        """Int64 [N]: which word each text is, as the tokenizer spells it; -1 if it is none."""
+        known = index_texts(self._spell(tokenizer))
+        return np.array([known.get(normalize(text), -1) for text in texts], np.int64)
