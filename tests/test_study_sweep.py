@@ -105,8 +105,10 @@ def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- a\n")
     with pytest.raises(UserError, match="is not a sweep file"):
         load(str(tmp_path / "list.yaml"))
-    with pytest.raises(UserError, match=r"known: .*roberta_table1"):
+    with pytest.raises(UserError, match="unknown sweep 'no_such_sweep'"):
         find("no_such_sweep")
+    with pytest.raises(UserError, match="did you mean roberta_table1"):
+        find("roberta_tabel1")
 
 
 def test_own_sweeps_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
