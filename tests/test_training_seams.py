@@ -117,7 +117,7 @@ def test_a_network_without_names_of_its_own_is_saved_with_its_head(tmp_path: Pat
     assert checkpoint.load_head(other, other_head, tmp_path)
     batch = batch_of(0)
     assert torch.equal(head.logits(network(batch), batch), other_head.logits(other(batch), batch))
-    with pytest.raises(UserError, match=r"finetune\.layers=null"):
+    with pytest.raises(UserError, match="finetune/head/layers=last"):
         network.watch(1, print)
 
 
