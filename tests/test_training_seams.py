@@ -24,7 +24,7 @@ from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
 from paribus.training.learner import Pretraining
 from paribus.training.run import run
-from paribus.training.steps import as_batch, loader
+from paribus.training.steps import StepData, as_batch
 from paribus.training.trainer import Profile, trainer
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
@@ -69,7 +69,7 @@ class Steps:
 
 def fit(learner: Pretraining, steps: list[Any], total: int, resumed: Path | None = None, done: int = 0) -> Any:
     found = trainer(Profile("cpu", "32-true", 1, 0, None, False), total, [])
-    found.fit(learner, loader(Steps(steps), done, 0), ckpt_path=resumed, weights_only=True)
+    found.fit(learner, StepData(Steps(steps), done, 0), ckpt_path=resumed, weights_only=True)
     return found
 
 
@@ -117,7 +117,7 @@ def test_a_network_without_names_of_its_own_is_saved_with_its_head(tmp_path: Pat
     assert checkpoint.load_head(other, other_head, tmp_path)
     batch = batch_of(0)
     assert torch.equal(head.logits(network(batch), batch), other_head.logits(other(batch), batch))
-    with pytest.raises(UserError, match=r"finetune\.layers=null"):
+    with pytest.raises(UserError, match="finetune/head/layers=last"):
         network.watch(1, print)
 
 
