@@ -13,7 +13,7 @@ from paribus.core.config import plain, root_seed
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
-from paribus.data.tokens.prepare import Data, data_fingerprint, prepare
+from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
 from paribus.runs.identity import Identity, identify
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from paribus.objectives.spec import ObjectiveSpec
     from paribus.optim.schedule import Schedule
     from paribus.optim.spec import OptimizerSpec
+    from paribus.runs.stages import Logger
     from paribus.tasks.mixtures import Mixture
     from paribus.tasks.task import Task
     from paribus.tasks.types.base import TaskType
@@ -44,7 +45,7 @@ class Run:
     arm: str
     seed: int
     corpus: Corpus
-    tokenizer: Any
+    tokenizer: Source
     input: InputFormat
     masking: NoisePattern
     objective: ObjectiveSpec
@@ -57,7 +58,7 @@ class Run:
     evaluation: HeldOut
     finetune: FineTuning
     paths: Paths
-    logger: Any
+    logger: Logger
     tasks: Mapping[str, Task]
     mixture: Mixture | None = None
     members: int = 1

@@ -184,9 +184,7 @@ def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> Non
         if any(process.poll() for process in started):  # a status that is not 0
             for process in started:
                 process.kill()
-            say(
-                "paribus: a helper process of this run failed; run the same command again to resume from the last checkpoint"
-            )
+            say("paribus: a helper process of this run failed; run the same command again to resume")
             os._exit(2)
 
 

@@ -11,7 +11,8 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from paribus.corruption.examples import Stream
-from paribus.data.order import Array, Order
+from paribus.data.order import Order
+from paribus.data.text import Array
 from paribus.models.network import Batch
 from paribus.tasks.rows import Rows, order
 
