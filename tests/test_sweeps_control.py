@@ -43,7 +43,7 @@ def test_declared_differences_are_listed_with_both_values() -> None:
     assert found["controlled"] is True
     assert found["differences"] == {
         "a": {},
-        "b": {"masking.schedule._target_": ["x.Static", "x.Copies"], "masking.schedule.copies": [None, 10]},
+        "b": {"masking.schedule": ["x.Static", "x.Copies"], "masking.schedule.copies": [None, 10]},
     }
 
 

@@ -53,7 +53,15 @@ def _leaves(config: DictConfig, resolved: bool) -> Leaves:
     if "hydra" in config:
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     tree: Any = plain(config) if resolved else OmegaConf.to_container(config, resolve=False)
-    return flat({key: value for key, value in tree.items() if key not in NAMES})
+    leaves = flat({key: value for key, value in tree.items() if key not in NAMES})
+    return {key.removesuffix("._target_"): _choice(key, value) for key, value in leaves.items()}
+
+
+def _choice(key: str, value: Any) -> Any:
+    """A component of this package counts as its class, wherever its module lies."""
+    if key.endswith("._target_") and str(value).startswith("paribus."):
+        return value.rpartition(".")[2]
+    return value
 
 
 def _differences(base: Leaves, own: Leaves) -> dict[str, list[Any]]:
