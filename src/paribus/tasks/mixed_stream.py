@@ -232,7 +232,7 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
 
 
 def writing_collator(text: Examples) -> EncoderDecoderCollator:
-    """The collator of a mixture. Raises UserError if the objective writes no text, or if its targets keep their places."""
+    """The collator of a mixture. Raises UserError if the objective writes no text or its targets keep places."""
     targets, collator = text.corruption.targets, text.collator
     if targets is None or not isinstance(collator, EncoderDecoderCollator):
         raise UserError("task mixtures need a text-to-text objective", "set objective=denoising model=t5_tiny")
