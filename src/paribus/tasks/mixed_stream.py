@@ -220,7 +220,7 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
     """
     if TEXT in rows:
         raise UserError(f"tasks.{TEXT} has the name of the corpus in a mixture", "rename the task")
-    collator = _check_collator(text)
+    collator = writing_collator(text)
     sources: dict[str, Source] = {TEXT: TextSource(text)} if mixture.denoising else {}
     sources |= {name: TaskSource(own) for name, own in rows.items()}
     counts = mixture.counts([source.size(0) for source in sources.values()])
@@ -231,8 +231,8 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
     return Mixed(plans, collator, data.vocabulary.pad)
 
 
-def _check_collator(text: Examples) -> EncoderDecoderCollator:
-    """Raise UserError if the objective writes no text, or if its targets keep their places in the text."""
+def writing_collator(text: Examples) -> EncoderDecoderCollator:
+    """The collator of a mixture. Raises UserError if the objective writes no text or its targets keep places."""
     targets, collator = text.corruption.targets, text.collator
     if targets is None or not isinstance(collator, EncoderDecoderCollator):
         raise UserError("task mixtures need a text-to-text objective", "set objective=denoising model=t5_tiny")

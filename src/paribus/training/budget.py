@@ -6,11 +6,11 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
-from paribus.corruption.examples import Stream
+from paribus.corruption.examples import Examples, Stream
 from paribus.data.order import Order, compose_order
 from paribus.data.tokens.prepare import Data
 from paribus.objectives.spec import Statistics
-from paribus.tasks.mixed_stream import mix
+from paribus.tasks.mixed_stream import mix, writing_collator
 from paribus.tasks.prompts import TextRows
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
@@ -27,7 +27,7 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
         raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
     text = training_examples(run, data)
     examples: Stream = (
-        text if run.mixture is None else mix(run.mixture, text, _mixed_rows(run, data), data, run.root_seed)
+        text if run.mixture is None else mix(run.mixture, text, _mixed_rows(run, data, text), data, run.root_seed)
     )
     plan = compose_order(
         examples, run.input.arrange, run.batch, run.input.length, run.root_seed, run.profile.microbatch
@@ -36,12 +36,13 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
     return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
 
 
-def _mixed_rows(run: Run, data: Data) -> dict[str, TextRows]:
+def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
     """The training examples of the tasks that the run's mixture reads, as long as the rows of text.
 
     Raises UserError if they do not fit.
     """
     assert run.mixture is not None
+    writing_collator(text)  # before a task is encoded that the model cannot write
     settings = FineTuning(length=run.input.length, target_length=run.mixture.target_length)
     rows = {}
     for name in run.mixture.choose(list(run.tasks)):
