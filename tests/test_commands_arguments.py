@@ -69,6 +69,7 @@ def test_a_misspelled_option_is_no_override_but_a_key_of_the_config_is() -> None
         near(["hi", "coutn=1"])
     declared = verb("Toy.", Option("seeds", "", 0, whole(0)), example="", overrides=True)(lambda given: 0)
     assert parse(declared, ["seed=1"]).overrides == {"seed": "1"}
+    assert parse(declared, ["seeds.x=1"]).overrides == {"seeds.x": "1"}
 
 
 def test_the_page_of_a_toy() -> None:

@@ -1,18 +1,55 @@
-"""What the README shows works as it stands."""
+"""What the README and the guide show works as it is written there."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from paribus.commands.cli import VERBS
-from paribus.core.config import compose
+from paribus.commands import cli
+from paribus.core.arguments import Positional, parse
+from paribus.core.config import choices, compose, compose_launcher
+from paribus.core.config_names import groups
+from paribus.core.errors import UserError
 from paribus.sweeps.control import audit
+from paribus.sweeps.request import request_of
+from paribus.sweeps.search import request as searches
 from paribus.sweeps.sweep import jobs, load
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TEXT = README + (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+LINES = re.findall(r"^paribus .+$", TEXT, re.MULTILINE)
+INLINE = [" ".join(line.split()) for line in re.findall(r"`(paribus [a-z]+ [^`]+)`", TEXT)]
+COMMANDS = sorted({line.replace("SWEEP", "roberta_table1") for line in LINES + INLINE})
+CHOICES = sorted(set(re.findall(r"\b([a-z_]+(?:/[a-z_]+)*)=([a-z][\w/]*(?:\\\|\w+)*)", TEXT)))
+
+
+def first_of_each(overrides: list[str]) -> list[str]:
+    """The overrides of the first run of a multirun."""
+    pairs = (override.partition("=") for override in overrides)
+    return [f"{key}={re.findall(r'[^,()]+', values.removeprefix('interval'))[0]}" for key, _, values in pairs]
+
+
+def check(line: str) -> None:
+    """Raises UserError for what the command refuses before it trains or reads a record."""
+    _, name, *argv = shlex.split(line, comments=True)
+    verb = cli.load(name)
+    overrides = [text for text in argv if not text.startswith("-")]
+    if name in ("train", "show"):
+        options = [text for text in overrides if name == "show" and text.startswith(("n=", "out=", "epoch=", "text="))]
+        compose(first_of_each([text for text in overrides if text not in options]))
+        return
+    given = parse(verb, argv)
+    if name in ("plan", "run", "status") and searches.request_of(given) is None:
+        request = request_of(given)
+        compose_launcher(request.launcher)
+        compose([f"scale={request.scale}", *request.overrides])
+    for word in verb.of(Positional):
+        assert given[word] in word.choices() or given[word].isupper(), f"{line}: {given[word]}"
 
 
 def test_the_arm_of_ten_lines_is_a_fair_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,8 +66,47 @@ def test_the_arm_of_ten_lines_is_a_fair_sweep(tmp_path: Path, monkeypatch: pytes
 
 def test_every_command_is_a_verb_and_every_verb_is_shown() -> None:
     shown = set(re.findall(r"^paribus (\w+)", README, re.MULTILINE))
-    assert shown == set(VERBS)
+    assert shown == set(cli.VERBS)
 
 
-def test_no_placeholder_is_left() -> None:
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_is_accepted(line: str) -> None:
+    check(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["paribus run roberta_table1 slot=2", "paribus table roberta_table --check", "paribus train masking.rte=0.4"],
+)
+def test_a_command_with_a_slip_would_be_noticed(line: str) -> None:
+    with pytest.raises((UserError, AssertionError)):
+        check(line)
+
+
+@pytest.mark.parametrize(("group", "named"), CHOICES)
+def test_every_choice_exists(group: str, named: str) -> None:
+    if group in groups() and group != "experiment":
+        assert set(named.split("\\|")) <= set(choices(group))
+
+
+def test_every_sweep_and_make_target_exists() -> None:
+    for name in re.findall(r"`((?:[a-z]+\d?)_(?:table\d+|[a-z_]*warmup))`", TEXT):
+        load(name)
+    makefile = (ROOT / "Makefile").read_text()
+    phony = set(makefile.split(".PHONY:")[1].split("\n\n")[0].replace("\\", "").split())
+    targets = phony | {path.stem for path in (ROOT / "sweeps").glob("*.yaml")}
+    named = set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", TEXT, re.MULTILINE))
+    assert {"demo", "test", "roberta_table1"} <= named <= targets
+
+
+def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert list(names["frames"].curves.columns) == ["arm", "seed", "step", "metric", "value"]
+
+
+def test_no_placeholder_is_left_and_the_readme_is_short() -> None:
     assert "@" not in README
+    assert len(README.splitlines()) < 230

@@ -237,7 +237,7 @@ def _option(verb: Verb, key: str) -> Option[object] | None:
 
 def _check_override(verb: Verb, key: str) -> None:
     """Raises UserError if the verb takes no overrides, or if the key is a misspelled option and not in the config."""
-    if verb.overrides and key in top_level():
+    if verb.overrides and ("." in key or key in top_level()):
         return
     names = [option.name for option in verb.of(Option)]
     if near := nearest(key, names, 0.75 if verb.overrides else 0.65):
