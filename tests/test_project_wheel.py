@@ -23,13 +23,17 @@ def test_a_wheel_carries_what_it_needs(tmp_path: Path) -> None:
     site = tmp_path / "site"
     with zipfile.ZipFile(built) as content:
         content.extractall(site)
-    for source, inside in ((conf_dir(), "conf"), (sweeps_dir(), "sweeps")):
+    for source, inside in ((conf_dir(), "_files/conf"), (sweeps_dir(), "_files/sweeps")):
         wanted = sorted(path.relative_to(source) for path in source.rglob("*.yaml"))
         assert (
             sorted(path.relative_to(site / "paribus" / inside) for path in (site / "paribus" / inside).rglob("*.yaml"))
             == wanted
         )
-    assert {path.name for path in (site / "paribus/report/assets").iterdir()} >= {"site.css", "site.js", "table.css"}
+    assert {path.name for path in (site / "paribus/reporting/site/assets").iterdir()} >= {
+        "site.css",
+        "site.js",
+        "table.css",
+    }
     code = (
         "from paribus.core.config import compose, conf_dir; from paribus.sweeps.sweep import names;"
         "print(conf_dir(), compose(['scale=smoke']).model.layers, names())"
@@ -38,5 +42,5 @@ def test_a_wheel_carries_what_it_needs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith(f"{site / 'paribus' / 'conf'} 2 ")
+    assert done.stdout.startswith(f"{site / 'paribus' / '_files' / 'conf'} 2 ")
     assert "roberta_table1" in done.stdout

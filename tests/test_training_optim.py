@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.models.network import initialize
 from paribus.optim.adamw import AdamW, AdamWRms, Lamb
 from paribus.optim.groups import parameter_groups
 from paribus.optim.schedule import CURVES, Schedule
+from paribus.training.description import Run
+
+PLAIN = """
+from dataclasses import dataclass
+from paribus.optim.spec import OptimizerSpec
+
+@dataclass(frozen=True)
+class Plain(OptimizerSpec):
+    lr: float
+    momentum: float = 0.0
+    def build(self, named, rates=None):
+        from torch.optim import SGD
+        from paribus.optim.groups import parameter_groups
+        return SGD(parameter_groups(named, 0.0, rates), lr=self.lr, momentum=self.momentum)
+"""
+
+
+def test_an_optimizer_of_your_own_is_one_class_and_one_yaml_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plain_optimizer.py").write_text(PLAIN)
+    (tmp_path / "conf" / "optimizer").mkdir(parents=True)
+    (tmp_path / "conf" / "optimizer" / "plain.yaml").write_text("_target_: plain_optimizer.Plain\nlr: 0.5\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = Run.of(compose(["scale=test", "optimizer=plain", "+optimizer.momentum=0.9"]))
+    weight = nn.Parameter(torch.tensor([[1.0, -2.0]]))
+    optimizer = run.optimizer.build([("w", weight)])
+    weight.grad = torch.ones(1, 2)
+    optimizer.step()
+    optimizer.step()
+    rate = run.optimizer.lr
+    assert weight.tolist()[0] == pytest.approx([1.0 - 2.9 * rate, -2.0 - 2.9 * rate])
 
 
 def test_vectors_do_not_decay() -> None:
