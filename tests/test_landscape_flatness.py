@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from paribus.commands.cli import main
 from paribus.commands.flatness import flatness
@@ -51,14 +50,14 @@ def runs(
 @pytest.fixture(scope="module")
 def surface(runs: tuple[Path, list[Path]]) -> Surface:
     folder = runs[1][0]
-    return Tunings(OmegaConf.create(read_stored_config(folder)), folder, "sst2", 16).surface(0)
+    return Tunings(Run.of(read_stored_config(folder)), folder, "sst2", 16).surface(0)
 
 
 def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[Path]], surface: Surface) -> None:
     folder = runs[1][0]
     start, middle, end = surface.line([0.0, 0.5, 1.0])
     assert start == surface.loss(surface.start) != end == surface.loss(surface.end) != middle
-    tunings = Tunings(OmegaConf.create(read_stored_config(folder)), folder, "sst2", 16)
+    tunings = Tunings(Run.of(read_stored_config(folder)), folder, "sst2", 16)
     tuned = saved.load(kept(folder, "sst2", 0), tunings.encoder)
     losses = [
         torch.nn.functional.cross_entropy(tuned.logits(batch), batch["label_B"], reduction="sum")
@@ -70,7 +69,7 @@ def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[P
 
 def test_the_plane_holds_the_line_and_the_other_end(runs: tuple[Path, list[Path]], surface: Surface) -> None:
     folder = runs[1][0]
-    other = Tunings(OmegaConf.create(read_stored_config(folder)), folder, "sst2", 16).end(1)
+    other = Tunings(Run.of(read_stored_config(folder)), folder, "sst2", 16).end(1)
     lower, upper = surface.plane(other, [0.0, 1.0])
     assert lower == surface.line([0.0, 1.0])
     assert upper[0] == pytest.approx(surface.loss(other), rel=1e-5)

@@ -245,7 +245,7 @@ def test_depth_counts_shared_weights_where_they_are_used_first() -> None:
 
 def test_sharing_costs_as_many_operations_and_narrow_embeddings_fewer() -> None:
     def flops(*more: str) -> float:
-        return train_flops(Run.of(compose(["model=bert_base", *more])), 30000, 512.0, 77.0, 512.0)
+        return train_flops(Run.of(compose(["model=bert_base", "input.length=512", *more])), 30000, 512.0, 77.0)
 
     layers = 512 * (2 * 12 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 12 * 512 * 768)
     assert flops() == 3 * (layers + 77 * 2 * (768**2 + 768 * 30000))

@@ -47,7 +47,7 @@ def rows(seed: int, lengths: list[int]) -> Sequences:
 
 
 def batch_of(model: TextToText, read: Sequences, written: Sequences) -> dict[str, Any]:
-    return as_batch(model.spec.collator.joined(read, written, VOCABULARY.pad) | {"counts": {}})
+    return as_batch(model.spec.collator.join(read, written, VOCABULARY.pad) | {"counts": {}})
 
 
 def ragged(model: TextToText) -> dict[str, Any]:

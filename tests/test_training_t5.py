@@ -48,9 +48,7 @@ def test_a_record_holds_what_was_read_and_written(t5: list[str], architecture: s
     assert found["realised"]["corruption_rate"] == pytest.approx(0.15, abs=0.02)
     assert found["realised"]["padding_share"] == 0.0
     size = 100 + 100
-    expected = train_flops(
-        Run.of(cfg), size, budget["input_tokens"], budget["predicted_tokens"], 32, budget["sequences"]
-    )
+    expected = train_flops(Run.of(cfg), size, budget["input_tokens"], budget["predicted_tokens"], budget["sequences"])
     assert budget["flops"] == pytest.approx(expected)
     assert planned(Run.of(cfg))["flops"] == pytest.approx(expected, rel=0.01)
 
@@ -117,7 +115,10 @@ def test_an_interrupted_run_ends_with_the_same_bits(
         (["masking.rate=0"], "masking"),
         (["masking.rate=1"], "masking"),
         (["masking.mean_length=20"], "masking"),
-        (["model.architecture=prefix_lm", "masking=fragment", "objective/targets=fragment"], "decoder of its own"),
+        (
+            ["model.architecture=prefix_lm", "masking=fragment", "objective/targets=fragment"],
+            "separate decoder",
+        ),
         (["masking.rate=0.5", "masking.mean_length=1", "input.length=512"], "sentinels"),
     ],
 )
