@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.cli import VERBS, load, main
+from paribus.commands.cli import main
+from paribus.commands.verbs import VERBS, load
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, parse, path, verb, whole
 from paribus.core.errors import UserError
 

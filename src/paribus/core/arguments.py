@@ -16,6 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 Kind = TypeVar("Kind", bound="Argument[object]")
 
 HELP = ("-h", "--help")
+VERSION = ("-V", "--version")
 WIDTH = 100
 
 

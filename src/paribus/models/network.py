@@ -1,4 +1,4 @@
-"""What heads, checkpoints, fine-tuning and training ask of a network, whatever its kind."""
+"""What heads, checkpoints, fine-tuning and training use of a network, whatever its kind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig
 
 from paribus.core.errors import UserError
-from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.spec import ModelSpec
 
 Batch = dict[str, Any]
 State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from paribus.models.network import Network
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
-PADDED = 128  # fewer rows than so many may follow the vocabulary in a table of embeddings
+PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Foreign(Bert):
 class Pretrained(ModelSpec):
     """The weights of a checkpoint from which pre-training resumes, or which is fine-tuned as it is (max_steps=0).
 
-    What other rooms ask of a model's settings is what the checkpoint's own settings say.
+    The properties that other rooms read come from the checkpoint's settings.
 
     Attributes:
         name: see `core.sources.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.

@@ -18,10 +18,10 @@ from transformers.models.t5.modeling_t5 import (
 )
 
 from paribus.models.network import Batch, Network, Outputs, State
-from paribus.models.t5 import T5
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.t5 import T5
 
 PLACES: dict[type[nn.Module], str] = {
     T5LayerSelfAttention: "attention",

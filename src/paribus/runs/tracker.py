@@ -28,7 +28,7 @@ class About(NamedTuple):
 
 
 class Destination(NamedTuple):
-    """Where W&B runs belong. `online` is asked each time, since a server that was not reached is not asked again."""
+    """Where W&B runs belong. `online` is called each time, since a server that was not reached is not tried again."""
 
     project: str
     entity: str | None

@@ -106,7 +106,7 @@ def _require_controlled(
 def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) -> None:
     """Compare planned budgets, {arm: {"tokens", "sequences", "steps", "flops"}}, in the unit that `matched` names.
 
-    Raises UserError naming the arms and their amounts if two differ by more than 1 %.
+    Raises UserError naming the arms and their amounts if two differ by more than 1%.
     """
     if sweep.matched == UNMATCHED:
         return
@@ -114,6 +114,6 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) ->
     if why := find_unmatched(planned):
         amounts = why.replace("used", "plans")
         raise UserError(
-            f"{sweep.path}: the arms' budgets differ by more than 1 % in {sweep.matched} ({amounts})",
+            f"{sweep.path}: the arms' budgets differ by more than 1% in {sweep.matched} ({amounts})",
             f"give all arms the same {sweep.matched}, or change 'matched'",
         )

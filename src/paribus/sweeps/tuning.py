@@ -1,4 +1,4 @@
-"""Equal tuning of the arms: what a sweep file asks for (`Tune`), and what was tried and chosen (`Tuning`)."""
+"""Equal tuning of the arms: the settings in a sweep file (`Tune`), and what was tried and chosen (`Tuning`)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class DocsPackage(DocsTask):
     Args:
         packages: distributions, one class each.
         hidden: further names that reveal a package; its distribution and import names always count.
-        max_train, max_validation: at most so many examples over all classes; null for all.
+        max_train, max_validation: at most this many examples over all classes; null for all.
         words, validation: see `DocsTask`.
     """
 

@@ -49,7 +49,7 @@ class TableTask(Task):
         revision: commit or tag on the hub; null for the newest.
         path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv` or `.conll` (or parts, `<split>-*.parquet`).
         splits: the split of the source behind `train`, `validation` and any further evaluation set.
-        max_train, max_validation: at most so many examples, chosen by hash; null for all.
+        max_train, max_validation: at most this many examples, chosen by hash; null for all.
 
     Raises UserError for bad settings, for files that cannot be read, and for rows that are no examples.
     """

@@ -59,7 +59,7 @@ from paribus.training.trainer import Profile, build_profiler, matrix_peak, train
 STAGE = "pretrain.json"
 STAGES = "stages"  # in a run's folder: the pre-trainings before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
-FORCED = 0.5  # share of pairs that are random by force, above which it is said
+FORCED = 0.5  # share of pairs that are random by force, above which a note says so
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 
 
@@ -335,7 +335,7 @@ def check_chain(stages: Sequence[Stage]) -> None:
 
 
 def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
-    """What a model is asked about pairs: by its own head if it has one, and by trained probes if the config asks.
+    """The evaluations on pairs: with the model's own head if it has one, and with trained probes if the config sets them.
 
     Raises UserError if the validation split does not allow the pairs that the model is trained on. Other kinds are left
     out with a message.

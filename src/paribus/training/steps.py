@@ -17,7 +17,7 @@ from paribus.models.network import Batch
 from paribus.tasks.rows import Rows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step
-MULTIPLE = 8  # rows are padded to a multiple of so many tokens
+MULTIPLE = 8  # rows are padded to a multiple of this number of tokens
 
 
 def as_batch(arrays: dict[str, Any]) -> Batch:

@@ -15,7 +15,7 @@ MOST_SEEDS = 1000
 def power(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> float:
     """The chance that a two-sided 1 - alpha interval over n pairs crosses none of the boundaries at these distances.
 
-    Noncentral t for one boundary; for two (equivalence) the Bonferroni bound of both misses, which is close where the
+    Noncentral t for one boundary; for two (equivalence) the Bonferroni bound of both misses, which is close if the
     chance is high.
     """
     from scipy.special import nctdtr

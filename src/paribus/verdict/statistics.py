@@ -90,7 +90,7 @@ class Tost(NamedTuple):
 def tost(values: Sequence[float], margin: float) -> Tost | None:
     """The customary equivalence test (Schuirmann 1987), each side at 5%; None if there is no spread.
 
-    Verdicts ask for more: both sides at 2.5%, see `words`.
+    Verdicts require more: both sides at 2.5%, see `words`.
     """
     if len(values) < 2:
         return None

@@ -12,7 +12,7 @@ from paribus.core.noise import Noise, below, integers
 from paribus.corruption.masking.pattern import Counts, NoisePattern
 from paribus.data.text import Marks, Text
 
-FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment stands at the start, at the end
+FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment is at the start, at the end
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Loss:
 
 
 def loss_of(settings: FineTuning) -> Loss:
-    """The loss that the settings ask for."""
+    """The loss that the settings choose."""
     return Loss(settings.label_smoothing, settings.focal)
 
 

@@ -1,4 +1,4 @@
-"""What can stand between a network and any head: chosen layers, a BiLSTM, another summary of a row or of a text."""
+"""What can be put between a network and any head: chosen layers, a BiLSTM, another summary of a row or of a text."""
 
 from __future__ import annotations
 

@@ -21,8 +21,6 @@ from paribus.reporting.tables.html import (
 from paribus.sweeps.board import duration
 from paribus.sweeps.sweep import SCRATCH
 
-DOWNLOADS = ("table.md", "table.tex", "table.html", "table.json", "table.csv")
-
 
 def render_table_page(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], files: Sequence[str]) -> bytes:
     """The page at <study>/<scale>/index.html.

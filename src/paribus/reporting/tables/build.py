@@ -202,7 +202,7 @@ def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dic
 
 
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:
-    """Which of the paper's metrics are printed beside our columns, and which in a block of their own.
+    """Which of the paper's metrics are printed beside our columns, and which in a separate block.
 
     Our loss on our text is not comparable with the paper's loss on its text: below the scale that has the paper's text
     too, only the paper's task scores are printed beside ours.

@@ -77,7 +77,7 @@ class TaskType(ABC):
         """Raise UserError if answers cannot be written with this tokenizer and these settings."""
 
     def check_fit(self, settings: FineTuning, examples: Sequence[Any]) -> None:
-        """Raise UserError if the settings ask for several rows per example and the task type has only one."""
+        """Raise UserError if the settings use several rows per example and the task type has only one."""
         if settings.head.windows.several:
             raise UserError("finetune/head/windows is for tasks on whole texts", "set finetune/head/windows=none")
         if settings.head.pairs:
