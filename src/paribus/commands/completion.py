@@ -107,7 +107,6 @@ def _keys(declared: Verb, last: str) -> Iterator[str]:
 
 
 def _values(declared: Verb, key: str) -> Iterable[str]:
-    """The choices of an option or a config group."""
     from paribus.core.config import choices
 
     for option in declared.of(Option):

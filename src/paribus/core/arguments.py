@@ -148,7 +148,6 @@ class Verb:
         return self.run(Arguments(argv) if self.raw else parse(self, argv))
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        """The arguments of a kind."""
         return [argument for argument in self.arguments if isinstance(argument, kind)]
 
     def help(self) -> str:

@@ -84,7 +84,6 @@ class Pretrained(ModelSpec):
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the checkpoint."""
         return source.folder(self.name, self.revision, Path(self.runs))
 
     @cached_property

@@ -42,6 +42,7 @@ class T5(ModelSpec):
     distance: int = 128
     initializer_factor: float = 1.0
     semantics: ClassVar[int] = 1
+    writes_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         chosen = (("architecture", ARCHITECTURES), ("activation", ACTIVATIONS), ("head", HEADS))
@@ -57,10 +58,6 @@ class T5(ModelSpec):
                 f"model.buckets={self.buckets} with model.distance={self.distance}",
                 "give an even number, at least 4, and a distance above half of it",
             )
-
-    @property
-    def writes_text(self) -> bool:
-        return True
 
     @property
     def single(self) -> bool:

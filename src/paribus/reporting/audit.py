@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,10 +49,12 @@ def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report
         Section("Configs: how each arm differs from the baseline", differences),
         Section("Runs", _count_runs(design, found.records)),
         Section("Budgets", _compare_budgets(design, done)),
-        Section("Text and tokenizer", [*_share(done, "text", _text), *_share(done, "tokenizer", _tokenizer)]),
+        Section(
+            "Text and tokenizer", [*_share(done, "text", attrgetter("text")), *_share(done, "tokenizer", _tokenizer)]
+        ),
         Section("Versions", _list_versions(done)),
         Section("Code and machine", [*_share(done, "code", _code), *_share(done, "machine", _machine)]),
-        Section("Sweep file", _share(done, "hash", _hash)),
+        Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash"))),
     ]
     findings = [f"left out: {why}" for why in found.left_out] + hidden
     return Report(sections, [*findings, *_find_off_budget(design, done), *_find_mixed(design, done)])
@@ -160,17 +163,9 @@ def _list_some(runs: Sequence[str]) -> str:
     return ", ".join(runs[:_SHOWN]) + more
 
 
-def _text(record: Record) -> str | None:
-    return record.text
-
-
 def _tokenizer(record: Record) -> str | None:
     name: str | None = record.data.get("tokenizer")
     return name
-
-
-def _hash(record: Record) -> str | None:
-    return record.sweep_hash
 
 
 def _code(record: Record) -> str | None:

@@ -41,7 +41,6 @@ class Expanded:
     absent: Mapping[str, str]
 
     def config(self, job: Job) -> DictConfig:
-        """The config of one run."""
         config = self.configs[job.arm].copy()
         config.seed = job.seed
         return config

@@ -125,7 +125,6 @@ def _read_arm(found: Mapping[str, Any]) -> ArmTuning:
 
 
 def value_overrides(values: Values) -> tuple[str, ...]:
-    """The values of a trial as overrides."""
     return tuple(f"{key}={text}" for key, text in values.items())
 
 

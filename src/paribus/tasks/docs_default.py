@@ -49,7 +49,6 @@ class DocsDefault(FunctionTask):
         return read_documented
 
     def make_examples(self, rows: Sequence[Documented]) -> list[Question]:
-        """A question for each default."""
         return [
             Question(QUESTION.format(name), row.description, [text], [start])
             for row in rows

@@ -147,7 +147,6 @@ def outputs(network: Model, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[
 
 
 def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
-    """The batch on the device of the model."""
     device = next(model.parameters()).device
     return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
 

@@ -88,12 +88,10 @@ class Stage:
 
     @property
     def head(self) -> Any:
-        """The head on tokens, if any."""
         return self.objective.token_head
 
     @property
     def pair_head(self) -> Any:
-        """The head on pairs, if any."""
         return self.objective.pair_head
 
 
@@ -335,7 +333,7 @@ def check_chain(stages: Sequence[Stage]) -> None:
 
 
 def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
-    """The evaluations on pairs: with the model's own head if it has one, and with trained probes if the config sets them.
+    """The evaluations on pairs: the model's own head, if it has one, and trained probes, if the config sets them.
 
     Raises UserError if the validation split does not allow the pairs that the model is trained on. Other kinds are left
     out with a message.

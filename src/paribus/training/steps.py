@@ -80,7 +80,6 @@ class TaskSteps:
 
 
 def task_batch(encoded: Rows, rows: Array) -> Batch:
-    """The rows as one batch."""
     return as_batch(encoded.batch(rows, MULTIPLE))
 
 

@@ -153,7 +153,6 @@ def _check_writes(corruption: Corruption) -> None:
 
 
 def written_rows(views: Views) -> Sequences:
-    """The rows that are written."""
     assert isinstance(views.targets, Sequences)
     return views.targets
 

@@ -57,10 +57,7 @@ class Prefix(NoisePattern):
 
     rate: float = field(default=0.5, init=False)
     single_span: ClassVar[bool] = True
-
-    @property
-    def row_name(self) -> str:
-        return "prefix"
+    row_name: ClassVar[str] = "prefix"
 
     def check(self, length: int) -> None:
         """Raise UserError if a row has no room for a prefix and a rest."""

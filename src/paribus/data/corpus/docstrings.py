@@ -94,7 +94,6 @@ def readers(modules: int) -> ProcessPoolExecutor:
 
 
 def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
-    """A document for each module with prose."""
     found = pool.map(_docstrings, files, chunksize=CHUNK)
     for (name, _), docstrings in zip(files, found, strict=True):
         if docstrings:

@@ -78,7 +78,6 @@ def _matching(root: Path, path: str) -> list[Path]:
 
 
 def _common(files: list[Path]) -> Path:
-    """The deepest folder that holds all files."""
     return next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
 
 

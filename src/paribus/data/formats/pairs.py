@@ -203,7 +203,6 @@ class _Pass:
         return (never_S, ~whole_S | coin_S) if self.rule.pairs == "next" else (coin_S, never_S)
 
     def _draw_targets(self, noise: Noise) -> Ints:
-        """Target length of each document in this pass."""
         draw_D2 = noise.bits("target", 2)
         short_D = draw_D2[:, 0] < below(self.rule.short)
         return np.where(short_D, 2 + integers(draw_D2[:, 1], self.rule.most - 1), self.rule.most)

@@ -222,7 +222,6 @@ class TaskHead(ABC):
         return self._on_states(head, network, seed)
 
     def _on_states(self, head: Head, network: Network, seed: int) -> Head:
-        """The head, on the states that it reads."""
         return self.layers.put_below(head, network)
 
 

@@ -55,7 +55,6 @@ def _render_body(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], 
 
 
 def _link_scales(entry: Entry, siblings: Sequence[Entry]) -> str:
-    """The study's tables at other scales."""
     named = [
         escape(one.scale) if one.scale == entry.scale else render_link(f"../{one.scale}/index.html", one.scale)
         for one in siblings

@@ -143,7 +143,6 @@ def find_source(row: ArmRow | AnchorRow) -> str | None:
 
 
 def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
-    """The paper's own number of a row."""
     found = row.published.get(metric) if isinstance(row, ArmRow) else None
     return Text(NONE) if found is None or table.paper is None else Text(f"{found.value}", paper=table.paper.table)
 
@@ -158,7 +157,6 @@ def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
 
 
 def _make_differences(table: Table) -> Block:
-    """Each arm less the baseline over their shared seeds."""
     lines = [
         [
             Text(arm.name, arm=arm.name),
@@ -184,7 +182,6 @@ def _format_difference(table: Table, found: Difference | None, column: str) -> s
 
 
 def _make_overall(table: Table) -> Block:
-    """Each arm over all tasks that decide."""
     if table.aggregate is None:
         return Block("", [], [], [])
     lines = [

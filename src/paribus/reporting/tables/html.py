@@ -55,7 +55,6 @@ def _render_body(table: Table) -> Iterator[str]:
 
 
 def render_claims(table: Table) -> Iterator[str]:
-    """Each claim with its verdict."""
     for claim in table.claims:
         said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(claim.said)}</span>'
         yield f'<p class="claim">{escape(claim.text)}<br>{said}</p>'

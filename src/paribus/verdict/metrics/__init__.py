@@ -59,7 +59,6 @@ METRICS: Registry[Metric] = Registry("paribus.verdict.metrics")
 
 
 def find_metric(column: str) -> Metric:
-    """The kind of a column."""
     return _find(metric(column), tuple(METRICS.all()))
 
 
