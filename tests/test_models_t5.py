@@ -47,7 +47,7 @@ def rows(seed: int, lengths: list[int]) -> Sequences:
 
 
 def batch_of(model: TextToText, read: Sequences, written: Sequences) -> dict[str, Any]:
-    return as_batch(model.spec.collator.joined(read, written, VOCABULARY.pad) | {"counts": {}})
+    return as_batch(model.spec.collator.join(read, written, VOCABULARY.pad) | {"counts": {}})
 
 
 def ragged(model: TextToText) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def test_operations_count_both_stacks() -> None:
     ("changes", "match"),
     [
         ({"architecture": "bart"}, "model.architecture=bart is unknown"),
-        ({"architecture": "encoder_decoder_half", "layers": 3}, "has no half"),
+        ({"architecture": "encoder_decoder_half", "layers": 3}, "is odd"),
         ({"heads": 0}, "below 1"),
         ({"buckets": 3}, "model.buckets=3"),
     ],

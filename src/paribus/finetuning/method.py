@@ -105,7 +105,7 @@ class LayerwiseDecay(Method):
     def __post_init__(self) -> None:
         if not 0 < self.decay <= 1:
             raise UserError(
-                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer such as 0.9"
+                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor per layer, such as 0.9"
             )
         if self.top_gap not in (0, 1, 2):
             raise UserError(f"finetune.method.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
@@ -136,7 +136,7 @@ class GradualUnfreezing(Method):
             )
         if not 0 < self.decay <= 1:
             raise UserError(
-                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer, such as 0.385"
+                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor per layer, such as 0.385"
             )
 
     def rate(self, encoder: Network, name: str) -> float:

@@ -138,7 +138,7 @@ class Pretrained(ModelSpec):
         source.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
-        """What the checkpoint is, wherever it lies: its shape and the hash of its weights."""
+        """What the checkpoint is, independent of its location: its shape and the hash of its weights."""
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
         return {"kind": type(self.shape).__name__, "shape": asdict(cast(Any, self.shape)), "weights": weights}
 
@@ -186,19 +186,17 @@ def foreign(path: Path) -> Foreign:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path} is no config of an encoder ({error!r})", "give a BERT or RoBERTa checkpoint"
+            f"{path} is not the config of an encoder ({error!r})", "give a BERT or RoBERTa checkpoint"
         ) from error
 
 
 def _check_kind(path: Path, kind: str, config: dict[str, Any]) -> None:
     if kind not in FAMILIES:
-        raise UserError(
-            f"{path} is of model_type {kind}", f"give a checkpoint of {', '.join(FAMILIES)}, or our own run"
-        )
+        raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {', '.join(FAMILIES)}, or our own run")
     relative = config.get("position_embedding_type", "absolute") != "absolute"
     narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]
     if relative or narrow or config.get("is_decoder"):
-        raise UserError(f"{path} is no plain encoder", "positions are absolute, attention is to both sides, one width")
+        raise UserError(f"{path} is not a plain encoder", "use absolute positions, full attention and one width")
 
 
 def _own(folder: Path) -> Any:
@@ -221,7 +219,7 @@ def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
         raise UserError(
             f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
             f"the checkpoint {rows} and {pad}",
-            "take tokenizer=pretrained with tokenizer.name as model.name",
+            "set tokenizer=pretrained and tokenizer.name to the value of model.name",
         )
 
 

@@ -169,7 +169,7 @@ class _Stream(nn.Module):
         return hidden_BLD
 
     def _visible(self, ids_BL: Tensor, prefix_length_B: Tensor) -> Tensor:
-        """float32 [1 or B, 1, L, L]: 0 if a token (row) sees a place (column), else the lowest number."""
+        """float32 [1 or B, 1, L, L]: 0 if a token (row) attends to a place (column), else the lowest number."""
         column_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
         before_LL = column_L[None] <= column_L[:, None]
         seen_BLL = before_LL[None]

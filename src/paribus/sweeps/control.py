@@ -72,7 +72,7 @@ def _differences(base: Leaves, own: Leaves) -> dict[str, list[Any]]:
 
 
 def _inside(key: str, name: str) -> bool:
-    """Whether `key` is `name` or lies below it."""
+    """Whether `key` is `name` or is below it."""
     return f"{key}.".startswith(f"{name}.")
 
 

@@ -51,12 +51,12 @@ class TableTask(Task):
         splits: the split of the source behind `train`, `validation` and any further evaluation set.
         max_train, max_validation: at most this many examples, chosen by hash; null for all.
 
-    Raises UserError for bad settings, for files that cannot be read, and for rows that are no examples.
+    Raises UserError for bad settings, for files that cannot be read, and for rows that are not examples.
     """
 
     required: ClassVar[tuple[str, ...]] = ("text", "label")
     optional: ClassVar[tuple[str, ...]] = ()
-    strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file, whatever they look like
+    strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file
 
     def __init__(self, name: str, task_type: TaskType, columns: Mapping[str, str], **source: Unpack[Source]) -> None:
         super().__init__(name, task_type, source.get("max_train"), source.get("max_validation"))
@@ -80,7 +80,7 @@ class TableTask(Task):
 
     @abstractmethod
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
-        """The labeled examples of a table. Raises UserError for a row that is no example."""
+        """The labeled examples of a table. Raises UserError for a row that is not an example."""
 
     def _settings(self) -> list[Any]:
         """What decides which examples are made of the source, besides columns, splits and limits."""

@@ -92,7 +92,7 @@ class Meeting(ClusterEnvironment):
 
 
 def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
-    """What Lightning's Trainer is told: how several processes share. A job of Slurm is queued again by its launcher."""
+    """The settings of Lightning's Trainer for several processes. A job of Slurm is queued again by its launcher."""
     if group.size == 1:
         slurm = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else []
         return {"devices": 1, "plugins": slurm}
@@ -125,7 +125,7 @@ def _check_shards(run: Run, profile: Profile) -> None:
     if not run.optimizer.shards:
         name = type(run.optimizer).__name__.lower()
         raise UserError(
-            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "take optimizer=adamw, or trainer=ddp"
+            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "set optimizer=adamw, or trainer=ddp"
         )
 
 

@@ -32,7 +32,7 @@ PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
 @dataclass(frozen=True)
 class Profile:
-    """What a run really used, as its record says."""
+    """What a run really used, for its record."""
 
     accelerator: str
     precision: str

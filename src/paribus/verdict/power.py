@@ -47,9 +47,9 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) ->
 
 
 def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
-    """The smallest difference that n pairs tell from zero with a chance of `POWER`; None without spread.
+    """The smallest difference that n pairs distinguish from zero with probability `POWER`; None without spread.
 
-    A difference smaller than this that n seeds did not find is no evidence against it: "n = 5 could have seen 1.1
+    A difference smaller than this that n seeds did not find is not evidence against it: "n = 5 could have seen 1.1
     points".
     """
     return float(f"{sd * _least(n, alpha):.3g}") if sd > 0.0 and n > 1 and alpha > 0.0 else None

@@ -1,4 +1,4 @@
-"""Looking again and again without raising the error rate: alpha spending for paired t-tests.
+"""Repeated looks without raising the error rate: alpha spending for paired t-tests.
 
 A sweep that adds seeds until its claims are decided looks at its table after `first`, `first + 1`, ..., `most` seeds.
 Of the error rate alpha it may have spent A(n / most) by the look at n seeds, where

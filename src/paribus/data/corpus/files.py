@@ -37,7 +37,7 @@ class TextFile(NamedTuple):
 def find(path: str) -> list[TextFile]:
     """The text files of a file, a folder or a glob, in the order of their names.
 
-    If all files are named after one split, or none is, the name says nothing. If no file is named validation, training
+    If all files are named after one split, or none is, the name is ignored. If no file is named validation, training
     files have no split: it is drawn by document.
     Raises UserError if there is no such file, or a folder holds no text.
     """
@@ -51,7 +51,7 @@ def find(path: str) -> list[TextFile]:
 
 
 def stem(name: str) -> str:
-    """A file's name in lower case without the ending that says its kind, nor that of a compressed file."""
+    """A file's name in lower case, without the endings for its kind and its compression."""
     plain = name.lower().removesuffix(".gz")
     ending = Path(plain).suffix
     return plain.removesuffix(ending) if ending in KINDS else plain

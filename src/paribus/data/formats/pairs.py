@@ -154,11 +154,11 @@ class Sampler:
             raise UserError(
                 f"input.pairs={self.pairs} takes random segments from another document, but the text has {documents}"
                 " in all",
-                "mark where documents end (a blank line in text files), or take input.pairs=order",
+                "mark where documents end (a blank line in text files), or set input.pairs=order",
             )
         if documents >= sentences:
             raise UserError(
-                "no document of the text has two sentences, so that no segment has a next one",
+                "no document of the text has two sentences, so no segment has a next one",
                 "put blank lines between documents only, or choose another corpus.sentences",
             )
 

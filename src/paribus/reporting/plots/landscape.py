@@ -55,7 +55,7 @@ def _number(loss: float | None) -> float:
 
 
 def _draw_line(measured: Measured, name: str, across: str) -> Scene:
-    """A curve for each arm, its band over runs; a loss that is no number counts as one at the rim."""
+    """A curve for each arm, its band over runs; a loss that is not a number counts as one at the rim."""
     top, found = _find_top(measured), {}
     for arm, own in measured["arms"].items():
         runs = [[min(_number(loss), top) for loss in losses] for losses in own[name]]

@@ -255,7 +255,7 @@ def _rule_claims(
 
 
 def _find_silent(design: Design, claim: Claim, reasons: Reasons) -> list[str]:
-    """The claim's columns that are no evidence at this scale: not measured, or barred."""
+    """The claim's columns that are not evidence at this scale: not measured, or barred."""
     about = design.carrying if claim.columns is None else claim.columns
     return [column for column in about if reasons.get(column, "not measured") is not None]
 

@@ -83,7 +83,7 @@ def render_evidence(table: Table, link: Link | None = None) -> Iterator[str]:
 
 
 def render_notes(table: Table) -> str:
-    """What a reader must know, as a list."""
+    """The table's notes as a list."""
     return "<h2>Notes</h2>\n<ul>\n" + "\n".join(f"<li>{escape(note)}</li>" for note in list_notes(table)) + "\n</ul>"
 
 

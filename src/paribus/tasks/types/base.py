@@ -1,4 +1,4 @@
-"""What a task type is: everything that fine-tuning must know of a kind of task."""
+"""The interface of task types: everything that fine-tuning needs to know about a kind of task."""
 
 from __future__ import annotations
 
