@@ -20,10 +20,6 @@ VERSION = ("-V", "--version")
 WIDTH = 100
 
 
-def no_choices() -> tuple[str, ...]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Argument(Generic[T_co]):
     """`name` as the user types it, one line for the help, and the value if the user does not give it.
@@ -34,7 +30,7 @@ class Argument(Generic[T_co]):
     name: str
     what: str
     default: T_co
-    choices: Callable[[], Iterable[str]] = field(default=no_choices, kw_only=True)
+    choices: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -224,13 +224,10 @@ def _walk(path: str, kept: object, rebuilt: object) -> Iterator[str]:
             yield from _walk(f"{path}[{key}]" if path else key, kept.get(key), rebuilt.get(key))
     elif isinstance(kept, list) and isinstance(rebuilt, list) and len(kept) == len(rebuilt):
         for at, (own, other) in enumerate(zip(kept, rebuilt, strict=True)):
-            yield from _walk(f"{path}[{_name_item(own, at)}]", own, other)
+            name = own.get("name", at) if isinstance(own, Mapping) else at
+            yield from _walk(f"{path}[{name}]", own, other)
     elif kept != rebuilt:
         yield f"{path}: {_shorten(kept)} in the table, {_shorten(rebuilt)} from the records"
-
-
-def _name_item(item: object, at: int) -> object:
-    return item["name"] if isinstance(item, Mapping) and "name" in item else at
 
 
 def _shorten(value: object) -> str:

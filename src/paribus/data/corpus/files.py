@@ -43,7 +43,8 @@ def find(path: str) -> list[TextFile]:
     """
     root = Path(path).expanduser()
     chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
-    base = root if root.is_dir() else _common(chosen)
+    common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
+    base = root if root.is_dir() else next(common)
     names = [file.relative_to(base).as_posix() for file in chosen]
     splits = decide_splits([_named(name) for name in names])
     found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
@@ -75,10 +76,6 @@ def _matching(root: Path, path: str) -> list[Path]:
     if not found:
         raise UserError(f"corpus.path={path} does not exist", "give a file, a folder or a glob")
     return found
-
-
-def _common(files: list[Path]) -> Path:
-    return next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
 
 
 def _named(name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from paribus.reporting.tables.build import BUDGETS
@@ -88,11 +89,8 @@ def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
             texts.append(f"tuned with {tuned.trials} trials" + (f": {chosen}" if chosen else ""))
         if texts:
             found[arm.name] = texts
-    return {arm: (_make_mark(at), "; ".join(texts)) for at, (arm, texts) in enumerate(found.items())}
-
-
-def _make_mark(at: int) -> str:
-    return chr(ord("a") + at) if at < 26 else str(at + 1)
+    marks = [*ascii_lowercase, *map(str, range(27, len(found) + 1))]
+    return {arm: (mark, "; ".join(texts)) for mark, (arm, texts) in zip(marks, found.items(), strict=False)}
 
 
 def _make_results(table: Table) -> Block:
