@@ -9,7 +9,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import flat
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.assemble import assemble
@@ -17,7 +16,7 @@ from paribus.reporting.tables.build import BUDGETS
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, Found, find_folder
-from paribus.sweeps.control import NAMES
+from paribus.sweeps.control import NAMES, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.controls import TOLERANCE, find_unmatched
 
@@ -90,7 +89,7 @@ def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) ->
     for record in done:
         folder = find_folder(record, roots) if record.arm == arm else None
         if folder is not None and (config := read_config(folder)) is not None:
-            return flat({key: value for key, value in config.items() if key not in (*NAMES, *_PLACES)})
+            return list_settings(config, (*NAMES, *_PLACES))
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,12 @@ def _leaves(config: DictConfig, resolved: bool) -> Leaves:
     if "hydra" in config:
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     tree: Any = plain(config) if resolved else OmegaConf.to_container(config, resolve=False)
-    leaves = flat({key: value for key, value in tree.items() if key not in NAMES})
+    return list_settings(tree, NAMES)
+
+
+def list_settings(tree: Mapping[str, Any], ignored: Collection[str]) -> Leaves:
+    """A config as dotted keys, without the `ignored` ones at the top; a component has one key for its class."""
+    leaves = flat({key: value for key, value in tree.items() if key not in ignored})
     return {key.removesuffix("._target_"): _choice(key, value) for key, value in leaves.items()}
 
 
