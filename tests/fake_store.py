@@ -12,6 +12,7 @@ from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.views.replace import Replace
+from paribus.data.formats.blocks import line_blocks
 from paribus.data.formats.sentences import FullSentences
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -64,3 +65,10 @@ def examples_of(store: Any, length: int = 64, seed: int = 0, masking: Any = None
     return Examples(
         store, input_format or FullSentences(length), corruption, EncoderCollator(), FakeVocabulary(), seed, length
     )
+
+
+def token_blocks(sizes: list[int], documents: bool, budget: int) -> list[tuple[int, int]]:
+    """(start, end) in tokens of the blocks of lines of these sizes; with `documents` a line of one token is blank."""
+    size_L = np.asarray(sizes, np.int64)
+    edge_L = np.concatenate([[0], np.cumsum(size_L)])
+    return [(int(a), int(b)) for a, b in edge_L[line_blocks(size_L, budget, size_L == 1 if documents else None)]]

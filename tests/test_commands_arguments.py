@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.cli import VERBS, load, main
+from paribus.commands.cli import main
+from paribus.commands.verbs import VERBS, load
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, parse, path, verb, whole
 from paribus.core.errors import UserError
 
@@ -131,7 +132,7 @@ def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFix
             "train: unrecognized arguments: --frobnicate: see `paribus train --help`",
         ),
         (["train", "--cfg", "jobs"], "train: argument --cfg/-c: invalid choice: 'jobs'"),
-        (["train", "seeds=1"], "'seeds' is no config group or key: did you mean seed"),
+        (["train", "seeds=1"], "'seeds' is not a config group or key: did you mean seed"),
         (["completion", "bahs"], "unknown shell 'bahs': did you mean bash?"),
     ],
 )

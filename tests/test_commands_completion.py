@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.cli import VERBS
 from paribus.commands.completion import SCRIPTS, complete
+from paribus.commands.verbs import VERBS
 
 HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in sys.modules]"
 

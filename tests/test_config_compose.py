@@ -105,11 +105,11 @@ def test_later_presets_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("sede: 1", "'sede' is no config group or key: did you mean seed"),
+        ("sede: 1", "'sede' is not a config group or key: did you mean seed"),
         ("optimizer: {lrr: 1}", "did you mean optimizer.lr"),
         ("model: {buckets: 1}", "'model.buckets'"),
         ("objective: {encoding: {mask: 1}}", "'objective.encoding' is now 'objective/view'"),
-        ("overrides: [seed=1]", "'overrides' is no config group or key"),
+        ("overrides: [seed=1]", "'overrides' is not a config group or key"),
     ],
 )
 def test_a_preset_sets_only_keys_that_exist(
@@ -163,8 +163,8 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("model=bert_tinny", "unknown choice model=bert_tinny: did you mean bert_tiny"),
         ("model=elmo", "bert_base, bert_large"),
         ("optimizer.lrr=1", "optimizer.lr"),
-        ("model.buckets=1", "'model.buckets' is no config group or key"),
-        ("corpus.rules=1", "'corpus.rules' is no config group or key"),
+        ("model.buckets=1", "'model.buckets' is not a config group or key"),
+        ("corpus.rules=1", "'corpus.rules' is not a config group or key"),
         ("objective/inputs=mask", "'objective/inputs' has no place in this config"),
         ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, paper, smoke, test"),
         ("scale=smok", "scale=smok is unknown for family=bert: did you mean smoke?"),

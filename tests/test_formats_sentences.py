@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_store import CLS, PAD, SEP, UNK, FakeStore, examples_of, random_store, store_of
+from fake_store import CLS, PAD, SEP, UNK, FakeStore, examples_of, random_store, store_of, token_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
 from paribus.data.formats import sentences
-from paribus.data.formats.blocks import cut_blocks
 from paribus.data.formats.sentences import DocSentences, FullSentences
 
 FORMS = {"complete": FullSentences, "complete_doc": DocSentences}
@@ -36,7 +35,7 @@ def stream(store: FakeStore) -> tuple[list[int], list[int]]:
 def expected(store: FakeStore, mode: str, length: int) -> list[list[int]]:
     ids, sizes = stream(store)
     rows: list[list[int]] = []
-    for start, end in cut_blocks(sizes, mode, length - 1):
+    for start, end in token_blocks(sizes, mode == "complete_doc", length - 1):
         block = ids[start:end]
         if len(block) > length - 1:
             text = block[:-1]

@@ -127,5 +127,5 @@ def test_a_text_without_words_is_refused_before_compute(
         (folder / f"{split}.txt").write_text("\n\n".join(lines))
     for masking in ("whole_word", "ngram", "geometric_span"):
         said = refused([*arguments, "tokenizer.vocab_size=60"], capsys, f"corpus.path={folder}", f"masking={masking}")
-        assert "tells no word starts" in said
+        assert "does not report where words start" in said
     assert not list((tmp_path / "runs").rglob("metrics.jsonl"))

@@ -49,7 +49,7 @@ def test_a_pattern_has_the_settings_and_checks_of_all() -> None:
     assert (pattern.predict, pattern.schedule, pattern.row_name) == (None, Dynamic(), "everynth_25")
     with pytest.raises(UserError, match=r"masking\.rate=2"):
         EveryNth(2)
-    with pytest.raises(UserError, match=r"masking\.predict=0\.3 is no multiple"):
+    with pytest.raises(UserError, match=r"masking\.predict=0\.3 is not a multiple"):
         EveryNth(0.25, predict=0.3)
     with pytest.raises(UserError, match="rounds to no prediction"):
         pattern.check(1)

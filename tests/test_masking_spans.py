@@ -126,7 +126,7 @@ REFUSED = {
     "masking.max_length=2.5": lambda: GeometricSpan(0.15, max_length=2.5),  # type: ignore[arg-type]
     "masking.unit=page": lambda: GeometricSpan(0.15, unit="page"),
     "masking.predict=2": lambda: GeometricSpan(0.15, predict=2),
-    "masking.predict=0.4 is no multiple": lambda: GeometricSpan(0.15, predict=0.4),
+    "masking.predict=0.4 is not a multiple": lambda: GeometricSpan(0.15, predict=0.4),
 }
 
 

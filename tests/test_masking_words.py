@@ -211,7 +211,7 @@ def unmarked(store: FakeStore) -> FakeStore:
 
 @pytest.mark.parametrize("masking", [WholeWord(0.15), NGram(0.15), GeometricSpan(0.15)])
 def test_a_text_without_word_starts_is_refused(masking: Any) -> None:
-    with pytest.raises(UserError, match="tells no word starts"):
+    with pytest.raises(UserError, match="does not report where words start"):
         examples_of(unmarked(store_of([[12, 9], [30]])), masking=masking)
     examples_of(store_of([[12, 9], [30]]), masking=masking)
     examples_of(unmarked(store_of([[1, 1], [1]])), masking=masking)  # sentences of one word

@@ -142,7 +142,7 @@ def test_a_mixture_names_another_pre_training(t5: list[str]) -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        (["mixture=equal", "mixture.tasks=[mnli]"], "mnli is no task of the run"),
+        (["mixture=equal", "mixture.tasks=[mnli]"], "mnli is not a task of the run"),
         (["mixture=equal", "mixture.tasks=[]"], "names no task"),
         (["mixture=equal", "task=none", "~tasks.sst2"], "a mixture needs tasks"),
         (["mixture=proportional", "mixture.limit=0"], "mixture.limit=0"),

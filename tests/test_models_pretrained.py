@@ -110,9 +110,9 @@ def test_fresh_keeps_the_shape_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model_type": "deberta-v2"}, "is of model_type deberta-v2"),
-        ({"position_embedding_type": "relative_key"}, "is no plain encoder"),
-        ({"hidden_size": None}, "is no config of an encoder"),
+        ({"model_type": "deberta-v2"}, "has model_type deberta-v2"),
+        ({"position_embedding_type": "relative_key"}, "is not a plain encoder"),
+        ({"hidden_size": None}, "is not the config of an encoder"),
         ({"num_hidden_layers": 3}, "does not fit the model"),
         ({"intermediate_size": 48}, "does not fit the model"),
         ({"vocab_size": 4000}, "tokenizer=pretrained"),

@@ -233,7 +233,7 @@ def test_operations_count_both_stacks() -> None:
     ("changes", "match"),
     [
         ({"architecture": "bart"}, "model.architecture=bart is unknown"),
-        ({"architecture": "encoder_decoder_half", "layers": 3}, "has no half"),
+        ({"architecture": "encoder_decoder_half", "layers": 3}, "is odd"),
         ({"heads": 0}, "below 1"),
         ({"buckets": 3}, "model.buckets=3"),
     ],

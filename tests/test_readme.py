@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paribus.commands import cli
+from paribus.commands import verbs
 from paribus.core.arguments import Positional, parse
 from paribus.core.config import choices, compose, compose_launcher
 from paribus.core.config_names import groups
@@ -37,7 +37,7 @@ def first_of_each(overrides: list[str]) -> list[str]:
 def check(line: str) -> None:
     """Raises UserError for what the command refuses before it trains or reads a record."""
     _, name, *argv = shlex.split(line, comments=True)
-    verb = cli.load(name)
+    verb = verbs.load(name)
     overrides = [text for text in argv if not text.startswith("-")]
     if name in ("train", "show"):
         options = [text for text in overrides if name == "show" and text.startswith(("n=", "out=", "epoch=", "text="))]
@@ -66,7 +66,7 @@ def test_the_arm_of_ten_lines_is_a_fair_sweep(tmp_path: Path, monkeypatch: pytes
 
 def test_every_command_is_a_verb_and_every_verb_is_shown() -> None:
     shown = set(re.findall(r"^paribus (\w+)", README, re.MULTILINE))
-    assert shown == set(cli.VERBS)
+    assert shown == set(verbs.VERBS)
 
 
 @pytest.mark.parametrize("line", COMMANDS)

@@ -207,7 +207,7 @@ def test_a_scale_refines_the_search_or_leaves_it_out(ask: Callable[..., Request]
         ({"on": "f1"}, "'tune.on' names the unknown column 'f1'"),
         ({"trials": 0}, "tune.trials=0 is below 1"),
         ({"seeds": [1, 100]}, "uses seed 1 of the table"),
-        ({"space": {"optimizer.rate": "interval(1, 2)"}}, "tune.space: 'optimizer.rate' is no config group or key"),
+        ({"space": {"optimizer.rate": "interval(1, 2)"}}, "tune.space: 'optimizer.rate' is not a config group or key"),
         ({"space": {"optimizer.lr": "0.1"}}, "'optimizer.lr' is the single value 0.1"),
         ({"space": {"optimizer.lr": "interval(1,"}}, "'optimizer.lr' cannot be read"),
         ({"space": {"trainer.max_tokens": "interval(1, 9)"}}, "names the budget 'trainer.max_tokens'"),

@@ -15,7 +15,6 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Question
-from paribus.tasks.prompts import join_parts
 from paribus.tasks.types.question_answering import WrittenAnswers
 from paribus.training.run import run
 
@@ -35,7 +34,7 @@ def squad(tmp_path: Path) -> Path:
 
 def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
     task_type = WrittenAnswers(single=False)
-    assert join_parts(task_type.source(ROW)) == "question: Who wrote? context: the old sailor wrote a letter"
+    assert task_type.source(ROW) == [("question:", "Who wrote?"), ("context:", "the old sailor wrote a letter")]
     assert task_type.target(ROW) == "old sailor"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paribus.tasks.examples import Example
-from paribus.tasks.prompts import Fields, join_parts, parse_number, round_to_step
+from paribus.tasks.prompts import Fields, parse_number, round_to_step
 from paribus.tasks.types.classification import Classification
 from paribus.tasks.types.regression import Regression
 
@@ -24,9 +24,9 @@ class Letters:
 
 
 def test_texts_are_announced_by_the_alphabet_of_their_names() -> None:
-    assert join_parts(Fields("sst2", "sentence").announce("it is charming")) == "sst2 sentence: it is charming"
+    assert Fields("sst2", "sentence").announce("it is charming") == [("sst2 sentence:", "it is charming")]
     pair = Fields("mnli", "premise", "hypothesis").announce("He left.", "He stayed.")
-    assert join_parts(pair) == "mnli hypothesis: He stayed. premise: He left."
+    assert pair == [("mnli hypothesis:", "He stayed."), ("premise:", "He left.")]
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def tagged(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (["members=0"], "members=0 is no number of models"),
+        (["members=0"], "members=0 is not a number of models"),
         (["finetune.ensemble=1.5"], "finetune.ensemble=1.5 has the wrong type: give a whole number"),
         (["finetune.ensemble=2", "task=none"], "finetune.ensemble=2, but there is no task"),
         (["members=2", "evaluation.probe_examples=8"], "what is asked about pairs is asked of one model"),

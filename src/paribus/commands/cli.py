@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from paribus import __version__
-from paribus.core.arguments import HELP, Verb
-from paribus.core.errors import UserError, suggest
+from paribus.commands.verbs import VERBS, load
+from paribus.core.arguments import HELP, VERSION
+from paribus.core.errors import UserError
 
-# the object VERB of the module paribus.commands.VERB, in the order of the help
-VERBS = (
-    "train", "show", "plan", "run", "status", "table", "flatness", "audit", "report", "dashboard", "published",
-    "completion",
-)  # fmt: skip
-VERSION = ("-V", "--version")
 COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the words so far, the last one unfinished
 STOPPED = 130  # a shell's status for Ctrl-C
-
-
-def load(name: str) -> Verb:
-    """Raises UserError for an unknown verb."""
-    if name not in VERBS:
-        raise UserError(f"unknown verb '{name}'", suggest(name, VERBS))
-    verb: Verb = getattr(importlib.import_module(f"paribus.commands.{name}"), name)
-    return verb
 
 
 def usage() -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from paribus.core.arguments import HELP, Arguments, Flag, Option, Positional, Verb, verb
+from paribus.commands.verbs import VERBS, load
+from paribus.core.arguments import HELP, VERSION, Arguments, Flag, Option, Positional, Verb, verb
 from paribus.core.errors import UserError, suggest
 
 # The shell hands over every word up to the cursor, and gets one candidate per line.
@@ -66,8 +67,6 @@ def completion(given: Arguments) -> int:
 
 def complete(words: Sequence[str]) -> list[str]:
     """The candidates for the last word, given those before it."""
-    from paribus.commands.cli import VERBS, VERSION, load
-
     *before, last = words or [""]
     if not before:
         return _fitting(last, [*VERBS, HELP[1], VERSION[1]])
@@ -108,7 +107,6 @@ def _keys(declared: Verb, last: str) -> Iterator[str]:
 
 
 def _values(declared: Verb, key: str) -> Iterable[str]:
-    """The choices of an option or a config group."""
     from paribus.core.config import choices
 
     for option in declared.of(Option):

@@ -40,7 +40,6 @@ def _listing(head: str, names: Sequence[str]) -> str:
 
 
 def _claims(request: Request) -> list[dict[str, object]]:
-    """The claims of a request's table."""
     from paribus.core.jsonable import to_json
     from paribus.reporting.tables.assemble import make_table
 

@@ -104,7 +104,8 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
     searches = any(re.match("search=(?!none$)", text) for text in overrides)
     if searches and not {"-m", "--multirun"} & set(flags):
         raise UserError("a search is a multirun", "add -m")
-    overrides = [_long(text) for text in overrides]
+    config = {option.name: option.config for option in (RUNS, CACHE)}  # `runs=` as `paths.runs=`, as in every verb
+    overrides = [_renamed(text, config) for text in overrides]
     return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
 
 
@@ -149,11 +150,6 @@ def _trial(cfg: DictConfig) -> dict[str, float]:
 def _singular(overrides: Sequence[str]) -> list[str]:
     """`seeds=` and `arms=` as `seed=` and `arm=`: Hydra refuses a single value of a key that the config lacks."""
     return [_renamed(text, _SINGULAR) for text in overrides]
-
-
-def _long(text: str) -> str:
-    """`runs=` and `cache=`, which every verb has, as the keys of the config."""
-    return _renamed(text, {option.name: option.config for option in (RUNS, CACHE)})
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

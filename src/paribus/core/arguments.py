@@ -16,11 +16,8 @@ T_co = TypeVar("T_co", covariant=True)
 Kind = TypeVar("Kind", bound="Argument[object]")
 
 HELP = ("-h", "--help")
+VERSION = ("-V", "--version")
 WIDTH = 100
-
-
-def no_choices() -> tuple[str, ...]:
-    return ()
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class Argument(Generic[T_co]):
     name: str
     what: str
     default: T_co
-    choices: Callable[[], Iterable[str]] = field(default=no_choices, kw_only=True)
+    choices: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,6 @@ class Verb:
         return self.run(Arguments(argv) if self.raw else parse(self, argv))
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        """The arguments of a kind."""
         return [argument for argument in self.arguments if isinstance(argument, kind)]
 
     def help(self) -> str:

@@ -41,7 +41,7 @@ def _require(node: Any) -> None:
 def build(node: Any, **extra: Any) -> Any:
     """Instantiate a config node as plain settings.
 
-    Raises UserError for what the component itself refuses and for arguments that it does not know.
+    Raises UserError for settings that the component refuses and for unknown arguments.
     """
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate

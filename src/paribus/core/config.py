@@ -191,7 +191,7 @@ def unknown_key(key: str) -> UserError:
     if (conf_dir() / key).is_dir() or key in _keys():
         owner = re.split("[./]", key)[0]
         return UserError(f"'{key}' has no place in this config", f"leave it out, or give another choice of {owner}=")
-    return UserError(f"'{key}' is no config group or key", _near(key))
+    return UserError(f"'{key}' is not a config group or key", _near(key))
 
 
 def renamed(key: str) -> str | None:

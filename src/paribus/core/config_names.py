@@ -11,7 +11,7 @@ from paribus.core.config import PRESETS, conf_dir, roots
 
 
 def groups() -> list[str]:
-    """Every config group, such as `masking` and `masking/schedule`; the folders in one of presets are no groups."""
+    """Every config group, such as `masking` and `masking/schedule`; folders of presets are not groups."""
     paths = (path.parent.relative_to(root) for root in roots() for path in root.rglob("*.yaml"))
     names = {path.parts[0] if path.parts and path.parts[0] in PRESETS else path.as_posix() for path in paths}
     return sorted(names - {"."})

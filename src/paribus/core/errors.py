@@ -1,4 +1,4 @@
-"""Errors that a user can fix, and what to type instead of a name that nobody knows."""
+"""Errors that a user can fix, and what to type instead of an unknown name."""
 
 from __future__ import annotations
 

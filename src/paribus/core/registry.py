@@ -43,7 +43,6 @@ class Registry(Generic[Item]):
         return sorted(self._items.values(), key=lambda item: (item.rank, item.name))
 
     def get(self, name: str) -> Item | None:
-        """The choice of this name, or None."""
         self._search()
         return self._items.get(name)
 

@@ -1,4 +1,4 @@
-"""Where a pre-trained checkpoint lies: in a package, in a local folder, in one of our runs, or on the hub. No torch."""
+"""Where a pre-trained checkpoint is: in a package, in a local folder, in one of our runs, or on the hub. No torch."""
 
 from __future__ import annotations
 

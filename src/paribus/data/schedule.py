@@ -26,7 +26,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Copies:
-    """So many masks of each example in turn: BERT's duplicated data, RoBERTa's static row.
+    """A number of masks of each example in turn: BERT's duplicated data, RoBERTa's static row.
 
     Raises UserError for fewer than one copy.
     """

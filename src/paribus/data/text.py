@@ -89,7 +89,7 @@ class Sequences(NamedTuple):
 
     ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
     length_B: NDArray[np.int64]  # tokens, padding excluded
-    place_BL: NDArray[np.int64] | None = None  # column of the text that each token stands for
+    place_BL: NDArray[np.int64] | None = None  # column of the text that each token comes from
 
 
 class Views(NamedTuple):

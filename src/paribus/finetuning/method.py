@@ -21,7 +21,7 @@ class Method:
     moves: ClassVar[bool] = True  # something besides a head
 
     def check(self, layers: int) -> None:
-        """Raise UserError if the method asks for layers that an encoder of this depth does not have."""
+        """Raise UserError if the method needs layers that an encoder of this depth does not have."""
 
     def shape(self, encoder: Network, seed: int) -> None:
         """Put modules in and freeze parameters, before the optimizer is made. New weights follow (seed, name)."""
@@ -63,7 +63,7 @@ class Frozen(Method):
 class TopKLayers(Method):
     """The `k` uppermost layers and what follows them move (Houlsby et al., arXiv 1902.00751, "variable fine-tuning").
 
-    Of encoder and decoder those of each; embeddings stay even where the head is tied to them. Weights that layers share
+    Of encoder and decoder those of each; embeddings stay even if the head is tied to them. Weights that layers share
     belong to the lowest of them. Raises UserError for a `k` below 1.
     """
 
@@ -78,7 +78,10 @@ class TopKLayers(Method):
 
     def check(self, layers: int) -> None:
         if self.k > layers:
-            raise UserError(f"finetune.method.k={self.k} exceeds the model's {layers} layers", "give at most so many")
+            raise UserError(
+                f"finetune.method.k={self.k} exceeds the model's {layers} layers",
+                f"set finetune.method.k to {layers} or less",
+            )
 
     def shape(self, encoder: Network, seed: int) -> None:
         for name, parameter in encoder.named_parameters():
@@ -92,7 +95,7 @@ class LayerwiseDecay(Method):
     ELECTRA (arXiv 2003.10555) is published with `top_gap=2`, a level left over from a pooler that was removed; 1 is its
     mend, and ULMFiT's rule with decay = 1 / 2.6 (arXiv 1801.06146, section 3.2). With 0 the top layer has the full rate
     (Sun et al., arXiv 1905.05583, section 5.4.3). Layers of encoder and decoder at the same height have the same rate;
-    embeddings have theirs even where the head is tied to them. Raises UserError for values outside these ranges.
+    embeddings have theirs even if the head is tied to them. Raises UserError for values outside these ranges.
     """
 
     decay: float
@@ -102,7 +105,7 @@ class LayerwiseDecay(Method):
     def __post_init__(self) -> None:
         if not 0 < self.decay <= 1:
             raise UserError(
-                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer such as 0.9"
+                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor per layer, such as 0.9"
             )
         if self.top_gap not in (0, 1, 2):
             raise UserError(f"finetune.method.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
@@ -133,7 +136,7 @@ class GradualUnfreezing(Method):
             )
         if not 0 < self.decay <= 1:
             raise UserError(
-                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor a layer, such as 0.385"
+                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor per layer, such as 0.385"
             )
 
     def rate(self, encoder: Network, name: str) -> float:
@@ -158,7 +161,7 @@ class ChainThaw(Method):
     """First the new head moves alone, then the embeddings, then each layer alone from the bottom, at last everything.
 
     Felbo et al. (arXiv 1708.00524, section 3.3), a row of ULMFiT's table 7 (arXiv 1801.06146, section 5). They end a
-    stage where the validation loss no longer falls; here stages are equal pieces, so that every method has the same
+    stage when the validation loss no longer falls; here stages are equal pieces, so that every method has the same
     number of steps. What follows the last layer moves with it; word embeddings to which a head is tied are the head.
     """
 

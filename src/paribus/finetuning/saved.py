@@ -105,18 +105,18 @@ def load(path: Path, backbone: Network) -> Tuned:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not path.is_file():
-        raise UserError(f"no fine-tuning at {path}", "name a file that finetune.keep=true has written")
+        raise UserError(f"no fine-tuning at {path}", "name a file that finetune.keep=true wrote")
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["paribus"])
             return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is no saved fine-tuning", "name a file that finetune.keep=true has written") from error
+        raise UserError(f"{path} is not a saved fine-tuning", "name a file that finetune.keep=true wrote") from error
 
 
 def _component(node: dict[str, Any], base: type, path: Path) -> Any:
     if not issubclass(kind(str(node.get("_target_"))), base):
-        raise UserError(f"{path} names no {base.__name__.lower()}", "name a file that finetune.keep=true has written")
+        raise UserError(f"{path} names no {base.__name__.lower()}", "name a file that finetune.keep=true wrote")
     return build(node)
 
 

@@ -63,7 +63,7 @@ class Bert(ModelSpec):
             raise UserError(f"model.sharing={self.sharing} is unknown", f"use {', '.join(SHARINGS)}")
         if not 1 <= self.groups <= self.layers:
             raise UserError(
-                f"model.groups={self.groups} does not fit model.layers={self.layers}", "use 1 to as many as layers"
+                f"model.groups={self.groups} does not fit model.layers={self.layers}", f"give 1 to {self.layers}"
             )
         if self.groups > 1 and self.sharing == "none":
             raise UserError(f"model.groups={self.groups} without sharing", "set model.sharing=all, attention or ffn")

@@ -23,13 +23,13 @@ from transformers import (
 from transformers.utils import logging
 
 from paribus.core.sources import WEIGHTS
-from paribus.models.bert import Bert
 from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
 from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.bert import Bert
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),

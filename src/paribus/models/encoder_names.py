@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from paribus.models.bert import Bert
+if TYPE_CHECKING:
+    from paribus.models.bert import Bert
 
 
 class Layout(NamedTuple):

@@ -27,8 +27,5 @@ def greedy(model: Network | Ensemble, head: TokenHead | Ensemble, batch: Batch, 
         token_B = mean([own.scores(write(last_B)) for own, write in writers]).argmax(-1)
         written.append(torch.where(ended_B, end, token_B))
         ended_B |= token_B == end
-    return [_upto(row, end) for row in torch.stack(written, dim=1).tolist()]
-
-
-def _upto(row: list[int], end: int) -> list[int]:
-    return row[: row.index(end)] if end in row else row
+    rows = torch.stack(written, dim=1).tolist()
+    return [row[: row.index(end)] if end in row else row for row in rows]

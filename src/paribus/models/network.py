@@ -1,4 +1,4 @@
-"""What heads, checkpoints, fine-tuning and training ask of a network, whatever its kind."""
+"""What heads, checkpoints, fine-tuning and training use of any kind of network."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig
 
 from paribus.core.errors import UserError
-from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.spec import ModelSpec
 
 Batch = dict[str, Any]
 State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one
@@ -70,7 +70,7 @@ class Network(nn.Module, ABC):
         """The states of a batch; `state` is what an earlier batch of the same rows left, None at first.
 
         A network with memory forgets a row if the batch says that a document begins there. The learner detaches what it
-        leaves, hands it to the next step and keeps it in checkpoints.
+        leaves, passes it to the next step and keeps it in checkpoints.
         """
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
@@ -170,7 +170,7 @@ def initialize(module: nn.Module, seed: int, std: float | Std, keep: Iterable[nn
     """BERT's initial weights: N(0, std) for matrices and embeddings, 1 for LayerNorm scales, 0 for biases and padding.
 
     `std` may depend on the parameter's name; parameters in `keep` stay as they are. Arms whose parameters agree in name
-    and shape start from the same bits, whatever else differs.
+    and shape start from the same bits, even if other parameters differ.
     """
     kept = set(map(id, keep))
     with torch.no_grad():

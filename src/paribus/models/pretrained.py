@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from paribus.models.network import Network
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
-PADDED = 128  # fewer rows than so many may follow the vocabulary in a table of embeddings
+PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Foreign(Bert):
 class Pretrained(ModelSpec):
     """The weights of a checkpoint from which pre-training resumes, or which is fine-tuned as it is (max_steps=0).
 
-    What other rooms ask of a model's settings is what the checkpoint's own settings say.
+    The properties that other rooms read come from the checkpoint's settings.
 
     Attributes:
         name: see `core.sources.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.
@@ -84,7 +84,6 @@ class Pretrained(ModelSpec):
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the checkpoint."""
         return source.folder(self.name, self.revision, Path(self.runs))
 
     @cached_property
@@ -139,7 +138,7 @@ class Pretrained(ModelSpec):
         source.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
-        """What the checkpoint is, wherever it lies: its shape and the hash of its weights."""
+        """What the checkpoint is, independent of its location: its shape and the hash of its weights."""
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
         return {"kind": type(self.shape).__name__, "shape": asdict(cast(Any, self.shape)), "weights": weights}
 
@@ -187,19 +186,17 @@ def foreign(path: Path) -> Foreign:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path} is no config of an encoder ({error!r})", "give a BERT or RoBERTa checkpoint"
+            f"{path} is not the config of an encoder ({error!r})", "give a BERT or RoBERTa checkpoint"
         ) from error
 
 
 def _check_kind(path: Path, kind: str, config: dict[str, Any]) -> None:
     if kind not in FAMILIES:
-        raise UserError(
-            f"{path} is of model_type {kind}", f"give a checkpoint of {', '.join(FAMILIES)}, or our own run"
-        )
+        raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {', '.join(FAMILIES)}, or our own run")
     relative = config.get("position_embedding_type", "absolute") != "absolute"
     narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]
     if relative or narrow or config.get("is_decoder"):
-        raise UserError(f"{path} is no plain encoder", "positions are absolute, attention is to both sides, one width")
+        raise UserError(f"{path} is not a plain encoder", "use absolute positions, full attention and one width")
 
 
 def _own(folder: Path) -> Any:
@@ -222,7 +219,7 @@ def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
         raise UserError(
             f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
             f"the checkpoint {rows} and {pad}",
-            "take tokenizer=pretrained with tokenizer.name as model.name",
+            "set tokenizer=pretrained and tokenizer.name to the value of model.name",
         )
 
 

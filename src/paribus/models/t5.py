@@ -42,6 +42,7 @@ class T5(ModelSpec):
     distance: int = 128
     initializer_factor: float = 1.0
     semantics: ClassVar[int] = 1
+    writes_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         chosen = (("architecture", ARCHITECTURES), ("activation", ACTIVATIONS), ("head", HEADS))
@@ -51,16 +52,12 @@ class T5(ModelSpec):
         if min(self.layers, self.hidden, self.heads, self.key_width, self.intermediate) < 1:
             raise UserError("model has a size below 1", "sizes are positive whole numbers")
         if self.architecture == "encoder_decoder_half" and self.layers % 2:
-            raise UserError(f"model.layers={self.layers} has no half", "give an even number")
+            raise UserError(f"model.layers={self.layers} is odd", "give an even number")
         if self.buckets < 4 or self.buckets % 2 or self.distance <= self.buckets // 2:
             raise UserError(
                 f"model.buckets={self.buckets} with model.distance={self.distance}",
                 "give an even number, at least 4, and a distance above half of it",
             )
-
-    @property
-    def writes_text(self) -> bool:
-        return True
 
     @property
     def single(self) -> bool:

@@ -18,10 +18,10 @@ from transformers.models.t5.modeling_t5 import (
 )
 
 from paribus.models.network import Batch, Network, Outputs, State
-from paribus.models.t5 import T5
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.t5 import T5
 
 PLACES: dict[type[nn.Module], str] = {
     T5LayerSelfAttention: "attention",
@@ -169,7 +169,7 @@ class _Stream(nn.Module):
         return hidden_BLD
 
     def _visible(self, ids_BL: Tensor, prefix_length_B: Tensor) -> Tensor:
-        """float32 [1 or B, 1, L, L]: 0 if a token (row) sees a place (column), else the lowest number."""
+        """float32 [1 or B, 1, L, L]: 0 if a token (row) attends to a place (column), else the lowest number."""
         column_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
         before_LL = column_L[None] <= column_L[:, None]
         seen_BLL = before_LL[None]

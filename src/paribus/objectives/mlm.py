@@ -78,14 +78,11 @@ class CausalLM(MaskedLM):
     semantics: ClassVar[int] = 1
     predicts_noise: ClassVar[bool] = False
     needed_attention: ClassVar[str | None] = "left"
+    loss_name: ClassVar[str] = "clm"
 
     @property
     def collator(self) -> EncoderCollator:
         return CausalCollator()
-
-    @property
-    def loss_name(self) -> str:
-        return "clm"
 
 
 @dataclass(frozen=True)

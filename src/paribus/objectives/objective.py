@@ -13,7 +13,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 
 class Objective(nn.Module):
-    """Calls the network once and asks every head. A subclass may call it twice, or own further networks.
+    """Calls the network once and every head on its states. A subclass may call it twice, or own further networks.
 
     Args:
         heads: by the name of their loss.
@@ -39,7 +39,7 @@ class Objective(nn.Module):
 
     @property
     def token_head_name(self) -> str | None:
-        """The head that the held-out evaluation asks and the checkpoint keeps: the first that predicts tokens."""
+        """The head that the held-out evaluation uses and the checkpoint keeps: the first that predicts tokens."""
         return next((name for name, head in self.heads.items() if isinstance(head, TokenHead)), None)
 
     @property
@@ -76,7 +76,7 @@ class Objective(nn.Module):
         return {name: max(1, counts[key] + extra.get(name, 0)) for name, key in self.denominators().items()}
 
     def std(self, heads: float) -> Callable[[str], float]:
-        """Standard deviation of the initial weights by name: `heads`, or what a further network says of its own."""
+        """Standard deviation of the initial weights by name: `heads`, or those of a further network."""
         further = {f"{name}.": part for name, part in self.named_modules() if isinstance(part, Network)}
 
         def std(name: str) -> float:

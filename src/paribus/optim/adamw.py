@@ -59,7 +59,7 @@ class AdamW(OptimizerSpec):
 
 @dataclass(frozen=True)
 class Variant(AdamW):
-    """AdamW with another update. Raises UserError for settings that ask for another Adam."""
+    """AdamW with another update. Raises UserError for settings of another variant of Adam."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import flat
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.assemble import assemble
@@ -16,7 +16,7 @@ from paribus.reporting.tables.build import BUDGETS
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, Found, find_folder
-from paribus.sweeps.control import NAMES
+from paribus.sweeps.control import NAMES, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.controls import TOLERANCE, find_unmatched
 
@@ -48,10 +48,12 @@ def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report
         Section("Configs: how each arm differs from the baseline", differences),
         Section("Runs", _count_runs(design, found.records)),
         Section("Budgets", _compare_budgets(design, done)),
-        Section("Text and tokenizer", [*_share(done, "text", _text), *_share(done, "tokenizer", _tokenizer)]),
+        Section(
+            "Text and tokenizer", [*_share(done, "text", attrgetter("text")), *_share(done, "tokenizer", _tokenizer)]
+        ),
         Section("Versions", _list_versions(done)),
         Section("Code and machine", [*_share(done, "code", _code), *_share(done, "machine", _machine)]),
-        Section("Sweep file", _share(done, "hash", _hash)),
+        Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash"))),
     ]
     findings = [f"left out: {why}" for why in found.left_out] + hidden
     return Report(sections, [*findings, *_find_off_budget(design, done), *_find_mixed(design, done)])
@@ -87,7 +89,7 @@ def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) ->
     for record in done:
         folder = find_folder(record, roots) if record.arm == arm else None
         if folder is not None and (config := read_config(folder)) is not None:
-            return flat({key: value for key, value in config.items() if key not in (*NAMES, *_PLACES)})
+            return list_settings(config, (*NAMES, *_PLACES))
     return None
 
 
@@ -160,17 +162,9 @@ def _list_some(runs: Sequence[str]) -> str:
     return ", ".join(runs[:_SHOWN]) + more
 
 
-def _text(record: Record) -> str | None:
-    return record.text
-
-
 def _tokenizer(record: Record) -> str | None:
     name: str | None = record.data.get("tokenizer")
     return name
-
-
-def _hash(record: Record) -> str | None:
-    return record.sweep_hash
 
 
 def _code(record: Record) -> str | None:
@@ -229,13 +223,10 @@ def _walk(path: str, kept: object, rebuilt: object) -> Iterator[str]:
             yield from _walk(f"{path}[{key}]" if path else key, kept.get(key), rebuilt.get(key))
     elif isinstance(kept, list) and isinstance(rebuilt, list) and len(kept) == len(rebuilt):
         for at, (own, other) in enumerate(zip(kept, rebuilt, strict=True)):
-            yield from _walk(f"{path}[{_name_item(own, at)}]", own, other)
+            name = own.get("name", at) if isinstance(own, Mapping) else at
+            yield from _walk(f"{path}[{name}]", own, other)
     elif kept != rebuilt:
         yield f"{path}: {_shorten(kept)} in the table, {_shorten(rebuilt)} from the records"
-
-
-def _name_item(item: object, at: int) -> object:
-    return item["name"] if isinstance(item, Mapping) and "name" in item else at
 
 
 def _shorten(value: object) -> str:

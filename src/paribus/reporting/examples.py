@@ -153,7 +153,7 @@ def _kind(views: Views, row: int, at: int, masked: bool, same: bool, predicted: 
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> str:
-    """A token as a reader knows it, without the vocabulary's own marks of words; bytes of a part of a letter stay."""
+    """A token for a reader, without the vocabulary's word markers; bytes of incomplete characters stay."""
     text = str(tokenizer.backend.decode([token], skip_special_tokens=False)).strip()
     text = text.removeprefix("##") or text
     return text if text and "\ufffd" not in text else str(tokenizer.backend.id_to_token(token))

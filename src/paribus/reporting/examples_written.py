@@ -34,7 +34,7 @@ def pieces(ids: list[int], tokenizer: Tokenizer) -> Iterator[tuple[str, bool]]:
 
 
 def table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
-    """One row an example, unpadded: the columns of the drawing in place, and what the decoder is to write.
+    """One row per example, unpadded: the columns of the drawing in place, and what the decoder should write.
 
     original_ids and word_starts are those of the raw window; labels and token_type_ids go with input_ids.
     """

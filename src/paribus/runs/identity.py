@@ -7,7 +7,7 @@ Three more class attributes, of components and of the plain groups in `core.sett
     ignored_settings: names of settings that change no result, or that only say where something is.
     unset_values: {setting: value}. At this value a setting counts as absent. A setting that is added later gets an
         entry here with the value at which it changes nothing, so that older runs keep their names.
-    content(): plain data that stands for what an ignored place holds.
+    content(): plain data that identifies what an ignored place holds.
 """
 
 from __future__ import annotations

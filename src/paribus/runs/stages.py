@@ -49,7 +49,7 @@ class Stages:
 
     @property
     def wandb_id(self) -> str | None:
-        """The id of the pre-training, if W&B knows it."""
+        """The pre-training's W&B id, if it has one."""
         return {**self._closed(), **self.opened}.get(PRETRAIN)
 
     @contextmanager

@@ -28,7 +28,7 @@ class About(NamedTuple):
 
 
 class Destination(NamedTuple):
-    """Where W&B runs belong. `online` is asked each time, since a server that was not reached is not asked again."""
+    """Where W&B runs belong. `online` is called each time, since a server that was not reached is not tried again."""
 
     project: str
     entity: str | None
@@ -48,7 +48,7 @@ def reachable() -> bool:
 
 
 class Tracked:
-    """One W&B run. No method raises; `alive` says whether it still takes something, `lines` how many it took."""
+    """One W&B run. No method raises. `alive`: whether it still accepts lines; `lines`: how many it accepted."""
 
     def __init__(self, about: About, to: Destination) -> None:
         self.about, self.to = about, to
@@ -88,7 +88,7 @@ class Tracked:
             say(f"W&B stopped ({_cause(error)}); {self.about.name} continues without it")
 
     def again(self) -> bool:
-        """Begin anew after a failure, under the same id. Returns whether that was needed and went well."""
+        """Start again after a failure, under the same id. Returns whether that was needed and went well."""
         if self.alive:
             return False
         self._open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,12 @@ def _leaves(config: DictConfig, resolved: bool) -> Leaves:
     if "hydra" in config:
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     tree: Any = plain(config) if resolved else OmegaConf.to_container(config, resolve=False)
-    leaves = flat({key: value for key, value in tree.items() if key not in NAMES})
+    return list_settings(tree, NAMES)
+
+
+def list_settings(tree: Mapping[str, Any], ignored: Collection[str]) -> Leaves:
+    """A config as dotted keys, without the `ignored` ones at the top; a component has one key for its class."""
+    leaves = flat({key: value for key, value in tree.items() if key not in ignored})
     return {key.removesuffix("._target_"): _choice(key, value) for key, value in leaves.items()}
 
 
@@ -72,7 +77,7 @@ def _differences(base: Leaves, own: Leaves) -> dict[str, list[Any]]:
 
 
 def _inside(key: str, name: str) -> bool:
-    """Whether `key` is `name` or lies below it."""
+    """Whether `key` is `name` or is below it."""
     return f"{key}.".startswith(f"{name}.")
 
 
@@ -106,7 +111,7 @@ def _require_controlled(
 def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) -> None:
     """Compare planned budgets, {arm: {"tokens", "sequences", "steps", "flops"}}, in the unit that `matched` names.
 
-    Raises UserError naming the arms and their amounts if two differ by more than 1 %.
+    Raises UserError naming the arms and their amounts if two differ by more than 1%.
     """
     if sweep.matched == UNMATCHED:
         return
@@ -114,6 +119,6 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) ->
     if why := find_unmatched(planned):
         amounts = why.replace("used", "plans")
         raise UserError(
-            f"{sweep.path}: the arms' budgets differ by more than 1 % in {sweep.matched} ({amounts})",
+            f"{sweep.path}: the arms' budgets differ by more than 1% in {sweep.matched} ({amounts})",
             f"give all arms the same {sweep.matched}, or change 'matched'",
         )

@@ -41,7 +41,6 @@ class Expanded:
     absent: Mapping[str, str]
 
     def config(self, job: Job) -> DictConfig:
-        """The config of one run."""
         config = self.configs[job.arm].copy()
         config.seed = job.seed
         return config
@@ -96,7 +95,7 @@ def _is_settled(request: Request, job: Job) -> bool:
 def plan_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, Mapping[str, Any]]:
     """{arm: planned budget}, the anchor included, after the check that the arms' budgets match.
 
-    Prepares the data once for all runs. Raises UserError if budgets differ by more than 1 %, except at scale=test.
+    Prepares the data once for all runs. Raises UserError if budgets differ by more than 1%, except at scale=test.
     """
     budgets = {arm: (plan or _plan)(config) for arm, config in expanded.configs.items()}
     if expanded.request.scale != TRIAL:

@@ -135,7 +135,6 @@ class _SweepRun:
             self._keep_manifest()
 
     def _skip(self, job: Job) -> bool:
-        """Whether a run is done already."""
         if (record := self.find(job)) is None:
             return False
         self.board.set(job.label, "found", metric=metric_of(record.metrics, self.request.sweep.columns))

@@ -29,7 +29,6 @@ def survey(request: Request) -> Board:
 
 
 def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest | None) -> None:
-    """Read the folders of one run."""
     folders = list(_folders(request, job, manifest))
     cells = [_cell(request, folder, (manifest.steps if manifest else {}).get(job.arm)) for folder in folders]
     known = board.cells.get(job.label, Cell())

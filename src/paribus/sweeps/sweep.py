@@ -191,15 +191,14 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         columns=_strings(path, "columns", content["columns"]),
         claims=_strings(path, "claims", content.get("claims")),
         published=_mapping(path, "published", content.get("published")),
-        scales=_scales(path, content.get("scales")),
+        scales={
+            name: _refinement(path, f"scales.{name}", block)
+            for name, block in _mapping(path, "scales", content.get("scales")).items()
+        },
         seeds=_seeds(path, "seeds", content.get("seeds")),
         content=content,
         tunes=_tunes(path, content),
     )
-
-
-def _scales(path: Path, value: Any) -> dict[str, Refinement]:
-    return {name: _refinement(path, f"scales.{name}", block) for name, block in _mapping(path, "scales", value).items()}
 
 
 def _refinement(path: Path, key: str, value: Any) -> Refinement:

@@ -52,7 +52,8 @@ def tune_arms(expanded: Expanded, tune: Tune, train: Train) -> Tuning:
     requested = {expanded.request.sweep.baseline if job.arm == SCRATCH else job.arm for job in expanded.jobs}
     arms = [arm for arm in expanded.request.sweep.arms if arm in requested]
     tried: dict[str, list[Trial]] = {arm: [] for arm in arms}
-    rounds = {arm: tune.rounds(_sampler_seed(expanded.request.sweep, arm)) for arm in arms}
+    seeds = {arm: int(digest([expanded.request.sweep.study, arm, "tune"], 8), 16) for arm in arms}
+    rounds = {arm: tune.rounds(seeds[arm]) for arm in arms}
     batches = {arm: next(own) for arm, own in rounds.items()}
     while batches:
         trials = {
@@ -65,10 +66,6 @@ def tune_arms(expanded: Expanded, tune: Tune, train: Train) -> Tuning:
         batches = {arm: batch for arm, batch in batches.items() if batch}
     found = {**before.arms, **{arm: _choose(tune, arm, trials) for arm, trials in tried.items()}}
     return Tuning(tune.to_json(), {arm: found[arm] for arm in expanded.request.sweep.arms if arm in found})
-
-
-def _sampler_seed(sweep: Sweep, arm: str) -> int:
-    return int(digest([sweep.study, arm, "tune"], 8), 16)
 
 
 def _next_batch(rounds: Rounds, losses: Sequence[float]) -> list[Values]:

@@ -1,4 +1,4 @@
-"""Equal tuning of the arms: what a sweep file asks for (`Tune`), and what was tried and chosen (`Tuning`)."""
+"""Equal tuning of the arms: the settings in a sweep file (`Tune`), and what was tried and chosen (`Tuning`)."""
 
 from __future__ import annotations
 
@@ -125,7 +125,6 @@ def _read_arm(found: Mapping[str, Any]) -> ArmTuning:
 
 
 def value_overrides(values: Values) -> tuple[str, ...]:
-    """The values of a trial as overrides."""
     return tuple(f"{key}={text}" for key, text in values.items())
 
 

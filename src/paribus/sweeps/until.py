@@ -37,7 +37,7 @@ def run_until_decided(
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds)}
         if status := run(request._replace(seeds=seeds, until=until)):
             return status
-        waiting = open_claims(judge(request))
+        waiting = [f"{claim['text']}: {claim['said']}" for claim in judge(request) if claim["open"]]
         say(f"after {len(seeds)} of at most {looks.most} seeds: {'; '.join(waiting) or 'every claim is decided'}")
         if not waiting:
             break
@@ -60,8 +60,3 @@ def _growing(own: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:
     others = (seed for seed in itertools.count() if seed not in own)
     seeds = list(itertools.islice(itertools.chain(own, others), looks.most))
     return (tuple(seeds[:n]) for n in range(looks.first, looks.most + 1))
-
-
-def open_claims(claims: Claims) -> list[str]:
-    """The claims that more seeds may decide, each with its verdict so far."""
-    return [f"{claim['text']}: {claim['said']}" for claim in claims if claim["open"]]

@@ -106,7 +106,6 @@ def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[
 
 
 def _features(words: Sequence[str]) -> Iterator[list[str]]:
-    """What the linear model reads of each word."""
     padded = ["<", "<", *(word.lower() for word in words), ">", ">"]
     for at, word in enumerate(words):
         beside = [f"{place}={padded[at + 2 + place]}" for place in (-2, -1, 0, 1, 2)]

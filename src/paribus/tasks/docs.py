@@ -36,7 +36,7 @@ class DocsTask(Task):
         packages: names of distributions.
         words: fewest and most words of a text.
         validation: share of the modules that is held out, 0.2 by default.
-        max_train, max_validation: at most so many examples; null for all.
+        max_train, max_validation: at most this many examples; null for all.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Extractive question answering: where does a docstring tell the default of a parameter?"""
+"""Extractive question answering: where does a docstring give the default of a parameter?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ class DocsDefault(FunctionTask):
         return read_documented
 
     def make_examples(self, rows: Sequence[Documented]) -> list[Question]:
-        """A question for each default."""
         return [
             Question(QUESTION.format(name), row.description, [text], [start])
             for row in rows
@@ -62,7 +61,7 @@ class DocsDefault(FunctionTask):
 
 
 def read_documented(module: Module) -> list[Documented]:
-    """The functions of a module whose docstring tells a default."""
+    """The functions of a module whose docstring gives a default."""
     found = []
     for node, text in find_functions(module[1]):
         if defaults := [(name, *at) for name, value in find_literals(node) if (at := find_default(text, name, value))]:

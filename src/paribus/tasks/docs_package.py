@@ -34,7 +34,7 @@ class DocsPackage(DocsTask):
     Args:
         packages: distributions, one class each.
         hidden: further names that reveal a package; its distribution and import names always count.
-        max_train, max_validation: at most so many examples over all classes; null for all.
+        max_train, max_validation: at most this many examples over all classes; null for all.
         words, validation: see `DocsTask`.
     """
 
@@ -80,7 +80,6 @@ class DocsPackage(DocsTask):
         return [example for examples in by_class for example in limit_rows(examples, each)]
 
     def _names(self, package: str) -> set[str]:
-        """The distribution's name and the names it is imported by."""
         paths = [Path(file) for file in self.distributions[package].files or []]
         return {package, *(path.parts[0].removesuffix(".py") for path in paths if path.suffix == ".py")} - {".."}
 

@@ -23,7 +23,7 @@ class Described(NamedTuple):
 
 
 class DocsSignature(FunctionTask):
-    """The first paragraph of a docstring, and the signature of its own or of another function (settings: see
+    """The first paragraph of a docstring, and the signature of its function or of another one (settings: see
     `DocsTask`).
 
     A description is in one example only. The other signature comes from the same distribution and the same set, and

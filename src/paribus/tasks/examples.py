@@ -100,7 +100,6 @@ def hash_share(text: str) -> float:
 
 
 def _hash_row(row: Labeled) -> bytes:
-    """The hash of all texts and labels of an example."""
     values = (value for part in row for value in (part if isinstance(part, list) else [part]))
     return blake2b("\0".join(map(str, values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 

@@ -214,7 +214,7 @@ def _counts(arrays: Arrays, written: int) -> dict[str, int]:
 
 
 def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Data, seed: int) -> Mixed:
-    """The text of a run, if the mixture wants it, and the training rows of its tasks.
+    """The text of a run, if the mixture includes it, and the training rows of its tasks.
 
     Raises UserError if the objective or a task's name allows no mixture.
     """

@@ -37,7 +37,7 @@ class Mixture(ABC):
         Raises UserError if one of them is unknown, and if there is none.
         """
         if unknown := [name for name in self.tasks or [] if name not in known]:
-            raise UserError(f"mixture.tasks: {unknown[0]} is no task of the run", f"add it: task=[{unknown[0]},...]")
+            raise UserError(f"mixture.tasks: {unknown[0]} is not a task of the run", f"add it: task=[{unknown[0]},...]")
         if not known:
             raise UserError("a mixture needs tasks, but task=none", "set task=docs_package, or mixture=none")
         return sorted(name for name in known if self.tasks is None or name in self.tasks)

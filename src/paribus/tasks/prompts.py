@@ -36,11 +36,6 @@ class Fields(NamedTuple):
         return [(f"{self.name} {first}:".lstrip(), said), *((f"{name}:", more) for name, more in rest)]
 
 
-def join_parts(parts: Parts) -> str:
-    """What the model reads, as one text."""
-    return " ".join(f"{announced} {text}" for announced, text in parts)
-
-
 def round_to_step(value: float, step: float) -> str:
     """The nearest multiple of `step` with one decimal: 2.57 is "2.6" in steps of 0.2. Half rounds to even, in single
     precision as in T5 (`data/preprocessors.py`).

@@ -41,7 +41,7 @@ def identify_file(file: Path) -> list[Any]:
 
 
 def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Table:
-    """The rows of all files; in CSV and TSV files the columns `strings` are text, whatever they look like.
+    """The rows of all files; in CSV and TSV files the columns `strings` are always text.
 
     Raises UserError, under the config key of the task, for a file that cannot be read.
     """

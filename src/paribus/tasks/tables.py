@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
@@ -49,14 +49,14 @@ class TableTask(Task):
         revision: commit or tag on the hub; null for the newest.
         path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv` or `.conll` (or parts, `<split>-*.parquet`).
         splits: the split of the source behind `train`, `validation` and any further evaluation set.
-        max_train, max_validation: at most so many examples, chosen by hash; null for all.
+        max_train, max_validation: at most this many examples, chosen by hash; null for all.
 
-    Raises UserError for bad settings, for files that cannot be read, and for rows that are no examples.
+    Raises UserError for bad settings, for files that cannot be read, and for rows that are not examples.
     """
 
     required: ClassVar[tuple[str, ...]] = ("text", "label")
     optional: ClassVar[tuple[str, ...]] = ()
-    strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file, whatever they look like
+    strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file
 
     def __init__(self, name: str, task_type: TaskType, columns: Mapping[str, str], **source: Unpack[Source]) -> None:
         super().__init__(name, task_type, source.get("max_train"), source.get("max_validation"))
@@ -80,7 +80,7 @@ class TableTask(Task):
 
     @abstractmethod
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
-        """The labeled examples of a table. Raises UserError for a row that is no example."""
+        """The labeled examples of a table. Raises UserError for a row that is not an example."""
 
     def _settings(self) -> list[Any]:
         """What decides which examples are made of the source, besides columns, splits and limits."""
@@ -117,7 +117,6 @@ class TableTask(Task):
         return table
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
-        """The values of each of our columns."""
         return {ours: table.column(theirs).to_pylist() for ours, theirs in self.columns.items()}
 
     def _check_text(self, text: object, column: str, row: int, split: str) -> None:
@@ -128,10 +127,16 @@ class TableTask(Task):
                 f"fix the row or choose another column with {self.key}.columns.{column}",
             )
 
-    def _check_texts(self, values: Mapping[str, list[Any]], row: int, split: str) -> None:
-        for column in ("text", "pair"):
-            if column in values:
-                self._check_text(values[column][row], column, row, split)
+    def _label_texts(self, table: pa.Table, split: str, read: Callable[[Any, int], float | None]) -> list[Example]:
+        """The texts of rows with their labels; `read(label, row)` is None for a row that has none."""
+        values = {"pair": [None] * table.num_rows, **self._values(table)}
+        rows = []
+        for row, found in enumerate(values["label"]):
+            if (label := read(found, row)) is not None:
+                for column in ("text", "pair") if "pair" in self.columns else ("text",):
+                    self._check_text(values[column][row], column, row, split)
+                rows.append(Example(values["text"][row], values["pair"][row], label))
+        return rows
 
     def _class_numbers(self, table: pa.Table, column: str) -> dict[Any, int]:
         """Class number by the label found in the table: a name, or a number in the order of the table's own names."""
@@ -170,20 +175,17 @@ class LabelTable(TableTask):
             raise UserError(
                 f"{self.key}.columns.label: {self.columns['label']!r} holds {kind}", "choose another column"
             )
-        values, numbers = self._values(table), self._class_numbers(table, "label")
-        texts, pairs = values["text"], values.get("pair", [None] * table.num_rows)
-        rows = []
-        for row, label in enumerate(values["label"]):
-            if label in UNLABELED:
-                continue
-            if label not in numbers:
+        numbers = self._class_numbers(table, "label")
+
+        def read(label: Any, row: int) -> int | None:
+            if label not in UNLABELED and label not in numbers:
                 raise UserError(
                     f"{self.key}.classes: row {row} of {split} has the label {label!r}",
                     f"name all classes, now {', '.join(self.task_type.classes)}",
                 )
-            self._check_texts(values, row, split)
-            rows.append(Example(texts[row], pairs[row], numbers[label]))
-        return rows
+            return None if label in UNLABELED else numbers[label]
+
+        return self._label_texts(table, split, read)
 
 
 class ValueTable(TableTask):
@@ -219,14 +221,7 @@ class ValueTable(TableTask):
         return [self.least, self.most]
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Example]:
-        values = self._values(table)
-        texts, pairs = values["text"], values.get("pair", [None] * table.num_rows)
-        rows = []
-        for row, label in enumerate(values["label"]):
-            if (value := self._value(label, row, split)) is not None:
-                self._check_texts(values, row, split)
-                rows.append(Example(texts[row], pairs[row], value))
-        return rows
+        return self._label_texts(table, split, lambda label, row: self._value(label, row, split))
 
     def _value(self, label: object, row: int, split: str) -> float | None:
         if label is None:

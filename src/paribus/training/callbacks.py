@@ -28,7 +28,7 @@ KEPT_RATES = 20_000  # steps whose speed is remembered
 
 
 class Diverged(Exception):
-    """The loss is no finite number any more."""
+    """The loss is no longer a finite number."""
 
 
 class StepCallback(pl.Callback):
@@ -40,7 +40,7 @@ class StepCallback(pl.Callback):
         self.after_step(trainer, cast("Learner", module))
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
-        """Called after each step; `module.last` says what it was."""
+        """Called after each step; `module.last` describes it."""
 
 
 class Meter(StepCallback):
@@ -71,7 +71,7 @@ class Meter(StepCallback):
         self.train_seconds += time.perf_counter() - self._mark
 
     def tokens_per_second(self) -> float:
-        """Median over steps of input tokens that are no padding, first steps left out; 0 without steps."""
+        """Median over steps of input tokens that are not padding, first steps left out; 0 without steps."""
         steady = self.rates[min(WARM_STEPS, len(self.rates) // 2) :]
         return statistics.median(steady) if steady else 0.0
 

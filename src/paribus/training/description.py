@@ -183,7 +183,7 @@ _STAGE = (
 def stage_config(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The config of an earlier pre-training of a run's chain: that of the run with the stage's own settings over it.
 
-    It says by itself what came before, so that it can be resumed alone. Raises UserError for settings that a stage
+    It includes the stages before it, so that it can be resumed alone. Raises UserError for settings that a stage
     cannot have.
     """
     stages = config["stages"]

@@ -6,7 +6,7 @@ process; nothing else is shared. Every rank has its own draws of dropout. Under 
 weights of a layer when it runs and adds its gradients up into shards; evaluations and the end of the training get whole
 weights in modules of the first process, and checkpoints are those of one process.
 
-`python -m paribus.training.distributed FOLDER RANK SIZE PORT` is such a helper.
+`paribus.training.helper` is the program of the others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from paribus.training.description import Run
     from paribus.training.trainer import Profile
 
-MODULE = "paribus.training.distributed"
+HELPER = "paribus.training.helper"
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
 
 
@@ -58,7 +58,7 @@ class Group(NamedTuple):
 
 
 class Meeting(ClusterEnvironment):
-    """A group on this machine, as Lightning asks for it; its processes are started by `helpers`."""
+    """A group on this machine, in the form that Lightning expects; its processes are started by `helpers`."""
 
     creates_processes_externally = True
     main_address = "127.0.0.1"
@@ -92,7 +92,7 @@ class Meeting(ClusterEnvironment):
 
 
 def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
-    """What Lightning's Trainer is told: how several processes share. A job of Slurm is queued again by its launcher."""
+    """The settings of Lightning's Trainer for several processes. A job of Slurm is queued again by its launcher."""
     if group.size == 1:
         slurm = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else []
         return {"devices": 1, "plugins": slurm}
@@ -101,7 +101,7 @@ def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
 
 
 def check(run: Run, profile: Profile) -> None:
-    """Raise UserError if a run cannot be trained on as many processes as its profile asks for."""
+    """Raise UserError if a run cannot be trained on as many processes as its profile sets."""
     ranks = profile.ranks
     if ranks < 1:
         raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
@@ -125,7 +125,7 @@ def _check_shards(run: Run, profile: Profile) -> None:
     if not run.optimizer.shards:
         name = type(run.optimizer).__name__.lower()
         raise UserError(
-            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "take optimizer=adamw, or trainer=ddp"
+            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "set optimizer=adamw, or trainer=ddp"
         )
 
 
@@ -151,15 +151,7 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
     os.environ.setdefault("OMP_NUM_THREADS", str(profile.threads))  # else Lightning divides the cores itself
     started = [
         subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                MODULE,
-                str(folder),
-                str(rank),
-                str(profile.ranks),
-                str(port),
-            ],
+            [sys.executable, "-m", HELPER, str(folder), str(rank), str(profile.ranks), str(port)],
             stdin=subprocess.DEVNULL,
         )
         for rank in range(1, profile.ranks)
@@ -284,7 +276,7 @@ class Sharded(ModelParallelStrategy):
 
 
 def whole(value: Any) -> Any:
-    """A sharded tensor put together, in memory of the processor; all ranks must ask. Anything else as it is."""
+    """A sharded tensor put together, on the CPU; all ranks must call this. Anything else as it is."""
     return value.full_tensor().cpu() if isinstance(value, DTensor) else value
 
 
@@ -341,25 +333,3 @@ class Gathering(pl.Callback):
             own = {name: value for name, value in weights.items() if name.startswith(f"{part}.")}
             plain.load_state_dict({name.removeprefix(f"{part}."): value for name, value in own.items()})
             plain.to(device)
-
-
-def main(arguments: list[str]) -> None:
-    """Help to pre-train the run of a folder; a helper evaluates, saves and prints nothing."""
-    import yaml
-
-    from paribus.training.description import Run
-    from paribus.training.distributed import Group, obey_the_first
-    from paribus.training.pretrain import help_to_train, open_stage
-    from paribus.training.trainer import resolve
-
-    obey_the_first()
-    folder, group = Path(arguments[0]), Group(*map(int, arguments[1:]))
-    run = Run.of(yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")))
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):  # the run has said it all
-        profile, data = resolve(run.profile), run.data()
-        stage = open_stage(run, data, profile, folder)
-    help_to_train(stage, group)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

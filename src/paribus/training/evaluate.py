@@ -46,7 +46,7 @@ class HeldOutEvaluation:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
         the head's name; empty if there is no such head.
 
-        In full precision whatever the training used, so that the profile does not move it.
+        Always in full precision, so that the profile does not change it.
         """
         if self.name is None or head is None:
             return {}
@@ -58,9 +58,9 @@ class HeldOutEvaluation:
         return self._metrics(loss / len(self.targets), right / len(self.targets))
 
     def unigram(self, train_ids: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> dict[str, float]:
-        """The same metrics for the model that knows word frequencies alone: add-one counts of the training tokens.
+        """The same metrics for a model of word frequencies alone: add-one counts of the training tokens.
 
-        If targets hold special tokens that the text lacks, such as sentinels, it knows their share there too.
+        If targets hold special tokens that the text lacks, such as sentinels, it also has their share there.
         """
         if self.name is None:
             return {}
@@ -147,7 +147,6 @@ def outputs(network: Model, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[
 
 
 def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
-    """The batch on the device of the model."""
     device = next(model.parameters()).device
     return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
 

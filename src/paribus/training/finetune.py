@@ -63,7 +63,7 @@ class Base(NamedTuple):
 
 
 class How(NamedTuple):
-    """By what fine-tunings are done, in the folder of which run, and who is told."""
+    """How fine-tunings are done, in which run's folder, and where they report."""
 
     profile: Profile
     folder: Path
@@ -104,9 +104,9 @@ def finetune(
 
 
 def trained_share(bases: Sequence[Base]) -> dict[str, float]:
-    """How many weights of the encoder a task trains, put-in ones included and heads left out, and their share of it.
+    """How many weights of the encoder a task trains, inserted ones included and heads left out, and their share of it.
 
-    Of an ensemble also its number of models; the others are of one of them.
+    An ensemble adds its number of models; the other values are those of one model.
     """
     run, encoder, _ = bases[0]
     models = len(bases) * run.finetune.ensemble
@@ -173,7 +173,7 @@ def check_ensemble(run: Run) -> None:
     turns = run.finetune.ensemble
     for key, value in (("members", run.members), ("finetune.ensemble", turns)):
         if value < 1:
-            raise UserError(f"{key}={value} is no number of models", "give a whole number, at least 1")
+            raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
     if turns > 1 and not run.tasks:
         raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
     if turns > 1 and run.finetune.epochs == 0:

@@ -148,7 +148,7 @@ class Finetuning(Learner):
         self.method = method
 
     def on_train_batch_start(self, batch: Step, batch_idx: int) -> None:
-        """Freeze for this step what the method has not opened yet; the optimizer already knows all that will move."""
+        """Freeze for this step what the method has not opened yet; the optimizer already has all parameters."""
         done = self.trainer.global_step / self.total_steps
         self.method.open_head(self.objective, self.encoder.depth, done)
         self.method.open(self.encoder, done)  # last: a head may be tied to word embeddings

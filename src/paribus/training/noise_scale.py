@@ -77,7 +77,7 @@ def estimates(small: float, b: int, large: float, size: int) -> tuple[float, flo
 class NoiseScale(StepCallback):
     """Measures on every `every`-th step: one more pass over a quarter of its sequences. Training keeps its bits.
 
-    `write(trainer, step, values)` is called where the curve has a new point.
+    `write(trainer, step, values)` is called when the curve has a new point.
     """
 
     def __init__(

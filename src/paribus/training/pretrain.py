@@ -59,7 +59,7 @@ from paribus.training.trainer import Profile, build_profiler, matrix_peak, train
 STAGE = "pretrain.json"
 STAGES = "stages"  # in a run's folder: the pre-trainings before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
-FORCED = 0.5  # share of pairs that are random by force, above which it is said
+FORCED = 0.5  # share of forced random pairs above which a note says so
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
 
 
@@ -88,12 +88,10 @@ class Stage:
 
     @property
     def head(self) -> Any:
-        """The head on tokens, if any."""
         return self.objective.token_head
 
     @property
     def pair_head(self) -> Any:
-        """The head on pairs, if any."""
         return self.objective.pair_head
 
 
@@ -152,7 +150,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
 
 
 def _start(stage: Stage) -> None:
-    """Give a stage the weights that the one before has ended with; a head on pairs starts anew."""
+    """Give a stage the final weights of the stage before; a head on pairs starts with new weights."""
     if stage.before is not None:
         checkpoint.load(stage.encoder, stage.before / "model")
         if stage.head is not None:
@@ -308,7 +306,7 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The part of the record of one model, or of several that predict together (T5, arXiv 1910.10683, section 3.6).
 
-    Of several the metrics are those of the mean of their logits and the budget is their sum; the rest is of the first.
+    For several, the metrics are those of their mean logits and the budget is their sum; the rest is from the first.
     """
     first, part = stages[0], parts[0]
     if len(stages) == 1:
@@ -335,7 +333,7 @@ def check_chain(stages: Sequence[Stage]) -> None:
 
 
 def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
-    """What a model is asked about pairs: by its own head if it has one, and by trained probes if the config asks.
+    """The evaluations on pairs: the model's own head, if it has one, and trained probes, if the config sets them.
 
     Raises UserError if the validation split does not allow the pairs that the model is trained on. Other kinds are left
     out with a message.
@@ -356,7 +354,7 @@ def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | Traine
 
 
 def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
-    """The model's own head if it tells as many kinds of pairs apart, and a trained probe if one is asked for."""
+    """The model's own head if it distinguishes as many kinds of pairs, and a trained probe if the config sets one."""
     own, (pairs, kinds) = run.evaluation, PROBES[name]
     if head is not None and head.kinds == kinds:
         yield Probe(name, probe_examples(run, data, pairs), own.examples)

@@ -17,7 +17,7 @@ from paribus.models.network import Batch
 from paribus.tasks.rows import Rows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step
-MULTIPLE = 8  # rows are padded to a multiple of so many tokens
+MULTIPLE = 8  # rows are padded to a multiple of this number of tokens
 
 
 def as_batch(arrays: dict[str, Any]) -> Batch:
@@ -80,7 +80,6 @@ class TaskSteps:
 
 
 def task_batch(encoded: Rows, rows: Array) -> Batch:
-    """The rows as one batch."""
     return as_batch(encoded.batch(rows, MULTIPLE))
 
 

@@ -32,7 +32,7 @@ PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
 @dataclass(frozen=True)
 class Profile:
-    """What a run really used, as its record says."""
+    """What a run really used, for its record."""
 
     accelerator: str
     precision: str
@@ -82,11 +82,8 @@ def resolve(asked: Settings) -> Profile:
 def _best_precision(accelerator: str) -> str:
     if accelerator == "gpu":
         return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
-    return "bf16-mixed" if {"avx512_bf16", "amx_bf16", "bf16"} & _cpu_flags() else "32-true"
-
-
-def _cpu_flags() -> set[str]:
-    return set(_cpu_field("flags").split()) | set(_cpu_field("Features").split())
+    flags = {*_cpu_field("flags").split(), *_cpu_field("Features").split()}
+    return "bf16-mixed" if {"avx512_bf16", "amx_bf16", "bf16"} & flags else "32-true"
 
 
 def _processor() -> str:

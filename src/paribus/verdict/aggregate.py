@@ -70,7 +70,7 @@ def estimate(
 
 
 def _resampled(arms: Sequence[Scores], paired: bool, joint: bool, resamples: int) -> list[Scores]:
-    """Of each arm its resamples, `scores_RNT`."""
+    """The resamples of each arm, `scores_RNT`."""
     import numpy as np
 
     random = generator()

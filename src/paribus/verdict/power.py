@@ -15,7 +15,7 @@ MOST_SEEDS = 1000
 def power(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> float:
     """The chance that a two-sided 1 - alpha interval over n pairs crosses none of the boundaries at these distances.
 
-    Noncentral t for one boundary; for two (equivalence) the Bonferroni bound of both misses, which is close where the
+    Noncentral t for one boundary; for two (equivalence) the Bonferroni bound of both misses, which is close if the
     chance is high.
     """
     from scipy.special import nctdtr
@@ -47,9 +47,9 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) ->
 
 
 def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
-    """The smallest difference that n pairs tell from zero with a chance of `POWER`; None without spread.
+    """The smallest difference that n pairs distinguish from zero with probability `POWER`; None without spread.
 
-    A difference smaller than this that n seeds did not find is no evidence against it: "n = 5 could have seen 1.1
+    A difference smaller than this that n seeds did not find is not evidence against it: "n = 5 could have seen 1.1
     points".
     """
     return float(f"{sd * _least(n, alpha):.3g}") if sd > 0.0 and n > 1 and alpha > 0.0 else None

@@ -25,7 +25,7 @@ class PublishedMetric(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A row as printed. `config`: columns that are no metric; `flags`: cautions; None: no number."""
+    """A row as printed. `config`: columns that are not metrics; `flags`: cautions; None: no number."""
 
     arm: str
     values: Mapping[str, float | None]
@@ -121,7 +121,7 @@ def _row(entry: dict[str, Any]) -> PublishedRow:
 
 
 def _row_flags(entry: dict[str, Any]) -> list[str]:
-    """What a reader must know of one row, in words."""
+    """Caveats about one row, in words."""
     said = {
         "do_not_use": "misprint, not to be used",
         "approximate": "approximate",

@@ -83,14 +83,14 @@ class Outcome:
     more: bool = False  # whether more seeds may yet decide it
 
     def describe(self, scale: str, silent: Sequence[str] = ()) -> str:
-        """Such as "undecided at smoke scale (needs about 14 seeds)"; `silent`: columns that say nothing about it."""
+        """Such as "undecided at smoke scale (needs about 14 seeds)"; `silent`: columns without evidence on it."""
         words = [self.reason] if self.reason else []
         words += [f"no evidence from {', '.join(silent)}"] if silent and self.verdict != NOT_RUN else []
         return f"{self.verdict} at {scale} scale" + (f" ({'; '.join(words)})" if words else "")
 
 
 class Deciding(NamedTuple):
-    """The smallest levels at which a contrast's interval decides (`first`) and says all it can (`last`)."""
+    """The smallest levels at which a contrast's interval first decides (`first`) and cannot decide more (`last`)."""
 
     first: float
     last: float
@@ -143,7 +143,7 @@ def _p(contrast: Contrast, room: float) -> float:
 
 
 def rule(contrasts: Sequence[Contrast], looks: Looks | None = None) -> list[Ruling]:
-    """Verdicts of all contrasts of a table, in order. Barred columns are no part of the family.
+    """Verdicts of all contrasts of a table, in order. Barred columns are not part of the family.
 
     Args:
         looks: when the table was looked at, if seeds were added until its claims were decided.

@@ -1,4 +1,4 @@
-"""Looking again and again without raising the error rate: alpha spending for paired t-tests.
+"""Repeated looks without raising the error rate: alpha spending for paired t-tests.
 
 A sweep that adds seeds until its claims are decided looks at its table after `first`, `first + 1`, ..., `most` seeds.
 Of the error rate alpha it may have spent A(n / most) by the look at n seeds, where
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FIRST = 3  # seeds before the first look: below them a t-test sees next to nothing
 MOST = 12  # seeds at the last look, by default
-_USED = 0.97  # of the error rate; the rest is for the grid and the interpolation, which are right to 1 %
+_USED = 0.97  # of the error rate; the rest is for the grid and the interpolation, which are right to 1%
 _BINS = 150  # of |U| below the boundary
 _RATES = (1e-6, 0.2, 17)  # error rates whose levels are computed, from, to, how many; others are interpolated
 
@@ -86,7 +86,7 @@ def levels(alpha: float, first: int, most: int) -> list[float]:
     from scipy.special import ndtr, ndtri
 
     before, found = 0.0, list[float]()
-    nodes = mass = np.empty(0)  # of |U| where no boundary was crossed yet
+    nodes = mass = np.empty(0)  # of |U| while no boundary has been crossed
     for n in range(first, most + 1):
         due = alpha * spent(n / most)
         level = due if n == first else _crossing(nodes, mass, n, due - before)

@@ -73,7 +73,7 @@ def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
 
 
 def pair_seeds(first: Mapping[int, float], second: Mapping[int, float], alpha: float = ALPHA) -> Paired:
-    """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has say nothing."""
+    """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has are ignored."""
     seeds = tuple(sorted(first.keys() & second.keys()))
     differences = tuple(first[seed] - second[seed] for seed in seeds)
     return Paired(seeds, differences, summarize(differences, alpha), t_test(differences))
@@ -90,7 +90,7 @@ class Tost(NamedTuple):
 def tost(values: Sequence[float], margin: float) -> Tost | None:
     """The customary equivalence test (Schuirmann 1987), each side at 5%; None if there is no spread.
 
-    Verdicts ask for more: both sides at 2.5%, see `words`.
+    Verdicts require more: both sides at 2.5%, see `words`.
     """
     if len(values) < 2:
         return None

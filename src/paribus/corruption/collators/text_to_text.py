@@ -39,7 +39,7 @@ class EncoderDecoderCollator(Collator):
 
     def join(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
         """ids_BL [B, L], length_B: read · decoder_ids_BT [B, T]: the labels shifted right · label_BT: what is written,
-        -100 at padding · slot_P, target_P: flat places of the labels that are no padding, and these · target_length_B.
+        -100 at padding · slot_P, target_P: flat places of the labels that are not padding, and these · target_length_B.
         All int64; L and T are those of the longest row.
         """
         label_BT = _label(written)
@@ -153,7 +153,6 @@ def _check_writes(corruption: Corruption) -> None:
 
 
 def written_rows(views: Views) -> Sequences:
-    """The rows that are written."""
     assert isinstance(views.targets, Sequences)
     return views.targets
 

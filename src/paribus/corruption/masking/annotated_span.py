@@ -45,15 +45,12 @@ class AnnotatedSpan(NoisePattern):
     annotator: Annotator
     share: float = 0.5
     rounds_up: ClassVar[bool] = True
+    by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             raise UserError(f"masking.share={self.share}", "give a share of the draws above 0, at most 1")
-
-    @property
-    def by_words(self) -> bool:
-        return True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         words = find_units(text)

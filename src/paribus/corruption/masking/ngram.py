@@ -32,15 +32,12 @@ class NGram(NoisePattern):
     favor_shorter: bool = True
     max_predictions: int | None = None
     semantics: ClassVar[int] = 2
+    by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_cap(self.max_predictions)
         check_at_least_one("max_length", self.max_length, "a whole number of words")
-
-    @property
-    def by_words(self) -> bool:
-        return True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         words = find_units(text)
@@ -126,5 +123,4 @@ class _Visits(NamedTuple):
 
 
 def _visit_count(order_U: NDArray[np.int64], row_U: NDArray[np.int64], room_B: NDArray[np.int64]) -> int:
-    """How many words of a row one round visits."""
     return int(np.clip(room_B[row_U[order_U]].max(), 1, _ROUND))

@@ -12,7 +12,7 @@ from paribus.core.noise import Noise, below, integers
 from paribus.corruption.masking.pattern import Counts, NoisePattern
 from paribus.data.text import Marks, Text
 
-FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment stands at the start, at the end
+FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment is at the start, at the end
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,7 @@ class Prefix(NoisePattern):
 
     rate: float = field(default=0.5, init=False)
     single_span: ClassVar[bool] = True
-
-    @property
-    def row_name(self) -> str:
-        return "prefix"
+    row_name: ClassVar[str] = "prefix"
 
     def check(self, length: int) -> None:
         """Raise UserError if a row has no room for a prefix and a rest."""

@@ -78,14 +78,14 @@ class NoisePattern(ABC):
 
 
 def check_rates(rate: object, predict: object) -> None:
-    """Raise UserError for shares outside (0, 1), or a `predict` above the rate that is no multiple of it."""
+    """Raise UserError for shares outside (0, 1), or a `predict` above the rate that is not a multiple of it."""
     rate = check_open_share("rate", rate)
     if predict is None:
         return
     predict = check_open_share("predict", predict)
     if predict > rate and abs(predict / rate - round(predict / rate)) > WHOLE:
         raise UserError(
-            f"masking.predict={predict} is no multiple of masking.rate={rate}",
+            f"masking.predict={predict} is not a multiple of masking.rate={rate}",
             "give a whole multiple (each row is then read that many times), or at most the rate",
         )
 
@@ -104,7 +104,7 @@ def check_share(name: str, share: object) -> None:
 
 
 def check_at_least_one(key: str, value: object, what: str = "a whole number") -> None:
-    """Raise UserError for a setting that is no whole number of at least 1."""
+    """Raise UserError for a setting that is not a whole number of at least 1."""
     if not isinstance(value, int) or value < 1:
         raise UserError(f"masking.{key}={value}", f"give {what}, at least 1")
 

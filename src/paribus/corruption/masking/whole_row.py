@@ -41,13 +41,10 @@ class Everything(NoisePattern):
     single_span: ClassVar[bool] = True
     whole_row: ClassVar[bool] = True
     rounds_up: ClassVar[bool] = True
+    row_name: ClassVar[str] = "all"
 
     def __post_init__(self) -> None:
         """The rate is constant."""
-
-    @property
-    def row_name(self) -> str:
-        return "all"
 
     def counts(self, raw: int) -> Counts:
         return Counts(raw, 1)
@@ -60,9 +57,7 @@ class Everything(NoisePattern):
 class _Reordering(Everything):
     """The whole row as one span, read in another order."""
 
-    @property
-    def reorders(self) -> bool:
-        return True
+    reorders: ClassVar[bool] = True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         return replace(super().__call__(text, noise), order_BL=self.draw_order(text, noise))
@@ -90,9 +85,7 @@ class Rotation(_Reordering):
     BART (arXiv 1910.13461), section 2.2 (document rotation); fairseq's `add_rolling_noise`
     """
 
-    @property
-    def row_name(self) -> str:
-        return "rotation"
+    row_name: ClassVar[str] = "rotation"
 
     def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
         length_B = text.length_B[:, None]
@@ -112,13 +105,10 @@ class SentencePermutation(_Reordering):
     """
 
     share: float = 1.0
+    row_name: ClassVar[str] = "sentences"
 
     def __post_init__(self) -> None:
         check_share("masking.share", self.share)
-
-    @property
-    def row_name(self) -> str:
-        return "sentences"
 
     def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
         return permute_sentences(text, noise, self.share)

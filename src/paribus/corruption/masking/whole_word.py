@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +27,12 @@ class WholeWord(NoisePattern):
 
     budget: str = "exact"
     max_predictions: int | None = None
+    by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("budget", self.budget, ("exact", "words"))
         check_cap(self.max_predictions)
-
-    @property
-    def by_words(self) -> bool:
-        return True
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         if self.budget == "words":

@@ -36,14 +36,8 @@ class UniqueSentinel(HidingView):
     """
 
     marks_spans: ClassVar[bool] = True
-
-    @property
-    def short_name(self) -> str:
-        return "u"
-
-    @property
-    def sentinels(self) -> Literal["none", "one", "each"]:
-        return "each"
+    short_name: ClassVar[str] = "u"
+    sentinels: ClassVar[Literal["none", "one", "each"]] = "each"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         keep_BL, hidden_BL = split(text, marks, self.hides)
@@ -65,19 +59,13 @@ class SharedSentinel(HidingView):
     symbol: str = "sentinel"
     random: float = 0.0
     marks_spans: ClassVar[bool] = True
+    short_name: ClassVar[str] = "s"
+    sentinels: ClassVar[Literal["none", "one", "each"]] = "one"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_symbol(self.symbol)
         check_share("random", self.random)
-
-    @property
-    def short_name(self) -> str:
-        return "s"
-
-    @property
-    def sentinels(self) -> Literal["none", "one", "each"]:
-        return "one"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         keep_BL, hidden_BL = split(text, marks, self.hides)

@@ -21,10 +21,7 @@ class Full(View):
     """Every token as it was."""
 
     whole: ClassVar[bool] = True
-
-    @property
-    def short_name(self) -> str:
-        return "f"
+    short_name: ClassVar[str] = "f"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         return pack_rows(text.ids_BL, real_tokens(text), vocabulary)
@@ -36,10 +33,7 @@ class Permuted(Full):
 
     whole: ClassVar[bool] = False
     in_drawn_order: ClassVar[bool] = True
-
-    @property
-    def short_name(self) -> str:
-        return "p"
+    short_name: ClassVar[str] = "p"
 
 
 @dataclass(frozen=True)
@@ -47,10 +41,7 @@ class Nothing(View):
     """No token, not even an end: a language model reads nothing before it writes."""
 
     empty: ClassVar[bool] = True
-
-    @property
-    def short_name(self) -> str:
-        return "n"
+    short_name: ClassVar[str] = "n"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         return pack_rows(text.ids_BL, np.zeros(text.ids_BL.shape, np.bool_), vocabulary, end=False)
@@ -64,10 +55,7 @@ class Drop(HidingView):
     """The tokens that are not hidden, without gaps."""
 
     drops_spans: ClassVar[bool] = True
-
-    @property
-    def short_name(self) -> str:
-        return "d"
+    short_name: ClassVar[str] = "d"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         return pack_rows(text.ids_BL, split(text, marks, self.hides)[0], vocabulary)

@@ -83,13 +83,13 @@ class HidingView(View):
 
 
 def check_symbol(symbol: str) -> None:
-    """Raise UserError for a token that cannot stand for hidden tokens."""
+    """Raise UserError for a token that cannot replace hidden tokens."""
     if symbol not in SYMBOLS:
         raise UserError(f"symbol={symbol}", f"choose {' or '.join(SYMBOLS)}")
 
 
 def symbol_id(symbol: str, vocabulary: Vocabulary) -> int:
-    """The id of the token that stands for hidden tokens."""
+    """The id of the token that replaces hidden tokens."""
     return vocabulary.first_sentinel if symbol == "sentinel" else vocabulary.mask
 
 

@@ -73,7 +73,7 @@ class Docstrings(Corpus):
                     yield document._replace(text=text)
 
     def _folder(self, name: str, cache: Path) -> Path:
-        """The folder of one distribution's prose, whichever corpus or task asks for it."""
+        """The folder of one distribution's prose, whichever corpus or task uses it."""
         key = digest([self.semantics, sys.version_info[:2], self.installed[name].version])
         return cache / "docstrings" / f"{name.lower()}-{key}"
 
@@ -94,7 +94,6 @@ def readers(modules: int) -> ProcessPoolExecutor:
 
 
 def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
-    """A document for each module with prose."""
     found = pool.map(_docstrings, files, chunksize=CHUNK)
     for (name, _), docstrings in zip(files, found, strict=True):
         if docstrings:

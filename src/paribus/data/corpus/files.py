@@ -37,13 +37,14 @@ class TextFile(NamedTuple):
 def find(path: str) -> list[TextFile]:
     """The text files of a file, a folder or a glob, in the order of their names.
 
-    If all files are named after one split, or none is, the name says nothing. If no file is named validation, training
+    If all files are named after one split, or none is, the name is ignored. If no file is named validation, training
     files have no split: it is drawn by document.
     Raises UserError if there is no such file, or a folder holds no text.
     """
     root = Path(path).expanduser()
     chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
-    base = root if root.is_dir() else _common(chosen)
+    common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
+    base = root if root.is_dir() else next(common)
     names = [file.relative_to(base).as_posix() for file in chosen]
     splits = decide_splits([_named(name) for name in names])
     found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
@@ -51,7 +52,7 @@ def find(path: str) -> list[TextFile]:
 
 
 def stem(name: str) -> str:
-    """A file's name in lower case without the ending that says its kind, nor that of a compressed file."""
+    """A file's name in lower case, without the endings for its kind and its compression."""
     plain = name.lower().removesuffix(".gz")
     ending = Path(plain).suffix
     return plain.removesuffix(ending) if ending in KINDS else plain
@@ -75,11 +76,6 @@ def _matching(root: Path, path: str) -> list[Path]:
     if not found:
         raise UserError(f"corpus.path={path} does not exist", "give a file, a folder or a glob")
     return found
-
-
-def _common(files: list[Path]) -> Path:
-    """The deepest folder that holds all files."""
-    return next(folder for folder in files[0].parents if all(folder in file.parents for file in files))
 
 
 def _named(name: str) -> str | None:

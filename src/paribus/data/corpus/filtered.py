@@ -30,8 +30,8 @@ class Rule(Protocol):
 class Filtered(Corpus):
     """The documents of another corpus, cleaned by `rules` in their order, in the named `splits` only.
 
-    The splits are drawn before, so that held-out text is the same whatever the rules.
-    `counts` says what the last pass dropped: `<rule>_documents`, and of other documents `<rule>_lines` and
+    The splits are drawn before, so the rules do not change what is held out.
+    `counts`: what the last pass dropped: `<rule>_documents`, and of other documents `<rule>_lines` and
     `<rule>_characters`.
     """
 

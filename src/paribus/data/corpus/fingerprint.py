@@ -28,10 +28,10 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
-    """Read the corpus once; known for the same source ever after.
+    """Read the corpus once; the result is cached for its source.
 
     Raises:
-        UserError: for an empty corpus, and whatever the corpus refuses.
+        UserError: for an empty corpus, and for errors of the corpus.
     """
     source = [SEMANTICS, type(corpus).__name__, corpus.semantics, corpus.validation, corpus.source()]
     path = cache / "fingerprints" / f"{digest(source, 24)}.json"

@@ -1,4 +1,4 @@
-"""Prose out of docstrings: no code, no tables, no mark-up that is no prose."""
+"""Prose out of docstrings: no code, no tables, no markup that is not prose."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class DropPages:
 
 @dataclass(frozen=True)
 class BadWords:
-    """Pages with a word or phrase of a list of one's own, one a line, are dropped; without a list none is.
+    """Pages with a word or phrase of your own list, one per line, are dropped; without a list none is.
 
     Raises UserError if the list cannot be read.
     """
@@ -72,7 +72,7 @@ class BadWords:
         try:
             text = Path(self.path).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"bad words: {self.path} cannot be read", "name a file of words, one a line") from error
+            raise UserError(f"bad words: {self.path} cannot be read", "name a file of words, one per line") from error
         return [word for line in text.splitlines() if (word := line.strip().lower())]
 
     def begin(self) -> Callable[[str], str]:

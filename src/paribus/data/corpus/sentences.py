@@ -18,7 +18,7 @@ _END = re.compile(r"[。！？｡؟」』”’）》〉】〕]+")  # what may f
 
 
 class Splitter(Protocol):
-    """A paragraph as its sentences, in order: every character that is no white space, none empty."""
+    """A paragraph as its sentences, in order: every character that is not white space; none is empty."""
 
     @property
     def name(self) -> str: ...
@@ -40,7 +40,7 @@ def at_other_stops(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Blingfire:
-    """BlingFire's rules for all languages, at several MB a second."""
+    """BlingFire's rules for all languages, at several MB per second."""
 
     name: ClassVar[str] = "blingfire"
     semantics: ClassVar[int] = 2

@@ -6,35 +6,16 @@ A line is a sentence with its separator; a blank line, a single separator, is be
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from paribus.core.errors import UserError
-
-MODES = ("none", "eos", "complete", "complete_doc")
-
-
-def cut_blocks(sizes: ArrayLike, mode: str, budget: int, blank: int = 1) -> NDArray[np.int64]:
-    """Token ranges [N, 2] (start, end) of the blocks of a stream of lines with these sizes.
-
-    none: every `budget` tokens · eos: each line · complete: whole lines while they fit; a longer line is a block that
-    exceeds the budget · complete_doc: the same, but a line of `blank` tokens ends the block and is dropped, and blocks
-    of at most one token are dropped.
-    Raises UserError for another mode.
-    """
-    size_L = np.asarray(sizes, np.int64)
-    edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
-    if mode == "none":
-        start_N = np.arange(0, edge_L[-1], budget)
-        return np.stack([start_N, np.minimum(start_N + budget, edge_L[-1])], axis=1)
-    if mode not in MODES:
-        raise UserError(f"block mode {mode!r}", f"choose one of {', '.join(MODES)}")
-    if mode == "eos":
-        return np.stack([edge_L[:-1], edge_L[1:]], axis=1)
-    return edge_L[line_blocks(size_L, budget, (size_L == blank) if mode == "complete_doc" else None)]
+from numpy.typing import NDArray
 
 
 def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Line ranges [N, 2] of `complete`; of `complete_doc` if `blank_L` marks the lines between documents."""
+    """Line ranges [N, 2] of the blocks of a stream of lines of these sizes, in tokens.
+
+    Blocks are whole lines while they fit (fairseq's `complete`); a longer line is a block that exceeds the budget. If
+    `blank_L` marks the lines between documents (`complete_doc`), such a line ends the block and is dropped, and blocks
+    of at most one token are dropped.
+    """
     edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
     after_L = np.searchsorted(edge_L, edge_L[:-1] + budget, side="right") - 1
     after_L = np.maximum(after_L, np.arange(1, len(edge_L)))

@@ -154,11 +154,11 @@ class Sampler:
             raise UserError(
                 f"input.pairs={self.pairs} takes random segments from another document, but the text has {documents}"
                 " in all",
-                "mark where documents end (a blank line in text files), or take input.pairs=order",
+                "mark where documents end (a blank line in text files), or set input.pairs=order",
             )
         if documents >= sentences:
             raise UserError(
-                "no document of the text has two sentences, so that no segment has a next one",
+                "no document of the text has two sentences, so no segment has a next one",
                 "put blank lines between documents only, or choose another corpus.sentences",
             )
 
@@ -203,7 +203,6 @@ class _Pass:
         return (never_S, ~whole_S | coin_S) if self.rule.pairs == "next" else (coin_S, never_S)
 
     def _draw_targets(self, noise: Noise) -> Ints:
-        """Target length of each document in this pass."""
         draw_D2 = noise.bits("target", 2)
         short_D = draw_D2[:, 0] < below(self.rule.short)
         return np.where(short_D, 2 + integers(draw_D2[:, 1], self.rule.most - 1), self.rule.most)

@@ -113,6 +113,7 @@ def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: V
     separator_P = runs(into_S + length_S, close_S)
     ids_P = store.ids[from_P]
     free_P = _ordinary(vocabulary)[ids_P]
+    spans_P = None if store.annotated is None else store.annotated[from_P]
     return Text(
         ids_BL=_ids(ids_P, into_P, separator_P, (rows, width), vocabulary),
         length_B=length_B,
@@ -121,7 +122,7 @@ def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: V
         sentence_BL=_fill(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
         part_BL=_parts(segments, into_S, size_S, (rows, width)),
         label_B=segments.label_B,
-        annotated_BL=_annotated(store, from_P, into_P, (rows, width)),
+        annotated_BL=None if spans_P is None else _fill(0, np.uint8, (rows, width), (into_P, spans_P)),
     )
 
 
@@ -191,10 +192,6 @@ def _starts(start_P: Array, into_P: Array, separator_P: Array, shape: tuple[int,
     start_BL = _fill(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
     start_BL[:, 0] = True
     return start_BL
-
-
-def _annotated(store: Store, from_P: Array, into_P: Array, shape: tuple[int, int]) -> Array | None:
-    return None if store.annotated is None else _fill(0, np.uint8, shape, (into_P, store.annotated[from_P]))
 
 
 def _parts(segments: Segments, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:

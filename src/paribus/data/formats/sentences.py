@@ -108,14 +108,11 @@ def check_length(length: object) -> None:
 
 def index_sentences(store: Store, length: int, cross: bool) -> SentenceIndex:
     """The rows of at most `length` tokens; with `cross` a row may contain the end of a document."""
-    parts = [_cut(store, *found, length - 1) for found in _find_blocks(store, length - 1, cross)]
-    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else _no_rows()
+    none = Rows(*_narrow(*(np.zeros(0) for _ in Rows._fields)))
+    parts = [none, *(_cut(store, *found, length - 1) for found in _find_blocks(store, length - 1, cross))]
+    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     close_N = rows.count_N + rows.lead_N + rows.trail_N + rows.inner_N
     return SentenceIndex(store, rows, (1 + rows.tokens_N + close_N).astype(np.int32))
-
-
-def _no_rows() -> Rows:
-    return Rows(*_narrow(*(np.zeros(0) for _ in Rows._fields)))
 
 
 class _Lines(NamedTuple):

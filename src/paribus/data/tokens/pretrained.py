@@ -50,7 +50,7 @@ class Pretrained:
         require(self.name, "tokenizer.name")
 
     def _folder(self) -> Path | None:
-        """Where the tokenizer lies, or None for a name on the hub."""
+        """The tokenizer's folder, or None for a name on the hub."""
         return local(self.name, Path(self.runs), "tokenizer.name")
 
     def identity(self) -> dict[str, Any]:

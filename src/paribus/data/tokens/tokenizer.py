@@ -105,7 +105,7 @@ class Tokenizer:
 
     @cached_property
     def _separates(self) -> tuple[bool, bool]:
-        """Whether word ids tell apart (words and punctuation, Han characters)."""
+        """Whether word ids separate (words from punctuation, Han characters)."""
         return words.separates_words(self.backend, "one. two", 3), words.separates_words(self.backend, "中国", 2)
 
     def save(self, folder: Path) -> None:
@@ -130,7 +130,7 @@ class Tokenizer:
 
 
 def readable(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, which are no characters."""
+    """The text with U+FFFD for lone surrogates, which are not characters."""
     try:
         text.encode()
     except UnicodeEncodeError:

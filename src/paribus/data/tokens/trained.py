@@ -1,4 +1,4 @@
-"""Tokenizers trained on the corpus: the same text gives the same vocabulary, whatever the machine.
+"""Tokenizers trained on the corpus: the same text gives the same vocabulary on every machine.
 
 All three cut text into the same words first (those of BERT: white space, punctuation, single Han
 characters), so that they differ only in how a word is cut into pieces.

@@ -1,6 +1,6 @@
 """The head of a task as a choice of the config: what it reads of a network, and what it makes of it.
 
-`finetune/head` is the head itself. What stands between it and the network has groups below: `finetune/head/layers`
+`finetune/head` is the head itself. What is between it and the network has groups below: `finetune/head/layers`
 (which states), `finetune/head/pooling` (what summarizes a row), `finetune/head/windows` (how a long text is read).
 Torch is imported when a head is built. Initial weights depend on seed, name and shape alone.
 """
@@ -206,7 +206,7 @@ class TaskHead(ABC):
         span: tuple[float, float] | None = None,
         pooler: dict[str, Tensor] | None = None,
     ) -> Head:
-        """A new head with so many outputs for each example.
+        """A new head with `outputs` numbers for each example.
 
         Args:
             span: least and most of the labels if they are values.
@@ -222,7 +222,6 @@ class TaskHead(ABC):
         return self._on_states(head, network, seed)
 
     def _on_states(self, head: Head, network: Network, seed: int) -> Head:
-        """The head, on the states that it reads."""
         return self.layers.put_below(head, network)
 
 
@@ -264,7 +263,7 @@ class Classifier(TaskHead):
         read = self.pooling.width(states)
         classifier = ClassificationHead(read, outputs, self.dropout, loss)
         head = self.windows.put_below(classifier, read, seed)
-        initialize(classifier, seed, STD)  # the same bits whatever stands below
+        initialize(classifier, seed, STD)  # the same bits whatever is below
         if pooler is not None:
             classifier.pooler.load_state_dict(pooler)
         return self._on_states(self.pooling.put_below(head, states, seed), network, seed)

@@ -47,7 +47,6 @@ class _ByRows(torch.autograd.Function):
 
 
 def _rows(logits_PV: Tensor) -> int:
-    """Of a piece."""
     return max(1, (CACHED if logits_PV.device.type == "cpu" else RESIDENT) // logits_PV.shape[1])
 
 

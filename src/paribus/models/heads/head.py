@@ -35,7 +35,7 @@ class Head(nn.Module, ABC):
 
 
 class TokenHead(Head):
-    """Predicts entries of the vocabulary: the held-out evaluation asks it, and a checkpoint keeps it.
+    """Predicts entries of the vocabulary: the held-out evaluation uses it, and a checkpoint keeps it.
 
     Reads `slot_P` (flat positions in [B, L]) and `target_P`.
     """

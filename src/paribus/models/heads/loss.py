@@ -42,7 +42,6 @@ class Loss:
 
 
 def loss_of(settings: FineTuning) -> Loss:
-    """The loss that the settings ask for."""
     return Loss(settings.label_smoothing, settings.focal)
 
 

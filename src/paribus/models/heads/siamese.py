@@ -42,7 +42,6 @@ class OnPairs(Wrapper):
         return cosines(outputs.row_BD, batch)[:, None] if self.by_cosine else super().logits(outputs, batch)
 
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
-        """The parts as the summary."""
         row_B2D, _ = gather_rows(outputs.row_BD, batch["place_BK"])
         row_BD = torch.cat([PARTS[part](row_B2D[:, 0], row_B2D[:, 1]) for part in self.parts], dim=-1)
         return Outputs(outputs.hidden_BLD, outputs.state, row_BD)

@@ -35,7 +35,7 @@ class SpanHead(Head):
 
 
 class TaggingHead(Head):
-    """Dropout and a linear layer on every token (BERT, section 5.3). Reads `tag_BL`, negative where no word starts.
+    """Dropout and a linear layer on every token (BERT, section 5.3). Reads `tag_BL`, negative if no word starts there.
 
     An answer counts if a word starts there.
     """

@@ -85,7 +85,7 @@ class SpanBoundaryHead(Head):
 
 
 class LanguageModelHead(TokenHead):
-    """The tied word embeddings on states scaled by 1 / sqrt(width), or a matrix of its own (T5, section 2.1; T5 v1.1).
+    """The tied word embeddings on states scaled by 1 / sqrt(width), or a separate matrix (T5, section 2.1; T5 v1.1).
 
     Positions are those of what is written.
     """

@@ -1,4 +1,4 @@
-"""What can stand between a network and any head: chosen layers, a BiLSTM, another summary of a row or of a text."""
+"""What can be put between a network and any head: chosen layers, a BiLSTM, another summary of a row or of a text."""
 
 from __future__ import annotations
 
@@ -128,7 +128,6 @@ class OnTextCNN(Wrapper):
 
 
 def _real(hidden_BLD: Tensor, length_B: Tensor) -> Tensor:
-    """bool [B, L, 1]: False at padding."""
     return (torch.arange(hidden_BLD.shape[1], device=length_B.device) < length_B[:, None])[..., None]
 
 

@@ -74,7 +74,7 @@ def _make_scale(table: Table, column: str) -> axes.Scale:
 
 
 def _draw_find_references(references: list[Reference], scale: axes.Scale, bottom: float) -> list[Item]:
-    """Published values as open diamonds, anchors as lines whose names stand clear of each other."""
+    """Published values as open diamonds, anchors as lines whose names do not overlap."""
     items: list[Item] = [
         Mark(scale(one.value), TOP + _ROW * (one.at + 0.5) - 9, "diamond", "paper", 7, filled=False)
         for one in references
@@ -100,7 +100,7 @@ def _draw_arm(scale: axes.Scale, y: float, found: Cell, unit: float) -> list[Ite
 
 
 def _write_legend(table: Table, column: str, references: list[Reference]) -> list[str]:
-    """What the marks stand for, with their values, whether on the drawing or off it."""
+    """The meaning and value of each mark, also of those that are off the drawing."""
     unit = table.about[column].factor
     lines = dict.fromkeys(
         f"{r.name} {format_number(table, column, r.value / unit)}" for r in references if r.at is None

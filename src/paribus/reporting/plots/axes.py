@@ -58,7 +58,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def short(value: float, digits: int = 3) -> str:
-    """A number as a tick says it: 2.5M, 0.02, 18T."""
+    """A number as a tick shows it: 2.5M, 0.02, 18T."""
     for size, letter in _PREFIXES:
         if abs(value) >= size:
             return f"{value / size:.{digits}g}{letter}"
@@ -66,7 +66,7 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def plain(ticks: Sequence[float]) -> list[str]:
-    """Ticks with the same number of decimals, as few as tell them apart."""
+    """Ticks with the same number of decimals, as few as distinguish them."""
     if len(ticks) < 2:
         return [f"{value:.4g}" for value in ticks]
     if max(map(abs, ticks)) >= 10_000:

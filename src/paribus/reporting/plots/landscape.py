@@ -55,7 +55,7 @@ def _number(loss: float | None) -> float:
 
 
 def _draw_line(measured: Measured, name: str, across: str) -> Scene:
-    """A curve for each arm, its band over runs; a loss that is no number counts as one at the rim."""
+    """A curve for each arm, its band over runs; a loss that is not a number counts as one at the rim."""
     top, found = _find_top(measured), {}
     for arm, own in measured["arms"].items():
         runs = [[min(_number(loss), top) for loss in losses] for losses in own[name]]
@@ -101,7 +101,7 @@ def _draw_cells(plane: Sequence[Sequence[float | None]], levels: list[float], ce
     """A square for each measured place; neighbors of a shade in a row are one."""
     items: list[Item] = []
     for row, losses in enumerate(plane):
-        shades = [_shade(_number(loss), levels) for loss in losses]
+        shades = [_DARKEST * sum(_number(loss) >= level for level in levels) / len(levels) for loss in losses]
         at, low = 0, bottom - cell * (row + 1)
         while at < len(shades):
             end = next((place for place in range(at, len(shades)) if shades[place] != shades[at]), len(shades))
@@ -109,10 +109,6 @@ def _draw_cells(plane: Sequence[Sequence[float | None]], levels: list[float], ce
             items.append(_square(left, right, low, low + cell, shades[at]))
             at = end
     return items
-
-
-def _shade(loss: float, levels: list[float]) -> float:
-    return _DARKEST * sum(loss >= level for level in levels) / len(levels)
 
 
 def _square(left: float, right: float, top: float, bottom: float, shade: float) -> Area:

@@ -43,7 +43,7 @@ def render_png(scene: Scene) -> bytes:
 
 
 def _pack(pixels: memoryview) -> bytes:
-    """Pixels as a PNG with a palette: less than half the size, and no difference that an eye sees."""
+    """Pixels as a PNG with a palette: less than half the size, with no visible difference."""
     import numpy as np
     from PIL import Image
 

@@ -17,7 +17,7 @@ from paribus.reporting.site.collect import Entry
 from paribus.runs.store import find_folder
 from paribus.training.description import Run
 
-# what each color of `paribus show` stands for
+# the meaning of each color of `paribus show`
 _KINDS = {"1;31": "mask", "1;35": "random", "1;34": "keep", "33": "silent", "2": "special"}
 _PAINTED = re.compile("\x1b\\[([0-9;]+)m(.*?)\x1b\\[0m", re.DOTALL)
 

@@ -21,8 +21,6 @@ from paribus.reporting.tables.html import (
 from paribus.sweeps.board import duration
 from paribus.sweeps.sweep import SCRATCH
 
-DOWNLOADS = ("table.md", "table.tex", "table.html", "table.json", "table.csv")
-
 
 def render_table_page(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], files: Sequence[str]) -> bytes:
     """The page at <study>/<scale>/index.html.
@@ -57,7 +55,6 @@ def _render_body(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], 
 
 
 def _link_scales(entry: Entry, siblings: Sequence[Entry]) -> str:
-    """The study's tables at other scales."""
     named = [
         escape(one.scale) if one.scale == entry.scale else render_link(f"../{one.scale}/index.html", one.scale)
         for one in siblings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from paribus.reporting.tables.build import BUDGETS
@@ -88,11 +89,8 @@ def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
             texts.append(f"tuned with {tuned.trials} trials" + (f": {chosen}" if chosen else ""))
         if texts:
             found[arm.name] = texts
-    return {arm: (_make_mark(at), "; ".join(texts)) for at, (arm, texts) in enumerate(found.items())}
-
-
-def _make_mark(at: int) -> str:
-    return chr(ord("a") + at) if at < 26 else str(at + 1)
+    marks = [*ascii_lowercase, *map(str, range(27, len(found) + 1))]
+    return {arm: (mark, "; ".join(texts)) for mark, (arm, texts) in zip(marks, found.items(), strict=False)}
 
 
 def _make_results(table: Table) -> Block:
@@ -143,7 +141,6 @@ def find_source(row: ArmRow | AnchorRow) -> str | None:
 
 
 def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
-    """The paper's own number of a row."""
     found = row.published.get(metric) if isinstance(row, ArmRow) else None
     return Text(NONE) if found is None or table.paper is None else Text(f"{found.value}", paper=table.paper.table)
 
@@ -158,7 +155,6 @@ def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
 
 
 def _make_differences(table: Table) -> Block:
-    """Each arm less the baseline over their shared seeds."""
     lines = [
         [
             Text(arm.name, arm=arm.name),
@@ -184,7 +180,6 @@ def _format_difference(table: Table, found: Difference | None, column: str) -> s
 
 
 def _make_overall(table: Table) -> Block:
-    """Each arm over all tasks that decide."""
     if table.aggregate is None:
         return Block("", [], [], [])
     lines = [

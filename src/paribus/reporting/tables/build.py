@@ -202,7 +202,7 @@ def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dic
 
 
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:
-    """Which of the paper's metrics are printed beside our columns, and which in a block of their own.
+    """Which of the paper's metrics are printed beside our columns, and which in a separate block.
 
     Our loss on our text is not comparable with the paper's loss on its text: below the scale that has the paper's text
     too, only the paper's task scores are printed beside ours.
@@ -255,7 +255,7 @@ def _rule_claims(
 
 
 def _find_silent(design: Design, claim: Claim, reasons: Reasons) -> list[str]:
-    """The claim's columns that are no evidence at this scale: not measured, or barred."""
+    """The claim's columns that are not evidence at this scale: not measured, or barred."""
     about = design.carrying if claim.columns is None else claim.columns
     return [column for column in about if reasons.get(column, "not measured") is not None]
 

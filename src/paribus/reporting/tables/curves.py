@@ -1,4 +1,4 @@
-"""Learning curves of a study: what runs wrote while they trained, brought to one grid of tokens and averaged."""
+"""Learning curves of a study: what runs wrote while they trained, interpolated to one grid of tokens and averaged."""
 
 from __future__ import annotations
 

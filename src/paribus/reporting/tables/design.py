@@ -22,7 +22,7 @@ from paribus.verdict.sequential import Looks
 
 @dataclass(frozen=True)
 class Design:
-    """`arms`: {name: overrides}; `seeds`: those the scale asks for; `published`: {table, rows, metrics} or empty.
+    """`arms`: {name: overrides}; `seeds`: those of the scale; `published`: {table, rows, metrics} or empty.
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics if both
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
@@ -96,7 +96,7 @@ def make_design(
     manifest: Manifest | None = None,
     audited: Mapping[str, Any] | None = None,
 ) -> Design:
-    """What a sweep file asks of a table at a scale.
+    """The design of a sweep file at a scale.
 
     Args:
         study: the name that the runs were given instead of the sweep's.

@@ -51,7 +51,7 @@ def draw_pictures(table: Table) -> dict[str, Scene]:
 
 
 def _render_csv(table: Table) -> str:
-    """One line per cell of an arm or anchor, in the metric's own unit; published numbers have lines of their own."""
+    """One line per cell of an arm or anchor, in the metric's own unit; published numbers have separate lines."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, _FIELDS, lineterminator="\n", restval="")
     writer.writeheader()

@@ -55,7 +55,6 @@ def _render_body(table: Table) -> Iterator[str]:
 
 
 def render_claims(table: Table) -> Iterator[str]:
-    """Each claim with its verdict."""
     for claim in table.claims:
         said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(claim.said)}</span>'
         yield f'<p class="claim">{escape(claim.text)}<br>{said}</p>'
@@ -84,7 +83,7 @@ def render_evidence(table: Table, link: Link | None = None) -> Iterator[str]:
 
 
 def render_notes(table: Table) -> str:
-    """What a reader must know, as a list."""
+    """The table's notes as a list."""
     return "<h2>Notes</h2>\n<ul>\n" + "\n".join(f"<li>{escape(note)}</li>" for note in list_notes(table)) + "\n</ul>"
 
 

@@ -1,4 +1,4 @@
-"""The notes of a table: what a reader must know of its columns, its seeds, its contrasts and its tuning."""
+"""The notes of a table: caveats about its columns, seeds, contrasts and tuning."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class StageLog:
         return str(self.config["arm"]), int(self.config["seed"]), str(self.config["signature"])
 
     def values(self) -> dict[str, float]:
-        """The final numbers: those that are no curve."""
+        """The final numbers: those that are not curves."""
         curves = {name for row in self.history for name in row}
         return {name: value for name, value in pick_numbers(self.summary).items() if name not in curves}
 

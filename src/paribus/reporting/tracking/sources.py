@@ -102,7 +102,7 @@ class Online:
     Args:
         entity: None: the user's own.
         base_url: None: W&B's own server, or WANDB_BASE_URL.
-        roots: whose manifest says which runs belong together; without one all of the group do.
+        roots: whose manifest says which runs belong together; without a manifest, all runs of the group do.
     """
 
     project: str = "paribus"

@@ -178,7 +178,7 @@ def make_tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
 
 
 def _parse_value(distribution: BaseDistribution, text: str) -> Any:
-    """The value that a distribution knows by its text."""
+    """The value of a distribution that has this text."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     if isinstance(distribution, CategoricalDistribution):

@@ -44,7 +44,7 @@ class Ended(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a sweep asks of a launcher.
+    """What a sweep tells a launcher.
 
     Args:
         runs: number of runs.
@@ -99,7 +99,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def open(self, demand: Demand) -> Pool:
-        """The pool for a sweep's runs. Raises UserError if the launcher cannot give what the sweep asks for."""
+        """The pool for a sweep's runs. Raises UserError if the launcher cannot give what the sweep needs."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def _collect_ended(running: dict[int, _Running]) -> list[tuple[int, Ended]]:
 
 
 def _stop(running: Sequence[_Running]) -> None:
-    """Ask the process groups to end, wait for GRACE seconds, and kill what is left."""
+    """Tell the process groups to end, wait for GRACE seconds, and kill what is left."""
     for run in running:
         _signal(run.process, signal.SIGTERM)
     end = time.monotonic() + GRACE

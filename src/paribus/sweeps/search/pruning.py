@@ -30,7 +30,7 @@ class Reporter:
 
 
 def reporter(node: Mapping[str, object] | None) -> Reporter | None:
-    """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is no trial or nothing prunes it.
+    """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is not a trial or nothing prunes it.
 
     Raises UserError if the storage cannot be opened.
     """

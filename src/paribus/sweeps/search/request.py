@@ -41,7 +41,7 @@ def names() -> list[str]:
 
 
 def request_of(given: Arguments, folders: bool = False) -> Asked | None:
-    """The search that the user named, or None if it is none; `folders`: the folder of a study counts too.
+    """The search that the user named, or None if the name is not a search; `folders`: the folder of a study counts too.
 
     Raises UserError for arguments that only a sweep has, and for keys that the search does not know.
     """

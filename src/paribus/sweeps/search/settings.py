@@ -56,7 +56,6 @@ class Settings:
 
     @property
     def seed(self) -> int:
-        """The sampler's seed."""
         return int(self.sampler.get("seed") or 0)
 
     @property

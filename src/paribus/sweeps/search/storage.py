@@ -179,7 +179,6 @@ class Place:
             yield
 
     def renew(self, worker: str) -> None:
-        """Renew the lease of a worker."""
         if (file := self._file) is None:
             study_id = self.storage.get_study_id_from_name(self.study)
             self.storage.set_study_user_attr(study_id, f"lease:{worker}", time.time())

@@ -107,7 +107,6 @@ def _check(settings: Settings, study: Study) -> None:
 
 @contextmanager
 def _renew_lease(ledger: Ledger) -> Iterator[None]:
-    """Renew this worker's lease during the block."""
     over = threading.Event()
     ledger.place.renew(ledger.worker)
 
@@ -192,7 +191,6 @@ class _Worker:
                     del running[thread]
 
     def _run_trial(self, claim: Claim) -> None:
-        """Run all seeds of a trial and tell the study."""
         start = time.monotonic()
         try:
             jobs = self.returns.setdefault(claim.trial.number, [])
@@ -260,7 +258,6 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
 
 
 def _end(settings: Settings, ledger: Ledger, track: Track | None) -> Counts:
-    """Write and report the best trial, or the Pareto front."""
     counts = ledger.counts()
     text = yaml.safe_dump(results(settings, ledger.study, counts), sort_keys=False, allow_unicode=True)
     write_text(settings.folder / RESULTS, text)
@@ -310,6 +307,5 @@ def _show(names: Sequence[str], trial: FrozenTrial) -> str:
 
 
 def _params(trial: FrozenTrial) -> dict[str, str]:
-    """The overrides of a trial as {key: value}."""
     pairs = (text.partition("=") for text in trial.user_attrs["overrides"])
     return {key: value for key, _, value in pairs}

@@ -1,4 +1,4 @@
-"""What a task type is: everything that fine-tuning must know of a kind of task."""
+"""The interface of task types: everything that fine-tuning needs to know about a kind of task."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TaskType(ABC):
         """Raise UserError if answers cannot be written with this tokenizer and these settings."""
 
     def check_fit(self, settings: FineTuning, examples: Sequence[Any]) -> None:
-        """Raise UserError if the settings ask for several rows per example and the task type has only one."""
+        """Raise UserError if the settings use several rows per example and the task type has only one."""
         if settings.head.windows.several:
             raise UserError("finetune/head/windows is for tasks on whole texts", "set finetune/head/windows=none")
         if settings.head.pairs:

@@ -38,7 +38,7 @@ class Windows(Encoded):
 
     example_N: Array  # int64: the number of the example
     first_N: Array  # int64: where in the row the window begins
-    span_T2: Array  # int64 [T, 2]: the characters of the context that a token stands for
+    span_T2: Array  # int64 [T, 2]: the characters of the context that a token covers
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def find_best_span(score_L2: Array, longest: int) -> tuple[float, int, int]:
 
 
 def find_tokens(span_T2: Array, start: int, end: int) -> tuple[int, int] | None:
-    """The first and the last of the tokens that stand for any of the characters from `start` to `end`, if any."""
+    """The first and the last of the tokens that cover any of the characters from `start` to `end`, if any."""
     inside = np.flatnonzero((span_T2[:, 1] > start) & (span_T2[:, 0] < end) & (span_T2[:, 1] > span_T2[:, 0]))
     return (int(inside[0]), int(inside[-1])) if len(inside) else None
 

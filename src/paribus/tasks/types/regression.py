@@ -34,14 +34,11 @@ class Regression(RowTaskType):
     most: float = 5.0
     step: float = 0.2
     known_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
+    width: ClassVar[int] = 1
 
     @property
     def label_range(self) -> tuple[float, float]:
         return self.least, self.most
-
-    @property
-    def width(self) -> int:
-        return 1
 
     def make_loss(self, settings: FineTuning) -> RowLoss:
         """The squared error; label smoothing and focal loss are for classes."""

@@ -73,7 +73,6 @@ class RowTaskType(TaskType):
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:
-        """The loss of the rows' outputs."""
         from paribus.models.heads.loss import loss_of
 
         return loss_of(settings)

@@ -82,7 +82,7 @@ class Tagging(TaskType):
     def encode(
         self, examples: Sequence[Tagged], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> TaggedRows:
-        """Words are joined by single spaces, whatever the language."""
+        """Words are joined by single spaces in every language."""
         room = settings.length - 2
         if room < 1:
             raise no_room(settings.length)

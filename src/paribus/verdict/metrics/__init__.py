@@ -1,4 +1,4 @@
-"""What the name of a column says about it: which way is better, how it is printed, and which arms it can compare.
+"""What follows from a column's name: which way is better, how it is printed, and which arms it can compare.
 
 A metric is registered in one place, by a module of this package; `common.py` has those of every table.
 """
@@ -59,7 +59,6 @@ METRICS: Registry[Metric] = Registry("paribus.verdict.metrics")
 
 
 def find_metric(column: str) -> Metric:
-    """The kind of a column."""
     return _find(metric(column), tuple(METRICS.all()))
 
 

@@ -1,11 +1,11 @@
 """The metrics of every table.
 
 A held-out loss favors the arm that trained on its mask distribution and input format. Accuracies on pairs (NSP, SOP)
-are another matter: all arms answer about the same segments, whatever text they were trained on, so that input and
-objective may vary, as in ALBERT's table 5. A trained probe has its encoder read the pairs without masks, so that masks
-may vary too; a model's own head reads them under the held-out masks, so that they may not. What the pairs are made of
-may never vary: the text, the tokenizer, the evaluation, and `input.length`, to which segments are filled. Training on
-the question helps an arm to answer it: such a column shows that, and is no fair scale for the quality of an encoder.
+are different: all arms are evaluated on the same segments, so input and objective may vary, as in ALBERT's table 5. A
+trained probe has its encoder read the pairs without masks, so that masks may vary too; a model's own head reads them
+under the held-out masks, so that they may not. What the pairs are made of may never vary: the text, the tokenizer, the
+evaluation, and `input.length`, to which segments are filled. Training on the question helps an arm to answer it: such a
+column shows that, and is not a fair scale for the quality of an encoder.
 """
 
 from __future__ import annotations
