@@ -224,7 +224,7 @@ def test_one_seed_and_one_arm_may_be_given_by_the_names_of_several(
     own = ["hydra/sweeper=arms", "sweep=roberta_table1", "seeds=0", "arms=dynamic", "task=none", "logger=none"]
     assert train(["-m", *own, *arguments]) == 0
     found = store.find_records("roberta_table1", "test", [tmp_path / "runs"]).records
-    assert [(made["arm"], made["seed"]) for made in found] == [("dynamic", 0)]
+    assert [(made.arm, made.seed) for made in found] == [("dynamic", 0)]
 
 
 def test_status_is_quick(tmp_path: Path) -> None:
