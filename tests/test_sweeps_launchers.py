@@ -111,7 +111,7 @@ def test_hydras_launchers_take_the_arms_of_a_sweep_and_hand_errors_back(
     done = train(*sweep, "logger=none")
     assert done.returncode == 0, done.stderr
     found = store.find_records("roberta_table1", "test", [tmp_path / "runs"])
-    assert [made["arm"] for made in found.records] == ["dynamic", "static_x10"]
+    assert [made.arm for made in found.records] == ["dynamic", "static_x10"]
     bad = train("masking.rate=0.15,7", "task=none", "logger=none")
     assert bad.returncode == 2
     assert "paribus: " in bad.stderr
