@@ -118,7 +118,7 @@ def test_a_service_that_dies_in_the_middle_is_started_again(
     folder = run(compose([*arguments, *STEPS, "logger=wandb"]))
     found = record(folder)
     assert found["status"] == "done"
-    assert "goes on without it" in capsys.readouterr().err
+    assert "continues without it" in capsys.readouterr().err
     last = segments(folder, found["wandb_id"])[-1]
     assert steps(last) == lines(folder)
     assert inspected(last, "--summary")[0]["summary"]["mlm_loss"] == found["metrics"]["mlm_loss"]
