@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -62,9 +63,9 @@ class _Reordering(Everything):
     def __call__(self, text: Text, noise: Noise) -> Marks:
         return replace(super().__call__(text, noise), order_BL=self.draw_order(text, noise))
 
+    @abstractmethod
     def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
         """int64 [B, L]: the column to read at each place; padding stays behind."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
