@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paribus.core.arguments import Arguments, Option, path, verb, whole
+from paribus.core.errors import UserError
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
 N = Option("n", "how many examples, from the first on", 8, whole(1))
@@ -29,7 +30,9 @@ def show(given: Arguments) -> int:
 
     run = Run.of(compose(given.config(SCALE, RUNS, CACHE)))
     data = run.data()
-    if given[TEXT] and run.corpus.sentences is not None:
+    if given[TEXT]:
+        if run.corpus.sentences is None:
+            raise UserError("text= needs a corpus that cuts sentences, and this one does not", "leave text= out")
         data.stores["train"] = store_text(given[TEXT], data.tokenizer, run.corpus.sentences)
     examples = training_examples(run, data)
     n = min(given[N], examples.size(given[EPOCH])) if given[TEXT] else given[N]
