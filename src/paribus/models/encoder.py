@@ -23,6 +23,7 @@ from transformers import (
 from transformers.utils import logging
 
 from paribus.core.sources import WEIGHTS
+from paribus.models.attention import kernel
 from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
 from paribus.models.network import Batch, Network, Outputs, State
@@ -200,7 +201,7 @@ def _shape(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str,
         "pad_token_id": vocabulary.pad,
         "bos_token_id": vocabulary.cls,
         "eos_token_id": vocabulary.sep,
-        "attn_implementation": "sdpa",
+        "attn_implementation": kernel(),
         "is_decoder": spec.attention == "left",
         **spec.further_arguments,
     }

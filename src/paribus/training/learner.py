@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from paribus.core.hashing import digest
 from paribus.finetuning.method import Method
-from paribus.models.network import Batch, Network, State
+from paribus.models.network import Batch, Network, State, seed_dropout
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.optim.schedule import Schedule
@@ -67,6 +68,14 @@ class Learner(pl.LightningModule):
         named = list(self.named_parameters())
         return self.optimizer_spec.build(named) if self.rates is None else self.optimizer_spec.build(named, self.rates)
 
+    def on_train_start(self) -> None:
+        """Let the garbage collector skip what exists by now: it would search every import again and again."""
+        gc.freeze()
+
+    def on_train_end(self) -> None:
+        """Let the garbage collector see everything again."""
+        gc.unfreeze()
+
     def training_step(self, step: Step, step_in_epoch: int) -> None:
         """Forward and backward of every microbatch, then clip and update."""
         optimizer = self.optimizers()
@@ -78,7 +87,7 @@ class Learner(pl.LightningModule):
         helping = [self.trainer.global_rank] if self.trainer.global_rank else []
         with unshared(self.trainer):
             for index, batch in enumerate(step):
-                torch.manual_seed(int(digest([self.seed, number, index, *helping], 15), 16))
+                seed_dropout(self.device, int(digest([self.seed, number, index, *helping], 15), 16))
                 terms, state = self.terms(batch, divisors, self.carried.get(index))
                 loss = self.loss(terms)
                 if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
@@ -101,7 +110,7 @@ class Learner(pl.LightningModule):
             group["lr"] = rate * group.get("rate", 1.0)
         if self.clip is not None:
             parameters = [p for p in self.parameters() if p.grad is not None]
-            self.last["grad_norm"] = whole(nn.utils.clip_grad_norm_(parameters, self.clip))
+            self.last["grad_norm"] = whole(nn.utils.clip_grad_norm_(parameters, self.clip, foreach=True))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         self.last["lr"] = rate

@@ -20,7 +20,7 @@ from torch import Tensor
 from paribus.core.hashing import digest
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
-from paribus.models.network import Batch
+from paribus.models.network import Batch, seed_dropout
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import total_counts
 from paribus.training.steps import as_batch
@@ -159,7 +159,7 @@ def _squared_norm(trainer: pl.Trainer, module: Learner, batch: Batch) -> Tensor:
     batch = trainer.strategy.batch_to_device(batch)
     parameters = [p for p in module.parameters() if p.requires_grad]
     with torch.random.fork_rng(), trainer.precision_plugin.train_step_context():
-        torch.manual_seed(int(digest([module.seed, trainer.global_step, "noise"], 15), 16))
+        seed_dropout(module.device, int(digest([module.seed, trainer.global_step, "noise"], 15), 16))
         terms, _ = module.terms(batch, module.objective.divisors(total_counts([batch])))
         loss = module.loss(terms)
         return _norm(torch.autograd.grad(loss, parameters, allow_unused=True)) ** 2

@@ -16,7 +16,7 @@ from pytorch_lightning.loggers import Logger
 from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
 
 from paribus.core.errors import UserError
-from paribus.core.processes import ranks_of
+from paribus.core.processes import keep_freed_memory, ranks_of
 from paribus.core.settings import Profile as Settings
 from paribus.runs.tracker import Tracked
 from paribus.training.distributed import Group, trainer_settings
@@ -60,7 +60,7 @@ class Profile:
 
 
 def resolve(asked: Settings) -> Profile:
-    """Choose what is `auto` and set the threads of this process.
+    """Choose what is `auto`, and set up the threads and the memory of this process.
 
     Raises UserError for a precision, a strategy or an accelerator that is not here.
     """
@@ -75,6 +75,7 @@ def resolve(asked: Settings) -> Profile:
         raise UserError(f"profile.strategy={asked.strategy} is unknown", f"use {' or '.join(STRATEGIES)}")
     threads = asked.threads or max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
     torch.set_num_threads(threads)
+    keep_freed_memory()
     own = (asked.workers, asked.microbatch, asked.compile)
     return Profile(accelerator, precision, threads, *own, ranks, asked.strategy)
 

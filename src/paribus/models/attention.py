@@ -1,0 +1,98 @@
+"""Attention for processors: two matrix products with a softmax between them, as `transformers` calls it.
+
+On a processor `scaled_dot_product_attention` is slow backward (it computes in float32 and does not reach the matrix
+unit), and it has no kernel for a learned bias. The plain form costs memory for [B, H, L, S] probabilities instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
+
+PLAIN = "paribus_plain"
+
+
+def kernel() -> str:
+    """The attention that is fastest here, by its name in the configs of `transformers`."""
+    return "sdpa" if torch.cuda.is_available() else PLAIN
+
+
+class _Plain(torch.autograd.Function):
+    """softmax(query key^T scale + bias) value, with dropout on the probabilities; all of one type."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query_BHLE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, bias: Tensor | None, scale: float, drop: float
+    ) -> Tensor:
+        (batch, heads, length, width), seen = query_BHLE.shape, key_BHSE.shape[2]
+        query_NLE = torch.mul(query_BHLE, scale, out=query_BHLE.new_empty(query_BHLE.shape)).flatten(0, 1)
+        key_NSE, value_NSE = (part.reshape(-1, seen, width) for part in (key_BHSE, value_BHSE))
+        score_NLS = torch.bmm(query_NLE, key_NSE.transpose(1, 2))
+        if bias is not None:
+            score_NLS.view(batch, heads, length, seen).add_(bias)
+        share_NLS = torch.softmax(score_NLS, -1, out=score_NLS)
+        keep_NLS = torch.empty_like(share_NLS).bernoulli_(1 - drop).div_(1 - drop) if drop else None
+        ctx.save_for_backward(query_NLE, key_NSE, value_NSE, share_NLS, keep_NLS)
+        ctx.scale, ctx.bias = scale, bias.shape if bias is not None and ctx.needs_input_grad[3] else None
+        read_NLE = torch.bmm(share_NLS if keep_NLS is None else share_NLS * keep_NLS, value_NSE)
+        return read_NLE.view(batch, heads, length, width)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_BHLE: Tensor) -> tuple[Tensor | None, ...]:
+        query_NLE, key_NSE, value_NSE, share_NLS, keep_NLS = ctx.saved_tensors
+        (batch, heads), at = gradient_BHLE.shape[:2], gradient_BHLE.flatten(0, 1)
+        used_NLS = share_NLS if keep_NLS is None else share_NLS * keep_NLS
+        value = torch.bmm(used_NLS.transpose(1, 2), at)
+        by_share_NLS = torch.bmm(at, value_NSE.transpose(1, 2))
+        if keep_NLS is not None:
+            by_share_NLS.mul_(keep_NLS)
+        score_NLS = torch._softmax_backward_data(by_share_NLS, share_NLS, -1, share_NLS.dtype)
+        query = torch.bmm(score_NLS, key_NSE).mul_(ctx.scale)
+        key = torch.bmm(score_NLS.transpose(1, 2), query_NLE)
+        bias = None if ctx.bias is None else score_NLS.unflatten(0, (batch, heads)).sum_to_size(ctx.bias)
+        return (*(part.unflatten(0, (batch, heads)) for part in (query, key, value)), bias, None, None)
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float,
+    dropout: float = 0.0,
+    position_bias: Tensor | None = None,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """[B, L, H, E], and no probabilities: what `transformers` asks of its attention functions.
+
+    `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one a causal module
+    hides what is to the right.
+    """
+    bias = _bias(module, query, key, attention_mask, position_bias)
+    read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]
+    return read_BHLE.transpose(1, 2), None
+
+
+def _bias(
+    module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None
+) -> Tensor | None:
+    """What is added to the scores, in their type."""
+    length, seen = query.shape[2], key.shape[2]
+    if mask is None and module.is_causal and length > 1:
+        mask = torch.ones(length, seen, dtype=torch.bool, device=query.device).tril()
+    if mask is not None and mask.dtype == torch.bool:
+        lowest = torch.finfo(query.dtype).min
+        mask = torch.zeros(mask.shape, dtype=query.dtype, device=mask.device).masked_fill_(~mask, lowest)
+    if position_bias is None:
+        return mask if mask is None else mask.to(query.dtype)
+    bias = position_bias if mask is None else position_bias + mask
+    return bias.to(query.dtype, memory_format=torch.contiguous_format)
+
+
+AttentionInterface.register(PLAIN, attend)
+AttentionMaskInterface.register(PLAIN, sdpa_mask)
