@@ -77,8 +77,8 @@ format: setup ## format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet src tests analysis
 	@$(BIN)/ruff format src tests analysis
 
-bench: setup ## measure speed against `transformers` and plain `tokenizers`, as ratios within one run
-	@for bench in analysis/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+bench: setup ## measure speed beside `transformers`, as ratios within one run: analysis/results/bench
+	@$(BIN)/python analysis/bench.py $(ARGS)
 
 flatness: setup ## plot the training loss around the fine-tuned weights of SWEEP (default: pretraining_helps) at SCALE
 	@$(BIN)/paribus flatness $(or $(SWEEP),pretraining_helps) scale=$(SCALE) out=analysis/results/$(SCALE)/$(or $(SWEEP),pretraining_helps) $(ARGS)

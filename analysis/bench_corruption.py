@@ -1,23 +1,19 @@
 """Speed of span corruption on one core, beside the collator of the flax example of `transformers`, written anew here.
 
-python analysis/bench_corruption.py [--json FILE] [--seconds S]
-
 Million raw tokens a second, median and best of many repeats: T5's random spans at 15 %, mean length 3, with unique
 sentinels in inputs and targets of 128 tokens read.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_masking import made_up, rate
+from bench_masking import made_up, print_table, rate
+from turns import Row, main
 
-from paribus.core.files import write_json
 from paribus.core.noise import Noise
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
@@ -46,6 +42,9 @@ ROWS = {
     "all_permute": Corruption(Permute(), Permuted(), Full()),
     "infilling_3_30_s_f": Corruption(Infilling(0.3), SharedSentinel(symbol="mask"), Full()),
 }
+
+
+PEER = "flax example: mask and both encodings"
 
 
 class Peer:
@@ -82,7 +81,7 @@ class Peer:
 
     def encoded(self, ids_BL: Any, hidden_BL: Any) -> Any:
         """Sentinels for hidden runs, the rest of the run removed, an end behind each row."""
-        start_BL = hidden_BL.astype(np.int64) - np.manifest(hidden_BL, 1, axis=-1) * hidden_BL
+        start_BL = hidden_BL.astype(np.int64) - np.roll(hidden_BL, 1, axis=-1) * hidden_BL
         start_BL[:, 0] = hidden_BL[:, 0]
         sentinel_BL = np.where(start_BL != 0, SIZE - np.cumsum(start_BL, axis=-1), 0)
         sentinel_BL -= hidden_BL & (start_BL == 0)
@@ -101,12 +100,12 @@ def measured(store: Any, batch: int, seconds: float) -> dict[str, tuple[float, f
     def noise(epoch: int) -> Noise:
         return Noise.of(0, (0, epoch), rows)
 
-    pieces = made._pass(0)[1].pieces(rows)
+    pieces = made._pass(0)[1].segments(rows)
     found = {
         "windows from the store": rate(tokens, lambda _: gather(store, pieces, batch, VOCABULARY), seconds),
         "mask": rate(tokens, lambda epoch: masking(text, noise(epoch)), seconds),
         "mask and both encodings": rate(tokens, lambda e: made.corruption(text, noise(e), VOCABULARY), seconds),
-        "flax example: mask and both encodings": rate(tokens, lambda _: peer(text.ids_BL), seconds),
+        PEER: rate(tokens, lambda _: peer(text.ids_BL), seconds),
     }
     for name, corruption in ROWS.items():
         other = replace(made, corruption=corruption)
@@ -116,20 +115,17 @@ def measured(store: Any, batch: int, seconds: float) -> dict[str, tuple[float, f
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the rates to this file")
-    parser.add_argument("--seconds", type=float, default=0.5, help="time of each measurement")
-    arguments = parser.parse_args()
+def rows(seconds: float = 0.5) -> list[Row]:
+    """The whole table on the screen, and the row that has a target."""
     store = made_up()
-    table = {batch: measured(store, batch, arguments.seconds) for batch in BATCHES}
-    print(f"{'million raw tokens a second: median (best)':<48}" + "".join(f"{f'{b} x {LENGTH}':>16}" for b in BATCHES))
-    for name in table[BATCHES[0]]:
-        print(f"{name:<48}" + "".join("{:>8.1f} ({:5.1f})".format(*table[batch][name]) for batch in BATCHES))
-    if arguments.json:
-        write_json(arguments.json, {"rates": {str(batch): row for batch, row in table.items()}})
-    return 0
+    table = {batch: measured(store, batch, seconds) for batch in BATCHES}
+    print_table(table, "million raw tokens a second: median (best)")
+    own, peer = (table[256][name][0] for name in ("span_3_15_u_u: whole collation", PEER))
+    return [
+        Row(f"collation, one core, 256 x {LENGTH}: T5's spans", own, "Mtok/s", 60.0),
+        Row("collation: T5's spans / flax example without its reading", own / peer, "x"),
+    ]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(rows, __doc__, seconds=0.5))

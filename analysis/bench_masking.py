@@ -1,24 +1,20 @@
 """Speed of noise, masking and collation on one core, beside the collators of `transformers` in the same run.
 
-python analysis/bench_masking.py [--json FILE] [--seconds S]
-
 Million tokens a second (padding counted, as in every collator), best and median of many repeats.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from turns import Row, main
 
-from paribus.core.files import write_json
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
@@ -60,7 +56,7 @@ def annotated(store: Sample) -> Sample:
     random = np.random.default_rng(1)
     word_T, words = np.cumsum(store.word_start), int(store.word_start.sum()) + 1
     first_W = random.random(words) < 0.1
-    inside_W = first_W | (np.manifest(first_W, 1) & (random.random(words) < 0.5))
+    inside_W = first_W | (np.roll(first_W, 1) & (random.random(words) < 0.5))
     code_T = np.where(first_W[word_T], 2 - store.word_start.astype(np.int64), np.where(inside_W[word_T], 2, 0))
     return replace(store, annotated=code_T.astype(np.uint8))
 
@@ -156,11 +152,12 @@ def ratios(row: dict[str, tuple[float, float]]) -> dict[str, float]:
     return {kind: row[f"{kind}: whole collation"][0] / row[peer][0] for kind, peer in RATIOS.items()}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the rates to this file")
-    parser.add_argument("--seconds", type=float, default=0.5, help="time of each measurement")
-    arguments = parser.parse_args()
+TARGETS = {"single tokens": 100.0, "geometric spans": 12.0, "whole words": 12.0}  # million tokens a second
+BATCH = 256  # rows of the batches that the targets are about
+
+
+def rows(seconds: float = 0.5) -> list[Row]:
+    """The whole table on the screen, and the rows that have a target."""
     import torch
 
     torch.set_num_threads(1)
@@ -171,20 +168,28 @@ def main() -> int:
     start = time.perf_counter()
     size = examples.size(0)
     index = store.tokens / (time.perf_counter() - start) / 1e6
-    print(f"index of full_sentences: {index:.0f} million tokens a second ({store.tokens / 1e6:.1f} million tokens)")
     order = np.random.default_rng(1).permutation(size)
-    table = {batch: measured(examples, order[:batch], arguments.seconds) for batch in BATCHES}
-    print(f"{'million tokens a second: median (best)':<48}" + "".join(f"{f'{b} x {LENGTH}':>16}" for b in BATCHES))
-    for name in table[BATCHES[0]]:
-        print(f"{name:<48}" + "".join("{:>8.1f} ({:5.1f})".format(*table[batch][name]) for batch in BATCHES))
-    for kind in ratios(table[BATCHES[0]]):
-        shown = "".join(f"{ratios(row)[kind]:>15.1f}x" for row in table.values())
-        print(f"{f'{kind}: whole collation / transformers':<48}{shown}")
-    if arguments.json:
-        found = {"index": index, "rates": {str(batch): row for batch, row in table.items()}}
-        write_json(arguments.json, {**found, "ratio": {str(batch): ratios(row) for batch, row in table.items()}})
-    return 0
+    table = {batch: measured(examples, order[:batch], seconds) for batch in BATCHES}
+    print_table(table, "million tokens a second: median (best)")
+    found = [
+        Row(
+            f"collation, one core, {BATCH} x {LENGTH}: {kind}",
+            table[BATCH][f"{kind}: whole collation"][0],
+            "Mtok/s",
+            least,
+        )
+        for kind, least in TARGETS.items()
+    ]
+    found += [Row(f"collation: {kind} / transformers", ratio, "x") for kind, ratio in ratios(table[BATCH]).items()]
+    return [*found, Row("index of full_sentences", index, "Mtok/s")]
+
+
+def print_table(table: dict[int, dict[str, tuple[float, float]]], head: str) -> None:
+    """Rates by part and batch."""
+    print(f"{head:<48}" + "".join(f"{f'{b} x {LENGTH}':>16}" for b in table))
+    for name in next(iter(table.values())):
+        print(f"{name:<48}" + "".join("{:>8.1f} ({:5.1f})".format(*found[name]) for found in table.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(rows, __doc__, seconds=0.5))

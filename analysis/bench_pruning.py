@@ -6,12 +6,13 @@ of the tokens that were trained on.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from turns import Row, main
 
 from paribus.sweeps.search.trial_board import watch
 
@@ -33,14 +34,15 @@ def searched(folder: Path, unpruned: int) -> dict[str, float]:
     return {"tokens": tokens, "best": min(done), "pruned": board.count("pruned")}
 
 
-def main() -> int:
-    """Print both searches and the ratio as JSON; 1 where nothing was saved or the best value is another."""
+def rows() -> list[Row]:
+    """The ratio of the tokens; it means something only if both searches found the same best value."""
     with tempfile.TemporaryDirectory() as name:
         found = {kind: searched(Path(name) / kind, first) for kind, first in UNPRUNED.items()}
+    if found["pruned"]["best"] != found["all"]["best"]:
+        raise RuntimeError(f"the best trial was pruned: {found}")
     ratio = found["pruned"]["tokens"] / found["all"]["tokens"]
-    print(json.dumps({**found, "ratio_of_tokens": round(ratio, 3)}))
-    return 0 if ratio < 1 and found["pruned"]["best"] == found["all"]["best"] else 1
+    return [Row(f"pruning: share of the tokens of {TRIALS} trials, same best value", ratio, "", most=0.9)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(rows, __doc__))

@@ -5,7 +5,6 @@ The jobs sleep, or do nothing; everything else is the real sweeper's. Bounds: 15
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import tempfile
@@ -15,11 +14,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from turns import Row, main
+
 from paribus.sweeps.search.ledger import OVERRIDES, WORKER
 from paribus.sweeps.search.settings import Settings
 from paribus.sweeps.search.worker import open_study, search
 from paribus.sweeps.space import dimension
 
+NAMES = {
+    "overhead_ms": "a trial beyond its job",
+    "overhead_cpu_ms": "a trial beyond its job, processor time",
+    "load_seconds": "loading 10,000 trials",
+    "idle_share": "idle slots while trials are left",
+    "idle_share_with_the_end": "idle slots over the whole study",
+}
+UNITS = {name: name.rpartition("_")[2] if name.endswith(("ms", "seconds")) else "" for name in NAMES}
 BOUNDS = {"overhead_ms": 150.0, "load_seconds": 3.0, "idle_share": 0.05}
 
 
@@ -92,17 +101,14 @@ def idle(folder: Path, trials: int = 40, slots: int = 2) -> dict[str, float]:
     return {"idle_share": share(ends[-slots]), "idle_share_with_the_end": share(ends[-1])}
 
 
-def main() -> int:
-    """Print the measurements as JSON; 1 where a bound is broken."""
+def rows() -> list[Row]:
+    """Each measurement beside its bound."""
     found: dict[str, float] = {}
     for measure in (overhead, load, idle):
         with tempfile.TemporaryDirectory() as folder:
-            found |= {name: round(value, 4) for name, value in measure(Path(folder)).items()}
-    print(json.dumps(found))
-    broken = [name for name, bound in BOUNDS.items() if found[name] > bound]
-    print(f"over its bound: {', '.join(broken)}" if broken else "every bound holds")
-    return 1 if broken else 0
+            found |= measure(Path(folder))
+    return [Row(f"search: {NAMES[key]}", value, UNITS[key], most=BOUNDS.get(key)) for key, value in found.items()]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(rows, __doc__))

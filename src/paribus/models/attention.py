@@ -26,7 +26,13 @@ class _Plain(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query_BHLE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, bias: Tensor | None, scale: float, drop: float
+        ctx: Any,
+        query_BHLE: Tensor,
+        key_BHSE: Tensor,
+        value_BHSE: Tensor,
+        bias: Tensor | None,
+        scale: float,
+        drop: float,
     ) -> Tensor:
         (batch, heads, length, width), seen = query_BHLE.shape, key_BHSE.shape[2]
         query_NLE = torch.mul(query_BHLE, scale, out=query_BHLE.new_empty(query_BHLE.shape)).flatten(0, 1)
@@ -78,9 +84,7 @@ def attend(
     return read_BHLE.transpose(1, 2), None
 
 
-def _bias(
-    module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None
-) -> Tensor | None:
+def _bias(module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None) -> Tensor | None:
     """What is added to the scores, in their type."""
     length, seen = query.shape[2], key.shape[2]
     if mask is None and module.is_causal and length > 1:

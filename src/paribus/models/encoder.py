@@ -26,6 +26,7 @@ from paribus.core.sources import WEIGHTS
 from paribus.models.attention import kernel
 from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
+from paribus.models.last_layer import Places, find_places, prepare, reading
 from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Encoder(Network):
         if spec.table_width != spec.hidden:
             self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
         self.share()
+        prepare(self.backbone.encoder.layer[-1])
+        self.compiled = False
+
+    def compile(self, *_: object, **__: object) -> None:
+        super().compile()
+        self.compiled = True
 
     @property
     def table_VD(self) -> nn.Parameter:
@@ -73,16 +80,26 @@ class Encoder(Network):
         left-only attention it always does: padding is on the right, to which no real token attends. With
         `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
-        ids_BL = batch["ids_BL"]
+        ids_BL, places = batch["ids_BL"], self._places(batch)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        hidden_BLD = self.backbone(
-            input_ids=ids_BL,
-            attention_mask=self._visible(batch, position_1L),
-            token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
-            position_ids=position_1L + self.first_position,
-            use_cache=False,
-        ).last_hidden_state
-        return Outputs(hidden_BLD, state, self.summarize(hidden_BLD, batch))
+        with reading(self.backbone.encoder.layer[-1], places):
+            hidden_BLD = self.backbone(
+                input_ids=ids_BL,
+                attention_mask=self._visible(batch, position_1L),
+                token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
+                position_ids=position_1L + self.first_position,
+                use_cache=False,
+            ).last_hidden_state
+        summary_BD = self.summarize(hidden_BLD, batch)
+        return Outputs(hidden_BLD, state, summary_BD, None if places is None else places.table_N)
+
+    def _places(self, batch: Batch) -> Places | None:
+        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
+        forward pass is compiled, which wants one shape.
+        """
+        if "read_P" not in batch or self.left or self.compiled:
+            return None
+        return find_places(batch["read_P"], *batch["ids_BL"].shape)
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
         if not self.left:

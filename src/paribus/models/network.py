@@ -26,14 +26,21 @@ class Outputs(NamedTuple):
     """What a network gives its heads.
 
     Attributes:
-        hidden_BLD: [B, L, D], the states after the last layer.
+        hidden_BLD: [B, L, D], the states after the last layer; [B, Q, D] if only some places are read.
         state: what is carried to the next step, if anything.
         summary_BD: [B, D], what a row is summarized by if that is not its first token.
+        table_N: [B x L], where a flat place stands in `hidden_BLD` if that holds only what is read.
     """
 
     hidden_BLD: Tensor
     state: State = None
     summary_BD: Tensor | None = None
+    table_N: Tensor | None = None
+
+    def at(self, place_P: Tensor) -> Tensor:
+        """[P, D]: the states at flat places of [B, L]."""
+        at_P = place_P if self.table_N is None else self.table_N[place_P]
+        return self.hidden_BLD.flatten(0, 1).index_select(0, at_P)
 
     @property
     def row_BD(self) -> Tensor:
@@ -68,6 +75,9 @@ class Network(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> Outputs:
         """The states of a batch; `state` is what an earlier batch of the same rows left, None at first.
+
+        If the batch has `read_P`, flat places of [B, L], only these and the first of each row are read of the states,
+        and a network may leave out the others.
 
         A network with memory forgets a row if the batch says that a document begins there. The learner detaches what it
         leaves, passes it to the next step and keeps it in checkpoints.

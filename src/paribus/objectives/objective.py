@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from paribus.models.heads.head import Head, TokenHead
+from paribus.models.heads.head import Head, TokenHead, name_places
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Batch, Network, Outputs, State
 
@@ -55,8 +55,9 @@ class Objective(nn.Module):
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are
         missing.
         """
-        outputs: Outputs = network(batch, state=state)
-        return {name: head(outputs, batch) for name, head in self.asked(batch).items()}, outputs.state
+        asked = self.asked(batch)
+        outputs: Outputs = network(name_places(asked.values(), batch), state=state)
+        return {name: head(outputs, batch) for name, head in asked.items()}, outputs.state
 
     def asked(self, batch: Batch) -> dict[str, Head]:
         """The heads of the batch's task, and those of every task."""

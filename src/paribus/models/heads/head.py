@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
+import torch
 from torch import Tensor, nn
 
 from paribus.models.heads.cross_entropy import summed_cross_entropy
@@ -20,6 +22,10 @@ class Head(nn.Module, ABC):
 
     denominator: str
     extra_count: int = 0
+
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        """Flat places in [B, L] whose states are read beside the first of each row; None: all of them."""
+        return None
 
     @abstractmethod
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
@@ -42,16 +48,28 @@ class TokenHead(Head):
 
     denominator = "predicted"
 
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return [batch["slot_P"]]
+
     @abstractmethod
     def scores(self, hidden_PD: Tensor) -> Tensor:
         """[P, V] for states [P, D]."""
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[P, V] for the P predicted positions."""
-        return self.scores(outputs.hidden_BLD.flatten(0, 1).index_select(0, batch["slot_P"]))
+        return self.scores(outputs.at(batch["slot_P"]))
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return summed_cross_entropy(self.logits(outputs, batch), batch["target_P"])
+
+
+def name_places(heads: Iterable[Head], batch: Batch) -> Batch:
+    """The batch, and as `read_P` the places that these heads read if each of them names its own."""
+    read = [head.reads(batch) for head in heads]
+    if any(places is None for places in read):
+        return batch
+    named = [places_P for places in read for places_P in places or ()]
+    return {**batch, "read_P": torch.cat([batch["length_B"].new_zeros(0), *named])}
 
 
 class Wrapper(Head):

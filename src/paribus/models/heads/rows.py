@@ -22,6 +22,9 @@ class ClassificationHead(Head):
         self.classifier = nn.Linear(width, classes)
         self.loss: RowLoss = loss or Loss()
 
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return []
+
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, classes]."""
         pooled_BD = self.pooler(outputs.row_BD).tanh()
@@ -44,6 +47,9 @@ class PairHead(Head):
         self.kinds = kinds
         self.pooler = nn.Linear(width, width)
         self.classifier = nn.Linear(width, kinds)
+
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return []
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, kinds]."""

@@ -42,9 +42,12 @@ class WordOrderHead(Head):
         super().__init__()
         self._head = [head]  # held, not registered: its parameters are those of the masked-LM head
 
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return [batch["moved_P"]]
+
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[P, V] for the P tokens out of order."""
-        return self._head[0].logits(outputs, {"slot_P": batch["moved_P"]})
+        return self._head[0].scores(outputs.at(batch["moved_P"]))
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return summed_cross_entropy(self.logits(outputs, batch), batch["moved_target_P"])
@@ -72,10 +75,12 @@ class SpanBoundaryHead(Head):
         self.second_norm = nn.LayerNorm(width, eps=eps)
         self.bias = nn.Parameter(torch.zeros(words))
 
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return [batch["left_S"], batch["right_S"]]
+
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[S, V] for the S tokens of spans."""
-        hidden_ND = outputs.hidden_BLD.flatten(0, 1)
-        beside = [hidden_ND.index_select(0, batch[side]) for side in ("left_S", "right_S")]
+        beside = [outputs.at(batch[side]) for side in ("left_S", "right_S")]
         read_SE = torch.cat([*beside, self.place(batch["place_S"])], dim=-1)
         first_SD = self.first_norm(gelu(self.first(read_SE)))
         return linear(self.second_norm(gelu(self.second(first_SD))), self._network[0].table_VD, self.bias)

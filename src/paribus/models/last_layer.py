@@ -1,0 +1,115 @@
+"""The last layer of an encoder, computed at the places that heads read and at no other.
+
+Its other states go nowhere: with 15 % of the tokens predicted, its feed-forward network, its queries and what they see
+cost 15 % of a whole layer. Losses and gradients are those of the whole layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.bert.modeling_bert import BertLayer
+from transformers.models.roberta.modeling_roberta import RobertaLayer
+from transformers.models.roberta_prelayernorm.modeling_roberta_prelayernorm import RobertaPreLayerNormLayer
+
+MOST = 0.5  # share of the places of a row above which the whole layer is computed
+
+
+class Places(NamedTuple):
+    """Columns of each row, its first one first, and where each flat place of [B, L] stands among them."""
+
+    column_BQ: Tensor
+    table_N: Tensor
+
+
+def find_places(read_P: Tensor, rows: int, width: int) -> Places | None:
+    """The places of each row that are read; rows with fewer repeat their first. None if they are too many to pay."""
+    read_R = torch.unique(read_P)
+    row_R = read_R // width
+    count_B = torch.bincount(row_R, minlength=rows)
+    most = 1 + int(count_B.max())
+    if most > MOST * width:
+        return None
+    rank_R = torch.arange(1, len(read_R) + 1, device=read_R.device) - (count_B.cumsum(0) - count_B)[row_R]
+    column_BQ = read_R.new_zeros(rows, most)
+    column_BQ[row_R, rank_R] = read_R % width
+    table_N = read_R.new_zeros(rows * width)
+    table_N[read_R] = row_R * most + rank_R
+    return Places(column_BQ, table_N)
+
+
+class _LastLayer(nn.Module):
+    """A layer that gives [B, Q, D] while `column_BQ` is set, and [B, L, D] otherwise."""
+
+    column_BQ: Tensor | None = None
+    attention: Any
+    feed_forward_chunk: Any
+
+    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, **more: Any) -> Any:
+        if self.column_BQ is None:
+            return super().forward(hidden_states, attention_mask, *rest, **more)  # type: ignore[misc]
+        own, seen_BLD = self.attention.self, self.before_attention(hidden_states)
+        asking = own.query(_take(seen_BLD, self.column_BQ))
+        query, key, value = (
+            states.unflatten(-1, (-1, own.attention_head_size)).transpose(1, 2)
+            for states in (asking, own.key(seen_BLD), own.value(seen_BLD))
+        )
+        if attention_mask is not None and attention_mask.shape[2] > 1:
+            attention_mask = attention_mask.take_along_dim(self.column_BQ[:, None, :, None], 2)
+        attend = ALL_ATTENTION_FUNCTIONS[own.config._attn_implementation]
+        dropout = own.dropout.p if own.training else 0.0
+        read_BQHE, _ = attend(own, query, key, value, attention_mask, dropout=dropout, scaling=own.scaling)
+        return self.feed_forward_chunk(
+            self.attention.output(read_BQHE.flatten(2), _take(hidden_states, self.column_BQ))
+        )
+
+    def before_attention(self, hidden_BLD: Tensor) -> Tensor:
+        return hidden_BLD
+
+
+class _LastBert(_LastLayer, BertLayer):
+    pass
+
+
+class _LastRoberta(_LastLayer, RobertaLayer):
+    pass
+
+
+class _LastPreNorm(_LastLayer, RobertaPreLayerNormLayer):
+    def before_attention(self, hidden_BLD: Tensor) -> Tensor:
+        normed_BLD: Tensor = self.attention.LayerNorm(hidden_BLD)
+        return normed_BLD
+
+
+KINDS: dict[type[nn.Module], type[_LastLayer]] = {
+    BertLayer: _LastBert,
+    RobertaLayer: _LastRoberta,
+    RobertaPreLayerNormLayer: _LastPreNorm,
+}
+
+
+def prepare(layer: nn.Module) -> None:
+    """Let a layer be read at places; weights and their names stay."""
+    layer.__class__ = KINDS[type(layer)]
+
+
+@contextmanager
+def reading(layer: Any, places: Places | None) -> Iterator[None]:
+    """A context in which the layer gives the states of these places alone."""
+    layer.column_BQ = None if places is None else places.column_BQ
+    try:
+        yield
+    finally:
+        layer.column_BQ = None
+
+
+def _take(state_BLD: Tensor, column_BQ: Tensor) -> Tensor:
+    """[B, Q, D]"""
+    rows, width = state_BLD.shape[:2]
+    flat_N = (torch.arange(rows, device=column_BQ.device)[:, None] * width + column_BQ).flatten()
+    return state_BLD.flatten(0, 1).index_select(0, flat_N).unflatten(0, column_BQ.shape)
