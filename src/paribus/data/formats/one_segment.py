@@ -30,7 +30,9 @@ class OneSegmentIndex:
 
     def segments(self, rows_B: NDArray[np.int64]) -> Segments:
         row_S = np.arange(len(rows_B))
-        return Segments(row_S, self.start_N[rows_B], self.length_N[rows_B].astype(np.int64) - FRAME, np.ones_like(row_S))
+        return Segments(
+            row_S, self.start_N[rows_B], self.length_N[rows_B].astype(np.int64) - FRAME, np.ones_like(row_S)
+        )
 
 
 @dataclass(frozen=True)

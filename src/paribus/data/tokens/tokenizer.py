@@ -85,7 +85,7 @@ class Tokenizer:
         self, sentences: Sequence[str], encodings: Sequence[Encoding], length_S: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         if not (by_offsets := self._by_offsets(sentences)):
-            return words.from_word_ids(encodings, length_S)
+            return words.from_word_ids(encodings, length_S, self._find_blanks(encodings))
         found = self.backend.encode_batch([sentences[at] for at in by_offsets], add_special_tokens=False)
         exact = {at: words.from_offsets(sentences[at], row.offsets) for at, row in zip(by_offsets, found, strict=True)}
         return np.concatenate(list(self._mix_starts(encodings, length_S, exact)))
@@ -94,7 +94,20 @@ class Tokenizer:
         self, encodings: Sequence[Encoding], length_S: NDArray[np.int64], exact: Mapping[int, NDArray[np.uint8]]
     ) -> Iterator[NDArray[np.uint8]]:
         for at, encoding in enumerate(encodings):
-            yield exact[at] if at in exact else words.from_word_ids([encoding], length_S[at : at + 1])
+            if at in exact:
+                yield exact[at]
+            else:
+                yield words.from_word_ids([encoding], length_S[at : at + 1], self._find_blanks([encoding]))
+
+    def _find_blanks(self, encodings: Sequence[Encoding]) -> NDArray[np.bool_]:
+        """bool [T]: the token is white space alone, as byte-level tokens may be."""
+        blank_T: NDArray[np.bool_] = self._blank_V[list(chain.from_iterable(encoding.ids for encoding in encodings))]
+        return blank_T
+
+    @cached_property
+    def _blank_V(self) -> NDArray[np.bool_]:
+        texts = self.texts([[token] for token in range(self.vocabulary.size)])
+        return np.array([not text.strip() for text in texts], np.bool_)
 
     def _by_offsets(self, sentences: Sequence[str]) -> list[int]:
         """The sentences whose words the pre-tokenizer does not separate."""
