@@ -82,7 +82,7 @@ def touching(input_format: Any) -> float:
     views = examples.views(0, np.arange(examples.size(0)))
     special_BL = views.text.ids_BL <= SEP
     lost = total = 0
-    for noise_L, special_L in zip(views.corrupted.noise_BL, special_BL, strict=True):
+    for noise_L, special_L in zip(views.marks.span_BL > 0, special_BL, strict=True):
         edges = np.flatnonzero(np.diff(np.r_[0, noise_L.astype(int), 0]))
         for start, end in zip(edges[::2], edges[1::2], strict=True):
             total += end - start
