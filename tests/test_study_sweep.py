@@ -54,6 +54,9 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
     for scale in ("smoke", "cpu", "gpu"):
         config = compose(arm_overrides(sweep, scale, "static_x10"))
         assert config.masking.schedule.copies == config.trainer.max_epochs / 4, scale
+    recipe, found = compose(["family=bert", "scale=cpu"]), compose(arm_overrides(sweep, "cpu", "static_x10"))
+    assert (found.masking.schedule.copies, found.trainer.max_epochs) == (10, 40)
+    assert found.trainer.train_tokens * 40 == recipe.trainer.train_tokens * recipe.trainer.max_epochs
 
 
 @pytest.mark.parametrize(

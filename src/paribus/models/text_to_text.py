@@ -65,8 +65,8 @@ class TextToText(Network):
         """Hidden states [B, T, D] of what is written, or [B, L, D] of the whole stream.
 
         `batch["full"]` says that no row is padded, so that no mask of padding is made. What is written is padded on the
-        right, to which no real token attends. `batch["shown_BL"]`, if given: the places of what is read that the decoder
-        may attend to.
+        right, to which no real token attends. `batch["shown_BL"]`, if given, says which places of what is read the
+        decoder sees.
         """
         if self.spec.single:
             return Outputs(self.backbone(batch["ids_BL"], batch["prefix_length_B"]), state)

@@ -26,10 +26,11 @@ class EncoderDecoderCollator(Collator):
     """One row that is read and one that is written; the decoder starts with the pad token, as in T5."""
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """The arrays of `join`, and counts: ints. If targets keep their places in the text, the decoder reads the token
-        that precedes each there, and shown_BL, bool [B, L], says at which places of what is read it may look: not at
-        those that show the mask, as in MASS's code. MASS also tells the decoder the places; T5's positions are relative,
-        and consecutive targets have the same ones wherever they stand.
+        """The arrays of `join`, and counts: ints.
+
+        If targets keep their places in the text, the decoder reads the token that precedes each there, and shown_BL,
+        bool [B, L], says which places of what is read it sees: not those of the mask, as in MASS's code. MASS tells the
+        decoder the places too; T5's positions are relative, and those of consecutive targets the same everywhere.
         """
         written = written_rows(views)
         arrays = self.join(views.inputs, written, vocabulary.pad)

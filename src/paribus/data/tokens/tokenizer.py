@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ROLES = ("pad", "unk", "cls", "sep", "mask")
 SENTINELS = ("sentinels", "first_sentinel")  # on disk if there are any
+COUNTS = "count_V"  # of a text, never on disk
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
@@ -128,7 +129,7 @@ class Tokenizer:
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
         write_json(folder / "tokenizer_config.json", _transformers_config(names))
-        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in SENTINELS}
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in (*SENTINELS, COUNTS)}
         if self.vocabulary.sentinels:
             values |= {key: getattr(self.vocabulary, key) for key in SENTINELS}
         write_json(folder / RECORD, {"name": self.name, **values})
