@@ -57,7 +57,7 @@ def _pack(store: Store, budget: int) -> Iterator[NDArray[np.int64]]:
     end_D = np.unique(store.document_start)
     first = 0
     while first < end_D[-1]:
-        last = int(end_D[min(np.searchsorted(end_D, first + CHUNK), len(end_D) - 1)])
+        last = int(end_D[min(int(np.searchsorted(end_D, first + CHUNK)), len(end_D) - 1)])
         edge_S = store.sentence_start[first : last + 1]
         number_S = np.arange(last - first)
         document_S = end_D[np.searchsorted(end_D, number_S + first, side="right")] - first

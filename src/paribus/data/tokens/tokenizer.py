@@ -198,12 +198,12 @@ def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: s
     named = [*dict.fromkeys(roles.values()), *sentinel_names(sentinels)]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in named])
     every = backend.get_vocab()
-    ids = {role: every[token] for role, token in roles.items()}
+    ids: dict[str, Any] = {role: every[token] for role, token in roles.items()} | _sentinels(every)
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
     unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
     size = max(every.values()) + 1
     marks = tuple(sorted(special | unused))
-    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks, **_sentinels(every)), name)
+    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks), name)
 
 
 def _sentinels(every: Mapping[str, int]) -> dict[str, int]:
