@@ -29,6 +29,7 @@ class FakeVocabulary:
     specials: tuple[int, ...] = (PAD, UNK, CLS, SEP, MASK)
     sentinels: int = 0
     first_sentinel: int = -1
+    count_V: Any = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.filtered import Filtered
 from paribus.data.corpus.fingerprint import fingerprint
-from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines
+from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines, ShortPages
 from paribus.data.corpus.sentences import Blingfire
 from paribus.data.tokens.prepare import data_fingerprint
 from paribus.training.description import Run
@@ -53,7 +53,7 @@ def rules(words: Path) -> dict[str, Any]:
     return {
         "end_punctuation": KeepLines(),
         "bad_words": BadWords(str(words)),
-        "javascript": DropLines("javascript"),
+        "javascript": DropLines(["javascript"]),
         "lorem_ipsum": DropPages("lorem ipsum"),
         "curly_brace": DropPages("{"),
         "deduplicate": Deduplicate(),
@@ -88,6 +88,39 @@ def test_each_rule_does_what_the_paper_says_and_is_counted(words: Path, tmp_path
             "curly_brace_documents": 1,
         }
         assert corpus.counts["deduplicate_characters"] == len(" One came first. Two came then. Three came last.")
+
+
+RULES = {
+    "long_words": ("Too longggggg a word here.\nThis one stays as it is.", "This one stays as it is.", "lines"),
+    "citations": ("It was said[1] so[citation needed].\nHistory[edit]", "It was said so.\nHistory", "characters"),
+    "end_punctuation": ("This line goes on ...\nThis one ends here.", "This one ends here.", "lines"),
+    "short_lines": ("Only four words here.\nThis line has five words.", "This line has five words.", "lines"),
+    "lorem_ipsum": ("Lorem IPSUM dolor sit amet.", "", "documents"),
+    "javascript": ("Please enable JavaScript now.\nThis stays.", "This stays.", "lines"),
+    "curly_brace": ("if (x) { return; }.", "", "documents"),
+    "policies": ("This site uses Cookies a lot.\nThis stays.", "This stays.", "lines"),
+    "bad_words": ("A page with a darn word.", "", "documents"),
+    "deduplicate": ("One is. Two is. Three is. One is. Two is. Three is.", "One is. Two is. Three is.", "characters"),
+    "short_pages": ("One sentence. And two.", "", "documents"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_of_c4_by_itself_and_counted(name: str, words: Path, tmp_path: Path) -> None:
+    given = ["corpus.of.path=any", f"corpus.rules.bad_words.path={words}", "corpus.rules.long_words.most=8"]
+    made = Run.of(compose(["scale=null", "corpus=filtered", "corpus/rules=c4", "corpus@corpus.of=text", *given])).corpus
+    page, left, counted = RULES[name]
+    corpus = Filtered(Pages([page]), {name: made.rules[name]})
+    assert list(made.rules) == list(RULES)
+    found = [document.text for document in corpus.documents(tmp_path) if document.split == "train"]
+    assert found == ([left] if left else [])
+    assert corpus.counts[f"{name}_{counted}"] > 0
+
+
+def test_three_sentences_make_a_page(tmp_path: Path) -> None:
+    kept = "One is here. And two is.\nThree are enough."
+    assert ShortPages().begin()(kept) == kept
+    assert ShortPages().begin()("One is here. And two is.") == ""
 
 
 def test_the_counts_are_in_the_fingerprint_and_without_rules_the_text_is_the_same(words: Path, tmp_path: Path) -> None:

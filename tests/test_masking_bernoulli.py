@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,21 @@ def test_the_mask_is_this() -> None:
     views = Corruption(Bernoulli(0.15), Replace())(text_of([40, 24]), noise(2, seed=11), VOCABULARY)
     assert [np.flatnonzero(row).tolist() for row in views.marks.span_BL] == [[6, 9, 19, 33, 37, 38], [12, 15, 16, 20]]
     assert views.inputs.ids_BL.reshape(-1)[views.marks.slot_P].tolist() == [4, 414, 4, 285, 4, 4, 4, 4, 4, 577]
+
+
+def test_random_tokens_may_be_as_frequent_as_in_the_text() -> None:
+    count_V = np.zeros(VOCABULARY.size, np.int64)
+    count_V[[0, 50, 60, 70]] = 9000, 700, 200, 100
+    counted = replace(VOCABULARY, count_V=count_V)
+    shown = Replace(mask=0.0, random=1.0, keep=0.0, draw="unigram")
+    assert shown.needs_counts
+    assert not Replace(random=0.0, keep=0.2, draw="unigram").needs_counts
+    views = Corruption(Bernoulli(0.5), shown)(text_of([130] * 400), noise(400), counted)
+    drawn, count = np.unique(views.inputs.ids_BL.reshape(-1)[views.marks.slot_P], return_counts=True)
+    assert drawn.tolist() == [50, 60, 70]  # specials are never drawn
+    assert np.allclose(count / count.sum(), [0.7, 0.2, 0.1], atol=0.02)
+    with pytest.raises(UserError, match=r"objective\.view\.draw=zipf"):
+        Replace(draw="zipf")
 
 
 @pytest.mark.parametrize("budget", ["exact", "bernoulli"])

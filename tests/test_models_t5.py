@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from transformers import T5ForConditionalGeneration
+from transformers.modeling_outputs import BaseModelOutput
 
 from paribus.core.errors import UserError
 from paribus.corruption.views.sentinels import UniqueSentinel
@@ -149,6 +150,24 @@ def test_padding_and_company_do_not_matter(architecture: str) -> None:
             ]
             alone += float(objective(model, batch_of(model, *single))[0]["denoising"])
     assert float(together) == pytest.approx(alone, rel=1e-5)
+
+
+def test_the_decoder_does_not_see_places_that_are_not_shown() -> None:
+    model, _ = parts()
+    model.backbone.encoder.forward = lambda **given: read  # states that differ at one place alone
+    batch, read = ragged(model), None
+    states, hidden = torch.randn(3, 40, 32), (0, 7)
+    other = states.clone()
+    other[hidden] += 5.0
+    shown_BL = torch.arange(40) < batch["length_B"][:, None]
+    found = []
+    for shows in (True, False):
+        shown_BL[hidden] = shows
+        for one in (states, other):
+            read = BaseModelOutput(last_hidden_state=one)
+            found.append(model(batch | {"shown_BL": shown_BL}).hidden_BLD[0])
+    assert not torch.equal(found[0], found[1])
+    assert torch.equal(found[2], found[3])
 
 
 def test_relative_positions_are_told_apart_as_t5_does() -> None:

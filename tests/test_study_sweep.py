@@ -26,6 +26,7 @@ PLAIN: dict[str, Any] = {
     "columns": ["mlm_loss", "sst2/accuracy"],
     "claims": ["fresh >= fixed on all, margin 0.5 points, margin 0.02 nats"],
 }
+SAID = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh masks are better", "whose": "paper"}
 
 
 def write(folder: Path, **changes: Any) -> str:
@@ -53,6 +54,9 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
     for scale in ("smoke", "cpu", "gpu"):
         config = compose(arm_overrides(sweep, scale, "static_x10"))
         assert config.masking.schedule.copies == config.trainer.max_epochs / 4, scale
+    recipe, found = compose(["family=bert", "scale=cpu"]), compose(arm_overrides(sweep, "cpu", "static_x10"))
+    assert (found.masking.schedule.copies, found.trainer.max_epochs) == (10, 40)
+    assert found.trainer.train_tokens * 40 == recipe.trainer.train_tokens * recipe.trainer.max_epochs
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,11 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
         ({"seeds": [True]}, "'seeds' is not a list of distinct seeds"),
         ({"claims": ["dynamic >= fixed, margin 0.5 points"]}, "names the arm 'dynamic'"),
         ({"claims": ["fresh is nice"]}, "is not understood"),
+        ({"claims": [{"claim": "fresh > fixed"}]}, "a claim has no 'says'"),
+        ({"claims": [{"says": "Fresh is better", "whose": "paper"}]}, "a claim has no 'claim'"),
+        ({"claims": [{**SAID, "whose": "theirs"}]}, "'whose: theirs' is unknown"),
+        ({"claims": [{**SAID, "by": "me"}]}, "unknown key 'claims.by'"),
+        ({"claims": [SAID, 5]}, "'claims' is not a list of strings"),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (
@@ -177,7 +186,15 @@ def test_hash_holds_what_is_fixed_before_the_first_run(tmp_path: Path) -> None:
     assert load(write(tmp_path)).hash("smoke") == plain
     assert load(write(tmp_path, scales={"gpu": {"seeds": [1]}})).hash("smoke") == plain
     assert load(write(tmp_path, scales={"smoke": {"seeds": [1]}})).hash("smoke") != plain
-    assert load(write(tmp_path, claims=["fresh > fixed on mlm_loss"])).hash("smoke") != plain
+    claimed = load(write(tmp_path, claims=["fresh > fixed on mlm_loss"])).hash("smoke")
+    assert claimed != plain
+    assert load(write(tmp_path, claims=[SAID])).hash("smoke") == claimed
+
+
+def test_a_claim_may_say_in_words_what_it_is_and_whose(tmp_path: Path) -> None:
+    sweep = load(write(tmp_path, claims=[SAID, "fixed > fresh on mlm_loss"]))
+    assert sweep.claims == ("fresh > fixed on mlm_loss", "fixed > fresh on mlm_loss")
+    assert sweep.sentences == {"fresh > fixed on mlm_loss": ("Fresh masks are better", "paper")}
 
 
 @pytest.mark.parametrize("value", ["runs", "/tmp/a b/c", "it's", "a,b", "12e4", "null", "0012", "x=y", "[a]"])

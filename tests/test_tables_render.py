@@ -25,6 +25,7 @@ from paribus.reporting.tables.markdown import render_grid
 from paribus.reporting.tables.schema import Aggregate, Estimate, OrderRow, OverallRow, Tuned
 from paribus.runs.record import seal
 from paribus.sweeps.tuning import ArmTuning, Trial, Tuning
+from paribus.verdict.claims import Sentence
 
 PLOTS = {f"{name}.{kind}" for name in ("plot", "effects", "pareto") for kind in ("png", "svg")}
 FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLOTS
@@ -55,6 +56,16 @@ def test_markdown_is_aligned_and_says_everything(rendered: dict[str, bytes]) -> 
     assert "Liu et al. 2019, arXiv 1907.11692, Table 1" in text
     assert re.search(r"dynamic +\|   5 \| \*\*4\.\d{3} \(0\.\d{3}\) \[4\.\d{3}, 4\.\d{3}\]\*\*", text)
     assert "dynamic differs from the baseline in masking.schedule.copies = None (baseline: 3)." in text
+
+
+def test_a_claim_is_told_in_words_with_its_owner() -> None:
+    asked = design(sentences={design().claims[0]: Sentence("New masks do not hurt", "paper")})
+    made = render_files(make_table(asked, study()))
+    assert json.loads(made["table.json"])["claims"][0]["whose"] == "paper"
+    assert "**New masks do not hurt (the paper's claim)**: reproduced" in made["table.md"].decode()
+    assert f"`{asked.claims[0]}`" in made["table.md"].decode()
+    assert "New masks do not hurt (the paper&#x27;s claim)<br>" in made["table.html"].decode()
+    assert "New masks do not hurt" in made["table.tex"].decode()
 
 
 def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:

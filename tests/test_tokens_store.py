@@ -219,6 +219,7 @@ def test_prepare_makes_stores_and_a_plain_fingerprint(text_folder: Path, tmp_pat
     assert set(data.stores) == {"train", "validation"}
     assert data.vocabulary.size == 150 == data.tokenizer.vocabulary.size
     assert data.fingerprint["tokens"] == {split: found.tokens for split, found in data.stores.items()}
+    assert data.count_V.tolist() == np.bincount(data.stores["train"].ids, minlength=150).tolist()
     known = data_fingerprint(cfg.corpus, cfg.tokenizer, tmp_path)
     assert {**known, "tokens": data.fingerprint["tokens"]} == data.fingerprint
     assert str(tmp_path) not in str(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,7 @@ from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
+from paribus.corruption.masking.infilling import Infilling
 from paribus.corruption.masking.one_span import Fragment as MassFragment
 from paribus.corruption.masking.single_tokens import Iid
 from paribus.corruption.measure import measure
@@ -58,6 +60,13 @@ def test_the_golden_vector_of_t5(view: Any, row: list[int]) -> None:
     found = view(text, marks, noise(1), VOCABULARY)
     assert tokens(found, 0) == [*row, SEP]
     assert view.length(6, 3, 2) == len(row) + 1
+
+
+def test_masks_need_no_sentinel() -> None:
+    bare = replace(VOCABULARY, sentinels=0)
+    Corruption(Infilling(0.3), SharedSentinel(symbol="mask"), Full()).check(63, bare)
+    with pytest.raises(UserError, match=r"tokenizer\.sentinels=0"):
+        Corruption(Infilling(0.3), SharedSentinel(), Full()).check(63, bare)
 
 
 def test_fragments_keep_their_places() -> None:
@@ -192,7 +201,7 @@ def test_every_row_packs_for_both_layouts(case: tuple[str, str, str], store: Fak
     for row in range(12):
         written = tokens(views.targets, row)
         assert batch["label_BT"][row].tolist() == [*written, *[-100] * (batch["label_BT"].shape[1] - len(written))]
-        if "position_BT" not in batch:
+        if "shown_BL" not in batch:
             assert batch["decoder_ids_BT"][row, : len(written)].tolist() == [PAD, *written[:-1]]
             assert (batch["decoder_ids_BT"][row, len(written) :] <= 904).all()
     counts = batch["counts"]
@@ -230,13 +239,25 @@ def test_a_language_model_reads_nothing_first(store: FakeStore) -> None:
 
 def test_mass_feeds_the_token_before_each(store: FakeStore) -> None:
     made = examples(store, ("fragment", "mask_80_10_10", "fragment"))
-    batch, text = made.batch(0, np.arange(40)), made.views(0, np.arange(40)).text
+    batch, views = made.batch(0, np.arange(40)), made.views(0, np.arange(40))
+    text, place_BT = views.text, views.targets.place_BL
     for row in range(40):
-        first = batch["position_BT"][row, 0]
+        first = place_BT[row, 0]
         width = batch["target_length_B"][row]
-        assert batch["position_BT"][row, :width].tolist() == list(range(first, first + width))
+        assert place_BT[row, :width].tolist() == list(range(first, first + width))
         before = text.ids_BL[row, first - 1] if first else PAD
         assert batch["decoder_ids_BT"][row, :width].tolist() == [before, *batch["label_BT"][row, : width - 1].tolist()]
+
+
+def test_mass_hides_what_is_masked_from_the_decoder(store: FakeStore) -> None:
+    made = examples(store, ("fragment", "mask_80_10_10", "fragment"))
+    batch, views = made.batch(0, np.arange(40)), made.views(0, np.arange(40))
+    hidden_BL, sentinel = ~batch["shown_BL"], VOCABULARY.first_sentinel  # which this text holds by chance
+    assert hidden_BL[batch["ids_BL"] == MASK].all()
+    assert np.isin(batch["ids_BL"][hidden_BL], (MASK, sentinel)).all()
+    assert not hidden_BL[:, -1].any()
+    assert abs(hidden_BL.sum() / views.marks.span_BL.sum() - 0.8) < 0.05
+    assert "shown_BL" not in examples(store, ("iid", "mask_80_10_10", "full")).batch(0, np.arange(40))
 
 
 @pytest.mark.parametrize(("rate", "size"), [(0.016, 1), (1.0, 63)])
@@ -248,7 +269,7 @@ def test_the_extremes_of_mass(store: FakeStore, rate: float, size: int) -> None:
     assert views.marks.span_BL.sum(axis=1).tolist() == batch["target_length_B"].tolist() == [size] * 40
     shown_BL, text_BL = batch["ids_BL"][:, :63], views.text.ids_BL
     for row in range(40):
-        first = batch["position_BT"][row, 0]
+        first = views.targets.place_BL[row, 0]
         assert batch["label_BT"][row].tolist() == text_BL[row, first : first + size].tolist()
         assert first == 0 or size == 1
     hidden = views.marks.span_BL > 0

@@ -38,7 +38,7 @@ def _check_kinds(masking: NoisePattern, read: View, written: View) -> None:
         raise UserError("objective/inputs=nothing reads no text", "use masking=all and objective/targets=full")
     if read.whole:
         raise UserError("objective/inputs=full shows the noise", "use unique, shared, drop, mask or permuted")
-    shows_blanks = read.drops_spans or (read.marks_spans and read.sentinels == "one")
+    shows_blanks = read.drops_spans or (read.marks_spans and read.sentinels != "each")
     if masking.inserts and not shows_blanks:
         raise UserError(f"{pattern} has spans of length 0", "use objective/inputs=shared or drop")
     if masking.inserts and written.marks_spans:

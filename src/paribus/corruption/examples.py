@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -170,8 +170,11 @@ def open_examples(
     """
     store = data.stores.get(split)
     if store is not None:
+        vocabulary = data.vocabulary
+        if corruption.inputs.needs_counts:
+            vocabulary = replace(vocabulary, count_V=data.count_V)
         examples = Examples(
-            store, input_format, corruption, collator or EncoderCollator(), data.vocabulary, seed, input_format.length
+            store, input_format, corruption, collator or EncoderCollator(), vocabulary, seed, input_format.length
         )
         if examples.size(0):
             return examples

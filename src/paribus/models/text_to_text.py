@@ -65,13 +65,15 @@ class TextToText(Network):
         """Hidden states [B, T, D] of what is written, or [B, L, D] of the whole stream.
 
         `batch["full"]` says that no row is padded, so that no mask of padding is made. What is written is padded on the
-        right, to which no real token attends.
+        right, to which no real token attends. `batch["shown_BL"]`, if given, says which places of what is read the
+        decoder sees.
         """
         if self.spec.single:
             return Outputs(self.backbone(batch["ids_BL"], batch["prefix_length_B"]), state)
+        read = self.backbone.encoder(input_ids=batch["ids_BL"], attention_mask=self.real(batch))
         written = self.backbone(
-            input_ids=batch["ids_BL"],
-            attention_mask=self.real(batch),
+            encoder_outputs=read,
+            attention_mask=batch["shown_BL"].long() if "shown_BL" in batch else self.real(batch),
             decoder_input_ids=batch["decoder_ids_BT"],
             use_cache=False,
         )

@@ -15,6 +15,7 @@ from paribus.sweeps.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
+from paribus.verdict.claims import OWNERS, Sentence
 from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import find_incomparable
 
@@ -66,7 +67,7 @@ class Sweep:
     """A sweep file, validated. `content` is the file as plain data, `title` the first line of its header comment.
 
     `tunes`: {scale: the search of each arm}, with "" for scales that do not refine it. `chosen`: {arm: the overrides
-    that a search found}; a file itself has none.
+    that a search found}; a file itself has none. `sentences`: {claim: what it says in plain words, and whose it is}.
     """
 
     path: Path
@@ -86,10 +87,16 @@ class Sweep:
     content: Mapping[str, Any]
     tunes: Mapping[str, Tune | None] = field(default_factory=dict)
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sentences: Mapping[str, Sentence] = field(default_factory=dict)
 
     def hash(self, scale: str) -> str:
-        """The hash of what the file fixes before the first run at a scale; the blocks of other scales do not count."""
+        """The hash of what the file fixes before the first run at a scale.
+
+        The blocks of other scales and the plain words of claims do not count.
+        """
         fixed = {key: value for key, value in self.content.items() if key != "scales"}
+        if self.sentences:
+            fixed["claims"] = list(self.claims)
         return digest({**fixed, "scale": (self.content.get("scales") or {}).get(scale)})
 
     def seeds_at(self, scale: str) -> tuple[int, ...]:
@@ -175,6 +182,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
     if missing := [key for key in _REQUIRED if content.get(key) in (None, [], {}, "")]:
         raise UserError(f"{path} has no '{missing[0]}'", f"a sweep needs {', '.join(_REQUIRED)}")
     varies = _strings(path, "varies", content["varies"])
+    claims, sentences = _claims(path, content.get("claims"))
     for name in varies:
         if new := renamed(name):
             raise UserError(f"{path}: '{name}' in 'varies' is now '{new}'", f"write {new}")
@@ -189,7 +197,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         arms=_arms(path, "arms", content["arms"]),
         baseline=str(content["baseline"]),
         columns=_strings(path, "columns", content["columns"]),
-        claims=_strings(path, "claims", content.get("claims")),
+        claims=claims,
         published=_mapping(path, "published", content.get("published")),
         scales={
             name: _refinement(path, f"scales.{name}", block)
@@ -198,6 +206,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         seeds=_seeds(path, "seeds", content.get("seeds")),
         content=content,
         tunes=_tunes(path, content),
+        sentences=sentences,
     )
 
 
@@ -261,6 +270,20 @@ def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise UserError(f"{path}: '{key}' is not a list of strings", f"write {key}: [A, B]")
     return tuple(listed)
+
+
+def _claims(path: Path, value: Any) -> tuple[tuple[str, ...], dict[str, Sentence]]:
+    """(The claims in their language, {claim: its plain sentence} for those that have one)."""
+    listed = [] if value is None else value
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    for entry in entries:
+        _known(path, "claims.", entry, ("claim", *Sentence._fields))
+        if missing := [key for key in ("claim", *Sentence._fields) if not isinstance(entry.get(key), str)]:
+            raise UserError(f"{path}: a claim has no '{missing[0]}'", "write claim, says and whose, or the claim alone")
+        if entry["whose"] not in OWNERS:
+            raise UserError(f"{path}: 'whose: {entry['whose']}' is unknown", f"use {', '.join(OWNERS)}")
+    texts = [entry["claim"] if isinstance(entry, dict) else entry for entry in listed] if entries else listed
+    return _strings(path, "claims", texts), {one["claim"]: Sentence(one["says"], one["whose"]) for one in entries}
 
 
 def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:

@@ -14,6 +14,12 @@ accuracy-like columns of its claim, one in nats for the loss columns; `on COLUMN
 margin without a unit if the claim has several columns. A column without a margin has a margin of zero. Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
+
+A sweep file lists a claim as this text, or as a mapping that also says it in a plain sentence and whose it is:
+
+    - claim: dynamic >= static_x10 on all, margin 0.5 points
+      says: A new mask in every epoch is no worse than ten masks in turn
+      whose: paper
 """
 
 from __future__ import annotations
@@ -28,11 +34,21 @@ from paribus.core.errors import UserError
 from paribus.verdict.metrics import POINT, in_points, metric
 from paribus.verdict.words import Relation
 
+OURS, PAPER, TWINS = "ours", "paper", "A/A"
+OWNERS = {PAPER: "the paper's claim", OURS: "our claim", TWINS: "an A/A test"}
+
 _ARM = r"[\w.+-]+"
 _PAIR = re.compile(rf"({_ARM})\s*(>=|≥|>|~)\s*({_ARM})")
 _MONOTONE = re.compile(rf"monotone\(\s*({_ARM}(?:\s*,\s*{_ARM})+)\s*\)")
 _BEST = re.compile(rf"best is ({_ARM})(?:\s+of\s+\(\s*({_ARM}(?:\s*,\s*{_ARM})*)\s*\))?")
 _MARGIN = re.compile(r"margin\s+([0-9.eE+-]+)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
+
+
+class Sentence(NamedTuple):
+    """A claim in plain words. `whose`: one of OWNERS."""
+
+    says: str = ""
+    whose: str = OURS
 
 
 class Pair(NamedTuple):

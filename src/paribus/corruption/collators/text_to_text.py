@@ -26,15 +26,18 @@ class EncoderDecoderCollator(Collator):
     """One row that is read and one that is written; the decoder starts with the pad token, as in T5."""
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """The arrays of `join`, and counts: ints. If targets keep their places in the text: position_BT, the column of
-        each; the decoder then reads the tokens that precede them there.
+        """The arrays of `join`, and counts: ints.
+
+        If targets keep their places in the text, the decoder reads the token that precedes each there, and shown_BL,
+        bool [B, L], says which places of what is read it sees: not those of the mask, as in MASS's code. MASS tells the
+        decoder the places too; T5's positions are relative, and those of consecutive targets the same everywhere.
         """
         written = written_rows(views)
         arrays = self.join(views.inputs, written, vocabulary.pad)
         if written.place_BL is not None:
             before_BT = np.take_along_axis(views.text.ids_BL, np.maximum(written.place_BL - 1, 0), axis=1)
             arrays["decoder_ids_BT"] = np.where(written.place_BL > 0, before_BT, vocabulary.pad)
-            arrays["position_BT"] = written.place_BL
+            arrays["shown_BL"] = _find_shown(views.inputs, vocabulary)
         return {**arrays, "counts": _count(views, written)}
 
     def join(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
@@ -169,6 +172,12 @@ def _find_slots(label_BT: Ints) -> Arrays:
     """slot_P: flat places of the labels that are predicted, ascending · target_P: their labels."""
     slot_P = np.flatnonzero(label_BT != IGNORED)
     return {"slot_P": slot_P, "target_P": label_BT.reshape(-1)[slot_P]}
+
+
+def _find_shown(read: Sequences | Text, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """[B, L]: places of real tokens other than the mask and the first sentinel."""
+    real_BL = np.arange(read.ids_BL.shape[1]) < read.length_B[:, None]
+    return real_BL & ~np.isin(read.ids_BL, (vocabulary.mask, vocabulary.first_sentinel))
 
 
 def _shift(written: Sequences, start: int) -> Ints:

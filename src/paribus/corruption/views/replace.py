@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from paribus.data.text import Array, Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 UNITS = ("token", "word", "span")
+DRAWS = ("uniform", "unigram")
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,20 @@ class Unchanged(View):
 
 @dataclass(frozen=True)
 class Replace(View):
-    """Each noise token becomes the mask, a uniform ordinary token, or stays, with these shares.
+    """Each noise token becomes the mask, a random ordinary token, or stays, with these shares.
 
     unit: what one draw decides: a `token`, the noise of a `word`, or a `span` of noise (SpanBERT). Random tokens are
     drawn one by one whatever the unit.   BERT (arXiv 1810.04805), section 3.1
-    Raises UserError for shares that do not sum to 1 or an unknown unit.
+    draw: random tokens are `uniform`, or as frequent as in the training text: `unigram` (SpanBERT's code).
+    Raises UserError for shares that do not sum to 1, and an unknown unit or draw.
     """
 
     mask: float = 0.8
     random: float = 0.1
     keep: float = 0.1
     unit: str = "token"
+    draw: str = "uniform"
+    unset_values: ClassVar[Mapping[str, str]] = {"draw": "uniform"}
 
     def __post_init__(self) -> None:
         shares = (self.mask, self.random, self.keep)
@@ -47,6 +52,12 @@ class Replace(View):
             raise UserError(cause, "give shares that are not negative and sum to 1")
         if self.unit not in UNITS:
             raise UserError(f"objective.view.unit={self.unit}", f"choose {', '.join(UNITS)}")
+        if self.draw not in DRAWS:
+            raise UserError(f"objective.view.draw={self.draw}", f"choose {' or '.join(DRAWS)}")
+
+    @property
+    def needs_counts(self) -> bool:
+        return self.random > 0 and self.draw == "unigram"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text | Sequences:
         return replace(text, ids_BL=self.corrupt_ids(text, marks, noise, vocabulary))
@@ -60,7 +71,8 @@ class Replace(View):
         ids_BL.reshape(-1)[slot_P[draw_P < below(self.mask)]] = vocabulary.mask
         random_P = np.flatnonzero((draw_P >= below(self.mask)) & (draw_P < below(self.mask + self.random)))
         bits_P = noise.at("random token", row_P[random_P], position_P[random_P])
-        ids_BL.reshape(-1)[slot_P[random_P]] = ordinary_ids(bits_P, vocabulary)
+        drawn = frequent_ids if self.draw == "unigram" else ordinary_ids
+        ids_BL.reshape(-1)[slot_P[random_P]] = drawn(bits_P, vocabulary)
         return ids_BL
 
     def _deciding_positions(self, text: Text, marks: Marks, row_P: Array, position_P: Array) -> Array:
@@ -104,6 +116,16 @@ class MaskTokens(Replace):
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         shown = replace(vocabulary, mask=symbol_id(self.symbol, vocabulary))
         return pack_rows(self.corrupt_ids(text, marks, noise, shown), real_tokens(text), vocabulary)
+
+
+def frequent_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Draws as token ids, each as likely as it is frequent in the training text; never a special one."""
+    assert vocabulary.count_V is not None
+    count_V = vocabulary.count_V.copy()
+    count_V[list(vocabulary.specials)] = 0
+    bound_V = np.rint(np.cumsum(count_V) * (2**32 / count_V.sum()))
+    drawn_P: NDArray[np.int64] = np.searchsorted(bound_V, bits_P, side="right")
+    return drawn_P
 
 
 def ordinary_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:

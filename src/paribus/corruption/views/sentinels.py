@@ -60,12 +60,15 @@ class SharedSentinel(HidingView):
     random: float = 0.0
     marks_spans: ClassVar[bool] = True
     short_name: ClassVar[str] = "s"
-    sentinels: ClassVar[Literal["none", "one", "each"]] = "one"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_symbol(self.symbol)
         check_share("random", self.random)
+
+    @property
+    def sentinels(self) -> Literal["none", "one", "each"]:
+        return "one" if self.symbol == "sentinel" else "none"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         keep_BL, hidden_BL = split(text, marks, self.hides)

@@ -65,9 +65,10 @@ class Drop(HidingView):
 class Fragment(View):
     """The noise with its columns in the text and without an end; the decoder reads the token before each.
 
-    MASS (arXiv 1905.02450), section 3.2
+    Of what is read it sees no masked place.   MASS (arXiv 1905.02450), section 3.2, and its code
     """
 
+    semantics: ClassVar[int] = 2
     in_place: ClassVar[bool] = True
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:

@@ -51,6 +51,11 @@ class View(ABC):
         return None
 
     @property
+    def needs_counts(self) -> bool:
+        """Whether the view draws tokens by their frequency (`Vocabulary.count_V`)."""
+        return False
+
+    @property
     def sentinels(self) -> Literal["none", "one", "each"]:
         """How many sentinel tokens a row needs: none, one for all spans, or one for each span."""
         return "none"

@@ -1,9 +1,9 @@
-"""C4's cleaning rules.   T5 (arXiv 1910.10683), section 2.2"""
+"""C4's cleaning rules.   T5 (arXiv 1910.10683), section 2.2, and the code that made C4 (`c4_utils.py`)"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -13,33 +13,97 @@ from paribus.core.errors import UserError
 from paribus.data.corpus.sentences import Blingfire, Splitter
 
 WINDOW = 3  # sentences that are looked for elsewhere
+CITATIONS = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+
+
+def _keep_lines(text: str, keeps: Callable[[str], bool]) -> str:
+    return "\n".join(line for line in text.split("\n") if keeps(line))
+
+
+@dataclass(frozen=True)
+class LongWords:
+    """Lines with a word of more than `most` characters are dropped."""
+
+    most: int = 1000
+
+    def begin(self) -> Callable[[str], str]:
+        return lambda text: _keep_lines(text, lambda line: max(map(len, line.split()), default=0) <= self.most)
+
+    def source(self) -> Any:
+        return ["LongWords", asdict(self)]
+
+
+@dataclass(frozen=True)
+class DropCitations:
+    """Marks of Wikipedia, such as [1], [edit] and [citation needed], are taken out of their lines."""
+
+    def begin(self) -> Callable[[str], str]:
+        return lambda text: "\n".join(CITATIONS.sub("", line).strip() for line in text.split("\n"))
+
+    def source(self) -> Any:
+        return ["DropCitations", CITATIONS.pattern]
 
 
 @dataclass(frozen=True)
 class KeepLines:
-    """Lines that end with one of these marks stay. C4: full stop, exclamation or question mark, closing quote."""
+    """Lines that end with one of these marks stay, but not those that end with `but`.
+
+    C4: full stop, exclamation or question mark, closing quote; not three dots.
+    """
 
     ends: str = ".!?\"”'’"
+    but: str = "..."
 
     def begin(self) -> Callable[[str], str]:
-        return lambda text: "\n".join(line for line in text.split("\n") if line.endswith(tuple(self.ends)))
+        ends = tuple(self.ends)
+        return lambda text: _keep_lines(text, lambda line: line.endswith(ends) and not line.endswith(self.but))
 
     def source(self) -> Any:
         return ["KeepLines", asdict(self)]
 
 
 @dataclass(frozen=True)
-class DropLines:
-    """Lines that hold the phrase, in capitals or not, are dropped. C4: javascript."""
+class ShortLines:
+    """Lines of fewer than `least` words are dropped."""
 
-    phrase: str
+    least: int = 5
 
     def begin(self) -> Callable[[str], str]:
-        phrase = self.phrase.lower()
-        return lambda text: "\n".join(line for line in text.split("\n") if phrase not in line.lower())
+        return lambda text: _keep_lines(text, lambda line: len(line.split()) >= self.least)
 
     def source(self) -> Any:
-        return ["DropLines", asdict(self)]
+        return ["ShortLines", asdict(self)]
+
+
+@dataclass(frozen=True)
+class ShortPages:
+    """Pages of fewer than `least` sentences are dropped."""
+
+    least: int = 3
+    sentences: Splitter = field(default_factory=Blingfire)
+
+    def begin(self) -> Callable[[str], str]:
+        def clean(text: str) -> str:
+            return text if sum(len(self.sentences(line)) for line in text.split("\n")) >= self.least else ""
+
+        return clean
+
+    def source(self) -> Any:
+        return ["ShortPages", self.least, self.sentences.name, self.sentences.semantics]
+
+
+@dataclass(frozen=True)
+class DropLines:
+    """Lines that hold one of the phrases, in capitals or not, are dropped. C4: javascript; notices of policies."""
+
+    phrases: Sequence[str]
+
+    def begin(self) -> Callable[[str], str]:
+        phrases = [phrase.lower() for phrase in self.phrases]
+        return lambda text: _keep_lines(text, lambda line: not any(phrase in line.lower() for phrase in phrases))
+
+    def source(self) -> Any:
+        return ["DropLines", list(self.phrases)]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder
@@ -26,6 +29,8 @@ from paribus.data.tokens.trained import Trained
 from paribus.data.tokens.vocabulary import Vocabulary
 
 Source = Trained | Pretrained  # what makes a tokenizer
+
+COUNTED = 1 << 22  # tokens counted at a time
 
 GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
 
@@ -45,6 +50,14 @@ class Data:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         return load_vocabulary(self.tokenizer_folder)[0]
+
+    @cached_property
+    def count_V(self) -> NDArray[np.int64]:
+        """How often the training text has each id."""
+        ids_T, size = self.stores["train"].ids, self.vocabulary.size
+        parts = (ids_T[at : at + COUNTED] for at in range(0, len(ids_T), COUNTED))
+        count_V: NDArray[np.int64] = sum((np.bincount(p, minlength=size) for p in parts), np.zeros(size, np.int64))
+        return count_V
 
 
 @dataclass

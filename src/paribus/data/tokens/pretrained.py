@@ -37,7 +37,7 @@ class Pretrained:
     runs: str = "runs"
 
     trained: ClassVar[bool] = False
-    semantics: ClassVar[int] = 1
+    semantics: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.sentinels < 0:

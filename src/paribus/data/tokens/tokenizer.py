@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ROLES = ("pad", "unk", "cls", "sep", "mask")
 SENTINELS = ("sentinels", "first_sentinel")  # on disk if there are any
+COUNTS = "count_V"  # of a text, never on disk
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
@@ -85,7 +86,7 @@ class Tokenizer:
         self, sentences: Sequence[str], encodings: Sequence[Encoding], length_S: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         if not (by_offsets := self._by_offsets(sentences)):
-            return words.from_word_ids(encodings, length_S)
+            return words.from_word_ids(encodings, length_S, self._find_blanks(encodings))
         found = self.backend.encode_batch([sentences[at] for at in by_offsets], add_special_tokens=False)
         exact = {at: words.from_offsets(sentences[at], row.offsets) for at, row in zip(by_offsets, found, strict=True)}
         return np.concatenate(list(self._mix_starts(encodings, length_S, exact)))
@@ -94,7 +95,20 @@ class Tokenizer:
         self, encodings: Sequence[Encoding], length_S: NDArray[np.int64], exact: Mapping[int, NDArray[np.uint8]]
     ) -> Iterator[NDArray[np.uint8]]:
         for at, encoding in enumerate(encodings):
-            yield exact[at] if at in exact else words.from_word_ids([encoding], length_S[at : at + 1])
+            if at in exact:
+                yield exact[at]
+            else:
+                yield words.from_word_ids([encoding], length_S[at : at + 1], self._find_blanks([encoding]))
+
+    def _find_blanks(self, encodings: Sequence[Encoding]) -> NDArray[np.bool_]:
+        """bool [T]: the token is white space alone, as byte-level tokens may be."""
+        blank_T: NDArray[np.bool_] = self._blank_V[list(chain.from_iterable(encoding.ids for encoding in encodings))]
+        return blank_T
+
+    @cached_property
+    def _blank_V(self) -> NDArray[np.bool_]:
+        texts = self.texts([[token] for token in range(self.vocabulary.size)])
+        return np.array([not text.strip() for text in texts], np.bool_)
 
     def _by_offsets(self, sentences: Sequence[str]) -> list[int]:
         """The sentences whose words the pre-tokenizer does not separate."""
@@ -115,7 +129,7 @@ class Tokenizer:
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
         write_json(folder / "tokenizer_config.json", _transformers_config(names))
-        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in SENTINELS}
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in (*SENTINELS, COUNTS)}
         if self.vocabulary.sentinels:
             values |= {key: getattr(self.vocabulary, key) for key in SENTINELS}
         write_json(folder / RECORD, {"name": self.name, **values})
@@ -184,12 +198,12 @@ def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: s
     named = [*dict.fromkeys(roles.values()), *sentinel_names(sentinels)]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in named])
     every = backend.get_vocab()
-    ids = {role: every[token] for role, token in roles.items()}
+    ids: dict[str, Any] = {role: every[token] for role, token in roles.items()} | _sentinels(every)
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
     unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
     size = max(every.values()) + 1
     marks = tuple(sorted(special | unused))
-    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks, **_sentinels(every)), name)
+    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks), name)
 
 
 def _sentinels(every: Mapping[str, int]) -> dict[str, int]:

@@ -139,6 +139,7 @@ class WordPiece(Trained):
 class BPE(Trained):
     """GPT-2's and RoBERTa's byte-level BPE: no unknown text. A sentence reads as if a space stood before it."""
 
+    semantics: ClassVar[int] = 2
     kind = "bpe"
     roles = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}  # noqa: RUF012
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -18,3 +21,4 @@ class Vocabulary:
     specials: tuple[int, ...]  # ascending; never noised, never drawn as a random token
     sentinels: int = 0  # T5's <extra_id_k>, whose ids descend
     first_sentinel: int = -1  # id of <extra_id_0>
+    count_V: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)  # tokens of the training text

@@ -25,12 +25,17 @@ SYMBOLS = "$+<=>^`|~"  # of ASCII; with the Unicode categories P* these are the 
 _SPACE, _LETTER, _ALONE = range(3)
 
 
-def from_word_ids(encodings: Sequence[Encoding], length_S: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """uint8 [T] over all sentences: 1 if the number of the pre-tokenizer's word changes or a sentence starts."""
+def from_word_ids(
+    encodings: Sequence[Encoding], length_S: NDArray[np.int64], blank_T: NDArray[np.bool_]
+) -> NDArray[np.uint8]:
+    """uint8 [T] over all sentences: 1 if the number of the pre-tokenizer's word changes or a sentence starts.
+
+    blank_T: the token is white space alone; it starts the word that follows it.
+    """
     words = chain.from_iterable(encoding.word_ids for encoding in encodings)
     word_T = np.fromiter(words, np.int64, int(length_S.sum()))
     start_T = np.ones(len(word_T), np.uint8)
-    start_T[1:] = word_T[1:] != word_T[:-1]
+    start_T[1:] = (word_T[1:] != word_T[:-1]) & ~blank_T[:-1]
     first_S = np.cumsum(length_S) - length_S
     start_T[first_S[length_S > 0]] = 1
     return start_T

@@ -11,9 +11,10 @@ from paribus.reporting.ladder import rate_stability
 from paribus.reporting.site.collect import SCALES, Entry
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.tables.blocks import format_interval, format_number
-from paribus.reporting.tables.html import make_slug
+from paribus.reporting.tables.html import make_slug, render_claim
 from paribus.reporting.tables.schema import ClaimRow
 from paribus.sweeps.sweep import Sweep
+from paribus.verdict.claims import OURS, Sentence
 from paribus.verdict.published import table as published_table
 from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, find_word
 
@@ -25,7 +26,7 @@ class Line(NamedTuple):
     """A claim of a study with the tables that speak about it, small scales first."""
 
     study: str
-    claim: str
+    claim: ClaimRow  # not run: its text and its plain sentence alone
     published: str | None  # id in the atlas
     entries: list[tuple[Entry, ClaimRow]]
 
@@ -64,7 +65,11 @@ def _make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterat
             (p for entry in own if (p := entry.table.paper and entry.table.paper.table)), None
         )
         for text in dict.fromkeys(texts) or [""]:
-            yield Line(study, text, published, [(entry, _find_claim(entry, text)) for entry in own])
+            found = [(entry, _find_claim(entry, text)) for entry in own]
+            said = [Sentence(claim.says, claim.whose) for _, claim in found if claim.says]
+            sentence = sweep.sentences.get(text) if sweep else None
+            claim = _leave_open(text, *(sentence or next(iter(said), Sentence())))
+            yield Line(study, claim, published, found)
 
 
 def _rank_openness(line: Line) -> int:
@@ -74,7 +79,11 @@ def _rank_openness(line: Line) -> int:
 
 
 def _find_claim(entry: Entry, text: str) -> ClaimRow:
-    return next((claim for claim in entry.table.claims if claim.text == text), ClaimRow(text, NOT_RUN, NOT_RUN))
+    return next((claim for claim in entry.table.claims if claim.text == text), _leave_open(text))
+
+
+def _leave_open(text: str, says: str = "", whose: str = OURS) -> ClaimRow:
+    return ClaimRow(text, NOT_RUN, NOT_RUN, says=says, whose=whose)
 
 
 def _name_paper(line: Line) -> str:
@@ -92,11 +101,13 @@ def _render_row(line: Line) -> Row:
     study = render_link(f"{last[0].place}/index.html", line.study) if last else escape(line.study)
     named = paper if line.published is None else render_link(f"published/{line.published}.html", paper)
     shown = [(entry.scale, claim.verdict) for entry, claim in line.entries] or [("", NOT_RUN)]
-    text = " ".join([line.study, line.claim, paper, *(f"{scale} {verdict}" for scale, verdict in shown)]).lower()
+    text = " ".join(
+        [line.study, line.claim.sentence, line.claim.text, paper, *(f"{scale} {verdict}" for scale, verdict in shown)]
+    ).lower()
     data = {"text": text, "paper": paper, "at": ";".join(f"{scale}:{verdict}" for scale, verdict in shown)}
     cells = [
         study,
-        escape(line.claim) or "no claim",
+        render_claim(line.claim) or "no claim",
         _render_chips(line),
         _describe_effect(*last) if last else "",
         named,

@@ -29,7 +29,7 @@ from paribus.reporting.tables.schema import (
 )  # fmt: skip
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
-from paribus.verdict.claims import Claim
+from paribus.verdict.claims import Claim, Sentence
 from paribus.verdict.controls import find_insensitive, find_plateau, find_unmatched
 from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_task, lower_is_better
 from paribus.verdict.published import PublishedTable
@@ -250,7 +250,10 @@ def _rule_claims(
             for contrast, ruling in zip(group, own, strict=True)
         )
         said = outcome.describe(design.scale, _find_silent(design, claim, reasons))
-        rows.append(ClaimRow(claim.text, outcome.verdict, said, outcome.seeds, outcome.more, tuple(contrasts)))
+        sentence = design.sentences.get(claim.text, Sentence())
+        rows.append(
+            ClaimRow(claim.text, outcome.verdict, said, outcome.seeds, outcome.more, tuple(contrasts), *sentence)
+        )
     return tuple(rows)
 
 

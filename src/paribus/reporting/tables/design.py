@@ -13,7 +13,7 @@ from paribus.sweeps.control import audit
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
-from paribus.verdict.claims import Claim, parse
+from paribus.verdict.claims import Claim, Sentence, parse
 from paribus.verdict.metrics import find_incomparable
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
@@ -26,7 +26,7 @@ class Design:
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics if both
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
-    why it was not run}. `tuning`: what chose values for the arms.
+    why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}.
     """
 
     study: str
@@ -45,6 +45,7 @@ class Design:
     absent: Mapping[str, str] = field(default_factory=dict)
     looks: Looks | None = None
     tuning: Tuning = field(default_factory=Tuning)
+    sentences: Mapping[str, Sentence] = field(default_factory=dict)
 
     @property
     def carrying(self) -> tuple[str, ...]:
@@ -124,4 +125,5 @@ def make_design(
         published=sweep.published,
         sweep_hash=sweep.hash(scale),
         audit=audited,
+        sentences=sweep.sentences,
     ).apply(manifest)

@@ -11,7 +11,7 @@ from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence
-from paribus.reporting.tables.schema import Table
+from paribus.reporting.tables.schema import ClaimRow, Table
 from paribus.verdict.words import WORDS
 
 Link = Callable[[Text], str | None]  # the address that a cell leads to
@@ -57,7 +57,13 @@ def _render_body(table: Table) -> Iterator[str]:
 def render_claims(table: Table) -> Iterator[str]:
     for claim in table.claims:
         said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(claim.said)}</span>'
-        yield f'<p class="claim">{escape(claim.text)}<br>{said}</p>'
+        yield f'<p class="claim">{render_claim(claim)}<br>{said}</p>'
+
+
+def render_claim(claim: ClaimRow) -> str:
+    """The plain sentence with the claim below it, or the claim alone."""
+    below = f'<br><span class="small">{escape(claim.text)}</span>' if claim.says else ""
+    return escape(claim.sentence) + below
 
 
 def make_slug(verdict: str) -> str:
@@ -77,7 +83,7 @@ def render_evidence(table: Table, link: Link | None = None) -> Iterator[str]:
     if table.claims:
         yield "<h2>Evidence for each claim</h2>"
     for claim in table.claims:
-        yield f"<h3>{escape(claim.text)}</h3><p>{escape(claim.said)}</p>"
+        yield f"<h3>{escape(claim.sentence)}</h3><p>{escape(claim.said)}</p>"
         if claim.contrasts:
             yield render_block(make_evidence(table, claim), link)
 

@@ -38,7 +38,7 @@ def render_latex(table: Table) -> str:
         _render_float(block, f"{table.study}. {block.heading}. {' '.join(block.below)}") for block in make_blocks(table)
     ]
     parts += [
-        _render_float(make_evidence(table, claim), f"{claim.text}: {claim.said}. {describe_budget(table)}")
+        _render_float(make_evidence(table, claim), f"{claim.sentence}: {claim.said}. {describe_budget(table)}")
         for claim in table.claims
         if claim.contrasts
     ]

@@ -15,7 +15,8 @@ def render_markdown(table: Table) -> str:
         parts += [f"## {block.heading}", "", _render_block(block), ""]
     parts += ["## Claims", ""] if table.claims else []
     for claim in table.claims:
-        parts += [f"**{claim.text}**: {claim.said}", ""]
+        parts += [f"**{claim.sentence}**: {claim.said}", ""]
+        parts += [f"`{claim.text}`", ""] if claim.says else []
         parts += [_render_block(make_evidence(table, claim)), ""] if claim.contrasts else []
     parts += ["## Notes", "", *(f"- {note}" for note in list_notes(table))]
     return "\n".join(parts) + "\n"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paribus.core.jsonable import EMPTY, OMITTED
+from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.words import Relation
 
 SCHEMA = 1
@@ -182,7 +183,10 @@ class ContrastRow:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim. `said`: the verdict with its scale and reason; `open`: whether more seeds may decide it."""
+    """A claim. `said`: the verdict with its scale and reason; `open`: whether more seeds may decide it.
+
+    `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A".
+    """
 
     text: str
     verdict: str
@@ -190,6 +194,13 @@ class ClaimRow:
     seeds_needed: int | None = None
     open: bool = False
     contrasts: tuple[ContrastRow, ...] = ()
+    says: str = ""
+    whose: str = OURS
+
+    @property
+    def sentence(self) -> str:
+        """Such as "Removing the loss does not hurt (the paper's claim)", or the claim itself."""
+        return f"{self.says} ({OWNERS[self.whose]})" if self.says else self.text
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from paribus.runs.stages import FINETUNE, PRETRAIN, STUDY, group
 from paribus.runs.store import trial_study
 from paribus.runs.tracker import STEP
 from paribus.sweeps.sweep import Sweep
+from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import is_task, lower_is_better
 
 _HIGHEST = "a higher value is better"
@@ -101,6 +102,11 @@ def workspace(board: Board) -> Any:
     )
 
 
+def _say(sweep: Sweep, claim: str) -> str:
+    sentence = sweep.sentences.get(claim)
+    return f"{sentence.says} ({OWNERS[sentence.whose]}): {claim}" if sentence else claim
+
+
 def report(board: Board) -> Any:
     """The question of the sweep, its claims as fixed before the first run, and its runs."""
     import wandb_workspaces.reports.v2 as wr
@@ -115,7 +121,7 @@ def report(board: Board) -> Any:
         width="fluid",
         blocks=[
             wr.H2("Claims, fixed before the first run"),
-            wr.UnorderedList(items=list(sweep.claims)),
+            wr.UnorderedList(items=[_say(sweep, claim) for claim in sweep.claims]),
             wr.H2("Arms"),
             wr.UnorderedList(items=arms),
             wr.P(f"Baseline {sweep.baseline}; matched by {sweep.matched}; varies {', '.join(sweep.varies)}."),

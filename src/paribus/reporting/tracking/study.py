@@ -124,8 +124,8 @@ def _fill_sweep(wandb: ModuleType, table: Table, request: Request) -> dict[str, 
     content |= {
         "comparison": wandb.Table(columns=[*_CELL], data=[[row[key] for key in _CELL] for row in list_cells(table)]),
         "claims": wandb.Table(
-            columns=["claim", "verdict", "said"],
-            data=[[claim.text, claim.verdict, claim.said] for claim in table.claims],
+            columns=["claim", "verdict", "said", "says", "whose"],
+            data=[[claim.text, claim.verdict, claim.said, claim.says, claim.whose] for claim in table.claims],
         ),
     }
     for arm, study in make_tuned_studies(table.tuning).items():
