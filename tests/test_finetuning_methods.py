@@ -16,8 +16,9 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
-from paribus.finetuning.method import GradualUnfreezing
+from paribus.finetuning.method import GradualUnfreezing, LayerwiseDecay
 from paribus.models.encoder import Encoder
+from paribus.runs.identity import meaning
 from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.rows import Encoded
 from paribus.training.description import Run
@@ -143,6 +144,42 @@ def test_layerwise_rates_are_the_published_formula(gap: int) -> None:
             assert rate == pytest.approx(0.7**gap)
 
 
+def shares(cfg: Any) -> dict[str, float]:
+    """{parameter: its rate as a share of the optimizer's}."""
+    learner = tuned(cfg, backbone(cfg), fit=False)
+    names = {id(parameter): name for name, parameter in learner.named_parameters()}
+    return {names[id(p)]: g["rate"] for g in learner.configure_optimizers().param_groups for p in g["params"]}
+
+
+def test_embeddings_keep_the_full_rate_if_asked() -> None:
+    asked = ["finetune/method=layerwise_decay", "finetune.method.decay=0.85", "finetune.method.top_gap=0"]
+    decayed, full = shares(config(*asked)), shares(config(*asked, "finetune.method.embeddings=full"))
+    for name, rate in full.items():  # Sun et al.: lr * 0.85 ** (1 - i) in layer i of two, everything else at lr
+        expected = 0.85 ** (1 - int(name.split(".layer.")[1][0])) if ".layer." in name else 1.0
+        assert rate == pytest.approx(expected), name
+    assert all(rate == pytest.approx(0.85**2) for name, rate in decayed.items() if "embeddings" in name)
+    assert all(decayed[name] == rate for name, rate in full.items() if "embeddings" not in name)
+
+
+def test_discriminative_rates_are_the_same_with_and_without_unfreezing() -> None:
+    unfreezing = ["finetune/method=gradual_unfreezing", "finetune.method.schedule=released"]
+    rule = ["finetune.method.decay=0.3846", "finetune.method.top_gap=1"]
+    both = [shares(config(*method, *rule)) for method in (["finetune/method=discriminative"], unfreezing)]
+    assert both[0] == both[1]
+    assert min(both[0].values()) == pytest.approx(0.3846**3)
+
+
+def test_older_runs_keep_their_names_and_new_settings_count() -> None:
+    def names(*overrides: str) -> Any:
+        return meaning(config(*overrides).finetune.method)
+
+    plain = names("finetune/method=layerwise_decay")
+    assert plain == {"component": "LayerwiseDecay", "semantics": 1, "decay": 0.8, "top_gap": 2}
+    assert names("finetune/method=layerwise_decay", "finetune.method.embeddings=full") != plain
+    plain = names("finetune/method=gradual_unfreezing")
+    assert plain == {"component": "GradualUnfreezing", "semantics": 1, "decay": 1.0, "spread": 1.0}
+
+
 def test_the_head_has_a_rate_of_its_own_and_vectors_do_not_decay() -> None:
     cfg = config("finetune.head_lr=0.05", "finetune/method=frozen")
     learner = tuned(cfg, backbone(cfg), fit=False)
@@ -169,15 +206,38 @@ def test_layers_open_from_the_top_and_embeddings_last() -> None:
     assert moving == {2}
 
 
-def test_the_share_that_is_trained_is_counted() -> None:
-    cfg = config("finetune/method=adapters", "finetune.method.size=4")
+def test_the_released_schedule_opens_the_head_then_the_top_layer_then_all() -> None:
+    method = GradualUnfreezing(spread=0.5, schedule="released")
+    opened = {}
+    for done in (0.0, 0.24, 0.25, 0.49, 0.5, 0.99):
+        encoder = backbone(config("model.layers=3"))
+        method.open(encoder, done)
+        opened[done] = {encoder.depth_of(name) for name, p in encoder.named_parameters() if p.requires_grad}
+    everything = {0, 1, 2, 3}
+    assert opened == {0.0: set(), 0.24: set(), 0.25: {3}, 0.49: {3}, 0.5: everything, 0.99: everything}
+
+
+@pytest.mark.parametrize("wrong", [{"schedule": "epochs"}, {"decay": 0.0}, {"top_gap": 3}, {"spread": 1.5}])
+def test_unfreezing_refuses_what_it_does_not_know(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        GradualUnfreezing(**wrong)
+    with pytest.raises(UserError, match="embeddings=half"):
+        LayerwiseDecay(0.9, embeddings="half")
+
+
+def test_the_share_that_is_trained_is_counted_with_the_head() -> None:
+    tasks = ["task=[docs_package,stsb]", "tasks.docs_package.packages=[rich,networkx,hydra]"]
+    cfg = config("finetune/method=adapters", "finetune.method.size=4", *tasks)
     encoder = backbone(cfg)
     found = trained_share([Base(Run.of(cfg), encoder, None)])
     adapters, norms = 2 * 2 * (2 * 16 * 4 + 4 + 16), (1 + 2 * 2) * 2 * 16
-    assert found["trained_parameters"] == adapters + norms
-    assert found["trained_share"] == pytest.approx((adapters + norms) / encoder.parameter_count())
-    assert trained_share([Base(Run.of(config("finetune/method=frozen")), encoder, None)])["trained_share"] == 0
-    assert trained_share([Base(Run.of(config()), encoder, None)])["trained_share"] == 1
+    head = (16 * 16 + 16) + (3 * 17 + 1 * 17) // 2  # pooler, and classifiers of three classes and of one value
+    assert found["head_parameters"] == head
+    assert found["trained_parameters"] == adapters + norms + head
+    assert found["trained_share"] == pytest.approx((adapters + norms + head) / (encoder.parameter_count() + head))
+    frozen = trained_share([Base(Run.of(config("finetune/method=frozen", *tasks)), encoder, None)])
+    assert frozen["trained_parameters"] == head
+    assert trained_share([Base(Run.of(config(*tasks)), encoder, None)])["trained_share"] == 1
 
 
 @pytest.mark.parametrize("method", ["full", "adapters", "frozen", "gradual_unfreezing", "lora"])
@@ -241,6 +301,7 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
         (layers(""), r"finetune\.head\.layers\.read"),
         ([*layers(1), "finetune.head.layers.combine=sum"], r"finetune\.head\.layers\.combine=sum"),
         (["finetune/head/pooling=mean", "finetune.head.pooling.kind=last"], r"finetune\.head\.pooling\.kind=last"),
+        (["finetune/head/pooling=mean", "finetune.head.pooler=pretrained"], r"finetune\.head\.pooler=pretrained"),
         (["finetune.label_smoothing=1"], r"finetune\.label_smoothing=1"),
         (["finetune.focal=2", "finetune.label_smoothing=0.1"], "both set"),
         (["finetune.head_lr=0"], r"finetune\.head_lr=0"),
@@ -249,4 +310,4 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
 )
 def test_bad_settings_are_one_line_before_compute(overrides: list[str], named: str) -> None:
     with pytest.raises(UserError, match=named):
-        check_finetuning(Run.of(config(*overrides)), 2, None, None)
+        check_finetuning(Run.of(config(*overrides)), 2, False, None)

@@ -110,13 +110,15 @@ def test_new_modules_leave_logits_as_they_were(method: str, architecture: str) -
 
 
 def test_adapters_of_t5_follow_each_feed_forward_network_of_both_stacks() -> None:
-    cfg = config("finetune/method=adapters_t5", "finetune.method.size=4")
+    cfg = config("finetune/method=adapters_t5", "finetune.method.size=4", "task=docs_package")
     learner = tuned(cfg, model_of(cfg), fit=False)
     stacks = learner.encoder.backbone.encoder.block, learner.encoder.backbone.decoder.block
     for sublayers in (block.layer for blocks in stacks for block in blocks):
         assert [isinstance(each.dropout, Adapted) for each in sublayers] == [False] * (len(sublayers) - 1) + [True]
     weights, norms = 4 * (2 * 16 * 4 + 4 + 16), (2 * 2 + 1 + 2 * 3 + 1) * 16
-    assert trained_share([Base(Run.of(cfg), model_of(cfg), None)])["trained_parameters"] == weights + norms
+    counts = trained_share([Base(Run.of(cfg), model_of(cfg), None)])
+    assert counts["trained_parameters"] == weights + norms
+    assert counts["head_parameters"] == 0  # it is the word embeddings
 
 
 @pytest.mark.parametrize("method", PUT_IN)
@@ -210,7 +212,7 @@ def test_a_frozen_model_trains_a_head_of_its_own_alone_and_without_dropout() -> 
     assert torch.equal(logits_of(cfg, learner), silent)
     tied = config("finetune/method=frozen", "task=sst2")
     with pytest.raises(UserError, match="finetune/method=frozen leaves nothing to train"):
-        check_finetuning(Run.of(tied), 2, None, None)  # type: ignore[arg-type]
+        check_finetuning(Run.of(tied), 2, False, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["frozen", "adapters", "lora", "gradual_unfreezing"])

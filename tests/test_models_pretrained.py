@@ -11,13 +11,24 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import BertConfig, BertForMaskedLM, BertModel, RobertaConfig, RobertaForMaskedLM
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
 from paribus.commands.cli import main
+from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
+from paribus.models.heads.choices import Classifier
+from paribus.models.heads.loss import Loss
+from paribus.models.heads.rows import ClassificationHead, PairHead
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained
 from paribus.sweeps.sweep import SCRATCH, arm_overrides, load
@@ -28,6 +39,7 @@ VOCABULARY = Vocabulary(size=97, pad=1, unk=3, cls=0, sep=2, mask=4, specials=(0
 SHAPE = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "pad_token_id": 1}
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertForMaskedLM, BertConfig(**SHAPE, intermediate_size=64, max_position_embeddings=40)),
+    "pairs": (BertForPreTraining, BertConfig(**SHAPE, intermediate_size=64, max_position_embeddings=40)),
     "bare": (BertModel, BertConfig(**SHAPE, intermediate_size=64, max_position_embeddings=40)),
     "roberta": (
         RobertaForMaskedLM,
@@ -47,6 +59,9 @@ def saved(kind: str, folder: Path) -> Any:
     return theirs
 
 
+IDS = torch.randint(5, 97, (3, 11), generator=torch.Generator().manual_seed(1))
+
+
 def rows() -> dict[str, Any]:
     ids_BL = torch.randint(5, 97, (3, 11))
     length_B = torch.tensor([11, 7, 4])
@@ -54,7 +69,7 @@ def rows() -> dict[str, Any]:
     return {"ids_BL": ids_BL, "length_B": length_B, "part_BL": torch.zeros_like(ids_BL), "full": False}
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", ["bert", "bare", "roberta"])
 def test_states_and_head_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
     theirs, spec = saved(kind, tmp_path), Pretrained(str(tmp_path), norm="pre", initializer_range=0.5)
     encoder, batch = spec.build(VOCABULARY, 0).eval(), rows()
@@ -83,6 +98,118 @@ def test_saved_again_it_is_the_same_model(kind: str, tmp_path: Path) -> None:
     torch.testing.assert_close(again(ids_BL).logits, theirs(ids_BL).logits)
     second = Pretrained(str(tmp_path / "b")).build(VOCABULARY, 1)
     assert all(map(torch.equal, second.state_dict().values(), encoder.state_dict().values()))
+
+
+def test_the_pooler_is_the_checkpoint_s(tmp_path: Path) -> None:
+    for kind, place in (("pairs", "bert.pooler.dense"), ("bare", "pooler.dense"), ("bert", None), ("roberta", None)):
+        theirs, spec = saved(kind, tmp_path / kind), Pretrained(str(tmp_path / kind))
+        encoder = spec.build(VOCABULARY, 0)
+        found = spec.pooler(encoder, 0)
+        if place is None:
+            assert found is None
+            continue
+        expected = theirs.get_submodule(place)
+        assert found is not None
+        assert torch.equal(found["weight"], expected.weight)
+        assert torch.equal(found["bias"], expected.bias)
+        fresh = [replace(spec, fresh=True).pooler(encoder, seed) for seed in (0, 0, 1)]
+        assert torch.equal(fresh[0]["weight"], fresh[1]["weight"])  # type: ignore[index]
+        assert not torch.equal(fresh[0]["weight"], fresh[2]["weight"])  # type: ignore[index]
+        checkpoint.save(encoder, None, tmp_path / "again", None, found)
+        assert torch.equal(checkpoint.load_pooler(encoder, tmp_path / "again")["weight"], expected.weight)
+
+
+def test_the_head_on_pairs_is_the_checkpoint_s_if_it_answers_the_same_question(tmp_path: Path) -> None:
+    theirs, spec = saved("pairs", tmp_path), Pretrained(str(tmp_path))
+    encoder, batch = spec.build(VOCABULARY, 0).eval(), {**rows(), "length_B": torch.tensor([11, 11, 11]), "full": True}
+    batch["ids_BL"] = torch.randint(5, 97, (3, 11))
+    same, other, three = PairHead(32), PairHead(32), PairHead(32, kinds=3)
+    assert spec.fill_pairs(encoder, same, "next")
+    with torch.inference_mode():
+        expected = theirs(batch["ids_BL"]).seq_relationship_logits
+        torch.testing.assert_close(same.logits(encoder(batch), batch), expected)
+    assert not spec.fill_pairs(encoder, other, "order")  # a new question on the old pooler
+    assert torch.equal(other.pooler.weight, same.pooler.weight)
+    assert not torch.equal(other.classifier.weight, same.classifier.weight)
+    assert not spec.fill_pairs(encoder, three, "three")
+    assert not replace(spec, fresh=True).fill_pairs(encoder, other, "next")
+
+
+def test_a_masked_model_is_fine_tuned_from_the_pooler_of_its_checkpoint(
+    arguments: list[str], task_folder: Path, tmp_path: Path
+) -> None:
+    first = run(compose([*arguments, "objective=mlm_nsp", "input=segment_pair"]))
+    foreign = shutil.copytree(first / "model", tmp_path / "foreign")  # no run of ours is beside it
+    given = [text for text in arguments if not text.startswith("tokenizer.")]
+    named = [f"model.name={foreign}", f"tokenizer.name={foreign}"]
+    on = [*given, "model=pretrained", "tokenizer=pretrained", "trainer.max_steps=0", *named]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
+    done = run(compose([*on, *task, "trainer.max_steps=1"]))
+    own, after = (load_file(folder / "model" / "model.safetensors") for folder in (first, done))
+    assert torch.equal(after["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
+    assert "cls.seq_relationship.weight" not in after
+    anchor = run(compose([*on, *task, "untrained=true"]))
+    fresh = load_file(anchor / "model" / "model.safetensors")
+    assert not torch.equal(fresh["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
+
+
+def test_a_random_head_on_pairs_is_not_asked(arguments: list[str]) -> None:
+    nsp = ["objective=mlm_nsp", "input=segment_pair"]
+    given = [text for text in arguments if not text.startswith("tokenizer.")]
+
+    def answers(*overrides: str) -> dict[str, float]:
+        metrics: dict[str, float] = json.loads((run(compose([*overrides])) / "result.json").read_text())["metrics"]
+        return {name: value for name, value in metrics.items() if name.endswith(("nsp_accuracy", "sop_accuracy"))}
+
+    def on(first: list[str]) -> list[str]:
+        folder = run(compose([*arguments, *first]))
+        named = [f"model.name={folder}", f"tokenizer.name={folder}"]
+        return [*given, "model=pretrained", "tokenizer=pretrained", "trainer.max_steps=0", *named, *nsp]
+
+    assert answers(*on(nsp)) == answers(*arguments, *nsp)
+    assert len(answers(*on(nsp))) == 2
+    assert answers(*on([])) == {}
+    assert answers(*on(nsp), "untrained=true") == {}
+    assert answers(*on([]), "trainer.max_steps=1") != {}
+
+
+def pooled(folder: Path, **modes: bool) -> None:
+    (folder / "1_Pooling").mkdir()
+    settings = {"word_embedding_dimension": 32, **{f"pooling_mode_{name}": on for name, on in modes.items()}}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(settings))
+
+
+def test_rows_are_summarized_as_the_checkpoint_was_trained(tmp_path: Path) -> None:
+    saved("bare", tmp_path / "cls")
+    shutil.copytree(tmp_path / "cls", tmp_path / "mean")
+    pooled(tmp_path / "mean", cls_token=False, mean_tokens=True, max_tokens=False)
+    found = {}
+    for name in ("cls", "mean"):
+        spec = Pretrained(str(tmp_path / name))
+        assert spec.pooling == name
+        for choice in ("own", "cls", "mean"):
+            encoder, batch = spec.build(VOCABULARY, 0).eval(), rows()
+            pooling = build(compose(["scale=test", f"finetune/head/pooling={choice}"]).finetune.head.pooling)
+            head = Classifier(pooling=pooling).for_rows(encoder, 3, Loss(), 7).eval()
+            with torch.inference_mode():
+                found[name, choice] = head.logits(encoder({**batch, "ids_BL": IDS}), batch)
+    assert torch.equal(found["cls", "own"], found["cls", "cls"])
+    assert torch.equal(found["mean", "own"], found["mean", "mean"])
+    assert torch.equal(found["mean", "cls"], found["cls", "cls"])
+    assert not torch.allclose(found["mean", "own"], found["mean", "cls"], atol=1e-3)
+    assert Pretrained(str(tmp_path / "mean")).content() != Pretrained(str(tmp_path / "cls")).content()
+    encoder = Pretrained(str(tmp_path / "mean")).build(VOCABULARY, 0)
+    checkpoint.save(encoder, None, tmp_path / "again")
+    assert Pretrained(str(tmp_path / "again")).pooling == "mean"
+    bert = Classifier(pooler="pretrained").for_rows(encoder, 3, Loss(), 7)  # a pooler was trained on [CLS]
+    assert isinstance(bert, ClassificationHead)
+
+
+def test_a_pooling_that_no_head_has_is_refused(tmp_path: Path) -> None:
+    saved("bare", tmp_path)
+    pooled(tmp_path, mean_tokens=True, max_tokens=True)
+    with pytest.raises(UserError, match="asks for mean and max"):
+        _ = Pretrained(str(tmp_path)).pooling
 
 
 def test_its_content_is_its_meaning_and_its_place_is_not(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from paribus.core.config import compose, root_seed, sweeps_dir
 from paribus.core.errors import UserError
 from paribus.sweeps.control import audit
-from paribus.sweeps.sweep import SCRATCH, arm_overrides, find, jobs, load, merge, names, quote
+from paribus.sweeps.sweep import SCRATCH, Refinement, arm_overrides, find, jobs, load, merge, names, quote
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
 
@@ -87,6 +87,10 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (
+            {"scales": {"smoke": {"arms": {SCRATCH: ["model.hidden=64"]}}}},
+            "'model.hidden=64' in 'scales.smoke.arms.from_scratch' is no setting of fine-tuning",
+        ),
+        (
             {"published": {"table": "roberta_table1", "rows": {"other": "dynamic masking"}}},
             "names the unknown arm 'other'",
         ),
@@ -105,6 +109,71 @@ def test_bad_sweeps_are_refused_in_one_line_that_names_file_and_key(tmp_path: Pa
     assert said in str(caught.value)
     assert "small.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_anchor_is_fine_tuned_in_its_own_way_where_a_scale_says_so(tmp_path: Path) -> None:
+    scales = {"smoke": {"arms": {SCRATCH: ["finetune.optimizer.lr=1e-4"], "fixed": ["finetune.epochs=2"]}}}
+    sweep = load(write(tmp_path, base=["finetune.optimizer.lr=1e-3"], scales=scales))
+    anchor, fixed = (compose(arm_overrides(sweep, "smoke", arm)) for arm in (SCRATCH, "fixed"))
+    assert (anchor.finetune.optimizer.lr, anchor.finetune.epochs) == (1e-4, 2)
+    assert (fixed.finetune.optimizer.lr, fixed.finetune.epochs) == (1e-3, 2)
+    assert compose(arm_overrides(sweep, "cpu", SCRATCH)).finetune.optimizer.lr == 1e-3
+    asked = arm_overrides(sweep, "smoke", SCRATCH, ["finetune.optimizer.lr=5e-4"])
+    assert compose(asked).finetune.optimizer.lr == 5e-4  # the user's own wins
+
+
+def test_every_sweep_on_minilm_has_an_anchor_that_learns() -> None:
+    on = [name for name in names() if "experiment=minilm" in load(name).scales.get("cpu", Refinement()).overrides]
+    assert len(on) >= 4
+    anchors = [compose(arm_overrides(load(name), "cpu", SCRATCH)) for name in on]
+    assert all(anchor.model.fresh for anchor in anchors)
+    tuned = {(a.finetune.optimizer.lr, a.finetune.epochs, a.finetune.lr_schedule.curve) for a in anchors}
+    assert len(tuned) == 1
+    for name, anchor in zip(on, anchors, strict=True):
+        baseline = compose(arm_overrides(load(name), "cpu", load(name).baseline))
+        assert anchor.finetune.epochs > baseline.finetune.epochs, name
+
+
+@pytest.mark.parametrize("name", ["houlsby_table1", "t5_table10", "tuning_methods"])
+@pytest.mark.parametrize("scale", ["smoke", "cpu", "gpu"])
+def test_arms_that_want_other_rates_are_tuned_over_the_same_space(name: str, scale: str) -> None:
+    sweep = load(name)
+    tune = sweep.tune_at(scale)
+    assert tune is not None
+    assert list(tune.space) == ["finetune.optimizer.lr"]
+    for arm in sweep.arms:
+        own = (*sweep.arms[arm], *sweep.scales[scale].arms.get(arm, ()))
+        assert not any(text.startswith("finetune.optimizer") for text in own), arm
+    assert tune.on.split("/")[0] in compose(arm_overrides(sweep, scale, sweep.baseline)).tasks
+
+
+def test_t5_is_fine_tuned_at_a_constant_rate_in_its_table_10() -> None:
+    sweep = load("t5_table10")
+    for scale in ("smoke", "cpu", "gpu", "paper"):
+        schedule = compose(arm_overrides(sweep, scale, "adapters_32")).finetune.lr_schedule
+        assert (schedule.curve, schedule.warmup) == ("constant", 0.0), scale
+    assert sweep.tune_at("paper") is None
+    assert {compose(arm_overrides(sweep, "paper", arm)).finetune.optimizer.lr for arm in sweep.arms} == {1e-3}
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_ulmfit_unfreezes_as_its_authors_did_and_at_one_vector_of_rates(scale: str) -> None:
+    methods = {
+        arm: compose(arm_overrides(load("ulmfit_table7"), scale, arm)).finetune.method
+        for arm in ("full_discr", "freez", "freez_discr", "freez_discr_stlr", "chain_thaw")
+    }
+    rates = {(methods[arm].decay, methods[arm].top_gap) for arm in ("full_discr", "freez_discr", "freez_discr_stlr")}
+    assert len(rates) == 1
+    assert {methods[arm].schedule for arm in methods if arm.startswith("freez")} == {"released"}
+    pieces, chained = methods["freez"].spread / 2, methods["chain_thaw"].spread / (12 + 2)
+    assert (pieces, chained) == (pytest.approx(0.02), pytest.approx(0.02)) if scale == "paper" else pieces == 0.25
+
+
+def test_sun_s_embeddings_and_head_keep_the_base_rate() -> None:
+    sweep = load("sun_table4")
+    for arm in sweep.arms:
+        method = compose(arm_overrides(sweep, "cpu", arm)).finetune.method
+        assert (method.top_gap, method.embeddings) == (0, "full")
 
 
 def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:

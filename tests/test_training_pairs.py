@@ -174,7 +174,8 @@ def test_the_pooler_of_fine_tuning_is_part_of_a_run_s_meaning(tuned: list[str]) 
 
 
 @pytest.mark.parametrize(
-    ("bad", "named"), [([], "no head on pairs"), ([*NSP, "finetune.head.pooler=old"], "pooler=old")]
+    ("bad", "named"),
+    [([], "neither the objective nor the model brings a pooler"), ([*NSP, "finetune.head.pooler=old"], "pooler=old")],
 )
 def test_a_pooler_that_is_not_there_is_refused(
     tuned: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -12,11 +12,13 @@ from paribus.core.hub import patience
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
+POOLING = "1_Pooling/config.json"  # of sentence-transformers: what a row is summarized by
 PACKAGE = "package:"
 MODEL = "model"  # the checkpoint's folder in that of a run
 FILES = (
     CONFIG,
     WEIGHTS,
+    POOLING,
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from paribus.models.network import Network
 
 HEAD = -1  # the stage of `ChainThaw` in which the head alone moves
+EMBEDDINGS = ("decayed", "full")
+ROUNDING = 1e-9  # of a share of the steps
+SCHEDULES = ("layers", "released")
 
 
 class Method:
@@ -93,60 +97,78 @@ class LayerwiseDecay(Method):
     """rate(d) = decay ** (layers + top_gap - d): d is 0 for embeddings, i + 1 for layer i; the head has the full rate.
 
     ELECTRA (arXiv 2003.10555) is published with `top_gap=2`, a level left over from a pooler that was removed; 1 is its
-    mend, and ULMFiT's rule with decay = 1 / 2.6 (arXiv 1801.06146, section 3.2). With 0 the top layer has the full rate
-    (Sun et al., arXiv 1905.05583, section 5.4.3). Layers of encoder and decoder at the same height have the same rate;
-    embeddings have theirs even if the head is tied to them. Raises UserError for values outside these ranges.
+    mend, and ULMFiT's rule with decay = 1 / 2.6 (arXiv 1801.06146, section 3.2). With 0 the top layer has the full
+    rate; so have the embeddings with `embeddings="full"` (both: Sun et al., arXiv 1905.05583, section 5.4.3, whose code
+    names the layers alone). Layers of encoder and decoder at the same height have the same rate; embeddings have theirs
+    even if the head is tied to them. Raises UserError for values outside these ranges.
     """
 
     decay: float
     top_gap: int = 2
+    embeddings: str = "decayed"
     semantics: ClassVar[int] = 1
+    unset_values: ClassVar[Mapping[str, Any]] = {"embeddings": "decayed"}
 
     def __post_init__(self) -> None:
-        if not 0 < self.decay <= 1:
+        _check_decay(self.decay, self.top_gap)
+        if self.embeddings not in EMBEDDINGS:
             raise UserError(
-                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor per layer, such as 0.9"
+                f"finetune.method.embeddings={self.embeddings} is unknown", f"use {' or '.join(EMBEDDINGS)}"
             )
-        if self.top_gap not in (0, 1, 2):
-            raise UserError(f"finetune.method.top_gap={self.top_gap} is unknown", "use 0, 1 or 2")
 
     def rate(self, encoder: Network, name: str) -> float:
-        return float(self.decay ** (encoder.depth + self.top_gap - encoder.depth_of(name)))
+        if self.embeddings == "full" and encoder.depth_of(name) == 0:
+            return 1.0
+        return _decayed(self.decay, self.top_gap, encoder, name)
+
+
+def _check_decay(decay: float, top_gap: int) -> None:
+    if not 0 < decay <= 1:
+        raise UserError(f"finetune.method.decay={decay} is outside (0, 1]", "give a factor per layer, such as 0.9")
+    if top_gap not in (0, 1, 2):
+        raise UserError(f"finetune.method.top_gap={top_gap} is unknown", "use 0, 1 or 2")
+
+
+def _decayed(decay: float, top_gap: int, encoder: Network, name: str) -> float:
+    return float(decay ** (encoder.depth + top_gap - encoder.depth_of(name)))
 
 
 @dataclass(frozen=True)
 class GradualUnfreezing(Method):
-    """First the top layer and the head move, then one layer more in each of equal pieces, the embeddings last.
+    """First the upper parts move, then the lower ones too. `spread`: the share of fine-tuning that the pieces take.
 
+    `schedule="layers"`: the top layer and the head, then one layer more in each of equal pieces, the embeddings last.
     ULMFiT (arXiv 1801.06146, section 3.3) adds a layer an epoch, T5 (arXiv 1910.10683, section 3.5.1) one in each of as
     many pieces as there are layers, in encoder and decoder in parallel; word embeddings to which the head is tied move
-    throughout. `spread` is the share of fine-tuning after which everything moves. Below the top layer each has `decay`
-    times the rate of the one above (ULMFiT's discriminative fine-tuning, section 3.2: 1 / 2.6).
-    Raises UserError for a share or a decay outside (0, 1].
+    throughout. `schedule="released"`: as ULMFiT's authors ran it (fastai, `train_clas.py`), the head alone for half of
+    `spread`, the top layer with it for the other half, then everything; they gave an epoch to each half.
+
+    The rates are those of `LayerwiseDecay` with the same `decay` and `top_gap`: 1 / 2.6 and 1 are ULMFiT's.
+    Raises UserError for values outside these ranges.
     """
 
     spread: float = 1.0
     decay: float = 1.0
+    top_gap: int = 0
+    schedule: str = "layers"
     semantics: ClassVar[int] = 1
+    unset_values: ClassVar[Mapping[str, Any]] = {"top_gap": 0, "schedule": "layers"}
 
     def __post_init__(self) -> None:
-        if not 0 < self.spread <= 1:
-            raise UserError(
-                f"finetune.method.spread={self.spread} is outside (0, 1]", "give a share of the fine-tuning"
-            )
-        if not 0 < self.decay <= 1:
-            raise UserError(
-                f"finetune.method.decay={self.decay} is outside (0, 1]", "give a factor per layer, such as 0.385"
-            )
+        _check_spread(self.spread)
+        _check_decay(self.decay, self.top_gap)
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"finetune.method.schedule={self.schedule} is unknown", f"use {' or '.join(SCHEDULES)}")
 
     def rate(self, encoder: Network, name: str) -> float:
-        return float(self.decay ** (encoder.depth - encoder.depth_of(name)))
+        return _decayed(self.decay, self.top_gap, encoder, name)
 
     def lowest(self, layers: int, done: float, last: int = 0) -> int:
-        """The lowest depth that moves (0: embeddings, i + 1: layer i) once the share `done` is over.
-
-        `last` is the depth that is opened last.
+        """The lowest depth that moves (0: embeddings, i + 1: layer i) once the share `done` is over; `layers` + 1 if
+        the head moves alone. `last` is the depth that is opened last.
         """
+        if self.schedule == "released":
+            return last if done >= self.spread else layers + int(done < self.spread / 2)
         return max(last, layers - int(done / self.spread * (layers + 1 - last)))
 
     def open(self, encoder: Network, done: float) -> None:
@@ -156,20 +178,31 @@ class GradualUnfreezing(Method):
             parameter.requires_grad_(encoder.depth_of(name) >= lowest or name in throughout)
 
 
+def _check_spread(spread: float) -> None:
+    if not 0 < spread <= 1:
+        raise UserError(f"finetune.method.spread={spread} is outside (0, 1]", "give a share of the fine-tuning")
+
+
 @dataclass(frozen=True)
 class ChainThaw(Method):
     """First the new head moves alone, then the embeddings, then each layer alone from the bottom, at last everything.
 
-    Felbo et al. (arXiv 1708.00524, section 3.3), a row of ULMFiT's table 7 (arXiv 1801.06146, section 5). They end a
-    stage when the validation loss no longer falls; here stages are equal pieces, so that every method has the same
-    number of steps. What follows the last layer moves with it; word embeddings to which a head is tied are the head.
+    Felbo et al. (arXiv 1708.00524, section 3.3), a row of ULMFiT's table 7 (arXiv 1801.06146, section 5). Felbo et al.
+    end a stage when the validation loss no longer falls, ULMFiT's authors after an epoch (fastai, `train_clas.py`);
+    here head, embeddings and layers take turns for equal pieces of the share `spread`, and everything moves for the
+    rest. What follows the last layer moves with it; word embeddings to which a head is tied are the head.
+    Raises UserError for a share outside (0, 1].
     """
 
-    semantics: ClassVar[int] = 1
+    spread: float = 0.5
+    semantics: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        _check_spread(self.spread)
 
     def stage(self, layers: int, done: float) -> int:
         """What moves once the share `done` is over: HEAD, a depth (0: embeddings, i + 1: layer i), layers + 1: all."""
-        return min(HEAD + int(done * (layers + 3)), layers + 1)
+        return min(HEAD + int(done / self.spread * (layers + 2) + ROUNDING), layers + 1)
 
     def open(self, encoder: Network, done: float) -> None:
         stage = self.stage(encoder.depth, done)

@@ -11,25 +11,39 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from paribus.core.errors import UserError
-from paribus.core.sources import WEIGHTS
-from paribus.models.network import Network
+from paribus.core.files import write_json
+from paribus.core.sources import POOLING, WEIGHTS
+from paribus.models.network import Network, initialize
 
 
-def save(network: Network, head: nn.Module | None, folder: Path, pair: nn.Module | None = None) -> None:
+def save(
+    network: Network,
+    head: nn.Module | None,
+    folder: Path,
+    pair: nn.Module | None = None,
+    pooler: Mapping[str, Tensor] | None = None,
+) -> None:
     """Write `config.json` and `model.safetensors` under the names that the network gives.
 
     The class of `transformers` that the config names loads them: `AutoModelForMaskedLM` for an encoder,
     `AutoModelForCausalLM` if its attention is left-only, `T5ForConditionalGeneration` for an encoder-decoder. Weights
     for which `transformers` has no class (more than two kinds of pairs, one stack that writes) keep the nearest names.
+    A `pooler` is kept if there is no head on pairs, whose own it would be.
     """
     state = network.backbone.state_dict()
     tensors = {theirs: state[ours] for ours, theirs in network.tensor_names().items()}
     for part, names in ((head, _head_names(network, head)), (pair, _part_names(network.pair_parts, "pair.", pair))):
         tensors |= {names[ours]: tensor for ours, tensor in part.state_dict().items()} if part is not None else {}
+    if pair is None and pooler is not None:
+        tensors |= {f"{network.pair_parts['pooler']}.{part}": tensor for part, tensor in pooler.items()}
     folder.mkdir(parents=True, exist_ok=True)
     network.checkpoint_config(head, pair).save_pretrained(folder)
     kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
     save_file(kept, folder / WEIGHTS, {"format": "pt"})
+    if network.spec.pooling != "cls":
+        (folder / POOLING).parent.mkdir(exist_ok=True)
+        modes = {"word_embedding_dimension": network.width, f"pooling_mode_{network.spec.pooling}_tokens": True}
+        write_json(folder / POOLING, modes)
 
 
 def load(network: Network, folder: Path) -> None:
@@ -61,18 +75,49 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
     return True
 
 
-def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
-    """{"weight", "bias"} of the pooler of the head on pairs that `save` wrote beside the network.
+def find_pooler(network: Network, folder: Path) -> dict[str, Tensor] | None:
+    """{"weight", "bias"} of the pooler of a checkpoint, ours or that of others, if it has one."""
+    return _part(network.pair_parts["pooler"], folder)
 
-    Raises UserError if there is none.
+
+def fresh_pooler(network: Network, seed: int) -> dict[str, Tensor]:
+    """{"weight", "bias"} of a pooler with initial weights."""
+    linear = nn.Linear(network.width, network.width)
+    initialize(linear, seed, network.spec.initializer_range)
+    return {name: tensor.detach() for name, tensor in linear.state_dict().items()}
+
+
+def load_pair_head(network: Network, head: nn.Module, folder: Path, classifier: bool) -> bool:
+    """Fill the head on pairs with a checkpoint's pooler and, if asked, its classifier, as far as they are there.
+
+    Returns whether all of the head was filled.
     """
-    name, path = network.pair_parts["pooler"], folder / WEIGHTS
-    with safe_open(path, framework="pt") as file:
-        if f"{name}.weight" not in file.keys():  # noqa: SIM118 (no mapping)
-            raise UserError(
-                f"{path} holds no pooler", "set finetune.head.pooler=fresh, or pre-train with a head on pairs"
-            )
-        return {part: file.get_tensor(f"{name}.{part}") for part in ("weight", "bias")}
+    asked = ("pooler", "classifier") if classifier else ("pooler",)
+    found = {part: _part(network.pair_parts[part], folder) for part in asked}
+    own = head.state_dict()
+    for part, tensors in found.items():
+        if tensors is not None and tensors["weight"].shape == own[f"{part}.weight"].shape:
+            own |= {f"{part}.{name}": tensor for name, tensor in tensors.items()}
+        else:
+            found[part] = None
+    head.load_state_dict(own)
+    return classifier and None not in found.values()
+
+
+def _part(name: str, folder: Path) -> dict[str, Tensor] | None:
+    """{"weight", "bias"} of a linear layer of a head; a checkpoint of the bare model has no prefix."""
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        for known in (name, name.partition(".")[2]):
+            if f"{known}.weight" in file.keys():  # noqa: SIM118 (no mapping)
+                return {part: file.get_tensor(f"{known}.{part}").float() for part in ("weight", "bias")}
+    return None
+
+
+def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler that `save` wrote beside the network. Raises UserError if there is none."""
+    if (found := find_pooler(network, folder)) is None:
+        raise UserError(f"{folder / WEIGHTS} holds no pooler", "set finetune.head.pooler=fresh, or pre-train on pairs")
+    return found
 
 
 def load_written_head(network: Network, folder: Path) -> dict[str, Tensor] | None:

@@ -15,25 +15,30 @@ from paribus.models.bert import Bert
 from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from paribus.corruption.collators.collator import Collator
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
+MODES = ("cls", "mean", "max")
 PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings
 
 
 @dataclass(frozen=True)
 class Foreign(Bert):
-    """The shape of an encoder that others have trained, from its `config.json`. `words`: rows of its embeddings."""
+    """The shape of an encoder that others have trained, from its `config.json`.
+
+    `words`: rows of its embeddings; `pooling`: what its rows are summarized by.
+    """
 
     words: int = 0
     kind: str = "bert"
     activation: str = "gelu"
     epsilon: float = 1e-12
     types: int = 2
+    pooling: str = "cls"
 
     @property
     def family(self) -> str:
@@ -79,7 +84,7 @@ class Pretrained(ModelSpec):
     attention_dropout: float | None = None
     norm: str | None = None
     initializer_range: float | None = None  # type: ignore[assignment]
-    semantics: ClassVar[int] = 1
+    semantics: ClassVar[int] = 2
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"name", "revision", "runs", "norm", "initializer_range"})
 
     @cached_property
@@ -124,6 +129,10 @@ class Pretrained(ModelSpec):
         return self.shape.table_width
 
     @property
+    def pooling(self) -> str:
+        return self.shape.pooling
+
+    @property
     def collator(self) -> Collator | None:
         return self.shape.collator
 
@@ -160,6 +169,20 @@ class Pretrained(ModelSpec):
         if not self.fresh:
             checkpoint.load_head(network, head, self.folder)
 
+    def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
+        """Give the head on pairs the checkpoint's pooler, and its classifier if that was trained on such pairs."""
+        from paribus.models import checkpoint
+
+        if self.fresh:
+            return False
+        return checkpoint.load_pair_head(network, head, self.folder, pairs == _pairs(self.folder))
+
+    def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
+        from paribus.models import checkpoint
+
+        found = checkpoint.find_pooler(network, self.folder)
+        return checkpoint.fresh_pooler(network, seed) if found is not None and self.fresh else found
+
 
 def foreign(path: Path) -> Foreign:
     """The shape that a `config.json` of `transformers` gives. Raises UserError for other kinds of models."""
@@ -183,6 +206,7 @@ def foreign(path: Path) -> Foreign:
             activation=config.get("hidden_act", "gelu"),
             epsilon=config.get("layer_norm_eps", 1e-12),
             types=config.get("type_vocab_size", 2),
+            pooling=_pooling(path.parent / source.POOLING),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
@@ -199,8 +223,32 @@ def _check_kind(path: Path, kind: str, config: dict[str, Any]) -> None:
         raise UserError(f"{path} is not a plain encoder", "use absolute positions, full attention and one width")
 
 
+def _pooling(path: Path) -> str:
+    """What a model of sentence-transformers summarizes a row by; [CLS] for others."""
+    if not path.is_file():
+        return "cls"
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    on = [key.removeprefix("pooling_mode_").removesuffix("_tokens") for key, value in settings.items() if value is True]
+    modes = [mode.removesuffix("_token") for mode in on if mode != "include_prompt"]
+    if len(modes) != 1 or modes[0] not in MODES:
+        raise UserError(f"{path} asks for {' and '.join(modes) or 'no pooling'}", f"give a model of {', '.join(MODES)}")
+    return modes[0]
+
+
 def _own(folder: Path) -> Any:
     """The settings of the model of our run, or None for a checkpoint of others or of one that went on from such."""
+    settings = _setting(folder, "model")
+    return None if isinstance(settings, Pretrained) else settings
+
+
+def _pairs(folder: Path) -> str | None:
+    """The kind of pairs that a checkpoint's head on pairs was trained on; that of others is BERT's."""
+    objective = _setting(folder, "objective")
+    return "next" if objective is None else str(objective.needed_pairs)
+
+
+def _setting(folder: Path, part: str) -> Any:
+    """A component of our run that a checkpoint is of, or None for a checkpoint of others."""
     from paribus.core.build import build
 
     path = folder.parent / "config.yaml"
@@ -208,8 +256,7 @@ def _own(folder: Path) -> Any:
         return None
     import yaml
 
-    settings = build(yaml.safe_load(path.read_text(encoding="utf-8"))["model"])
-    return None if isinstance(settings, Pretrained) else settings
+    return build(yaml.safe_load(path.read_text(encoding="utf-8"))[part])
 
 
 def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:

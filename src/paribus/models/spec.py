@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from paribus.corruption.collators.collator import Collator
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -45,6 +45,11 @@ class ModelSpec(ABC):
         return False
 
     @property
+    def pooling(self) -> str:
+        """What the model was trained to summarize a row by: "cls", "mean" or "max"."""
+        return "cls"
+
+    @property
     def initializer_range(self) -> float:
         """Standard deviation of the initial weights of heads."""
         return 0.02
@@ -74,6 +79,14 @@ class ModelSpec(ABC):
 
     def fill(self, network: Network, head: nn.Module) -> None:  # noqa: B027 (a new model has no head to give)
         """Give the head on tokens the weights that came with the model, if any."""
+
+    def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
+        """Give the head on these pairs the weights that came with the model; return whether it has them all."""
+        return False
+
+    def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
+        """{"weight", "bias"} of the pooler that came with the model, if any; initial ones if those of the model are."""
+        return None
 
     @abstractmethod
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:

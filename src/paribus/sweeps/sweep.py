@@ -55,7 +55,9 @@ class Job(NamedTuple):
 
 
 class Refinement(NamedTuple):
-    """What a sweep changes at one scale: `overrides` for all arms, `arms` for single arms, `seeds` unless None."""
+    """What a sweep changes at one scale: `overrides` for all arms, `arms` for single arms and for how the anchor is
+    fine-tuned, `seeds` unless None.
+    """
 
     overrides: tuple[str, ...] = ()
     arms: Mapping[str, tuple[str, ...]] = {}
@@ -215,7 +217,7 @@ def _refinement(path: Path, key: str, value: Any) -> Refinement:
     _known(path, f"{key}.", block, (*Refinement._fields, "tune"))
     return Refinement(
         overrides=_overrides(path, f"{key}.overrides", block.get("overrides")),
-        arms=_arms(path, f"{key}.arms", block.get("arms")),
+        arms=_arms(path, f"{key}.arms", block.get("arms"), anchor=True),
         seeds=_seeds(path, f"{key}.seeds", block.get("seeds")),
     )
 
@@ -294,10 +296,11 @@ def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:
     return listed
 
 
-def _arms(path: Path, key: str, value: Any) -> dict[str, tuple[str, ...]]:
+def _arms(path: Path, key: str, value: Any, anchor: bool = False) -> dict[str, tuple[str, ...]]:
     arms = _mapping(path, key, value)
+    taken = _NO_NAMES if anchor else (*_NO_NAMES, SCRATCH)
     for name in arms:
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in (*_NO_NAMES, SCRATCH):
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in taken:
             raise UserError(f"{path}: '{name}' in '{key}' cannot name an arm", _NAMING)
     return {name: _overrides(path, f"{key}.{name}", listed) for name, listed in arms.items()}
 
@@ -323,7 +326,11 @@ def _check(sweep: Sweep) -> None:
     if sweep.matched == UNMATCHED and not any(name.startswith("trainer.max_") for name in sweep.varies):
         raise UserError(f"{sweep.path}: 'matched: none' varies no budget", "match a budget such as tokens, or vary one")
     for scale, refinement in sweep.scales.items():
-        _all_arms(sweep, f"scales.{scale}.arms", refinement.arms)
+        _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
+        for text in refinement.arms.get(SCRATCH, ()):
+            if not text.startswith("finetune."):
+                cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is no setting of fine-tuning"
+                raise UserError(cause, "the anchor is the baseline but for its fine-tuning: set finetune.KEY=VALUE")
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:
             raise UserError(f"{sweep.path}: 'tune.on' names the unknown column '{tune.on}'", _its_columns(sweep))
@@ -412,6 +419,7 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
         sweep.arms[source],
         refined.arms.get(source, ()),
         sweep.chosen.get(source, ()),
+        refined.arms.get(SCRATCH, ()) if arm == SCRATCH else (),
         overrides,
         ["trainer.max_steps=0", "untrained=true"] if arm == SCRATCH else [],
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],

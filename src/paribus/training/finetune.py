@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch import nn
-
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
@@ -104,17 +102,27 @@ def finetune(
 
 
 def trained_share(bases: Sequence[Base]) -> dict[str, float]:
-    """How many weights of the encoder a task trains, inserted ones included and heads left out, and their share of it.
+    """How many weights a task trains, inserted ones and those of its head included, their share of all weights, and how
+    many of them are the head's own; means over the tasks, whose heads differ in the number of classes.
 
     An ensemble adds its number of models; the other values are those of one model.
     """
-    run, encoder, _ = bases[0]
+    run, encoder, pooler = bases[0]
     models = len(bases) * run.finetune.ensemble
     own = copy.deepcopy(encoder)
     run.finetune.method.shape(own, 0)
+    inside = {id(parameter) for parameter in own.parameters()}
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
+    heads = [run.task_type(name).make_head(run.finetune, own, 0, pooler) for name in run.tasks]
+    new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
+    head = round(sum(new) / len(heads))
     ensemble = {"models": models} if models > 1 else {}
-    return {"trained_parameters": count, "trained_share": count / encoder.parameter_count(), **ensemble}
+    return {
+        "trained_parameters": count + head,
+        "trained_share": (count + head) / (encoder.parameter_count() + head),
+        "head_parameters": head,
+        **ensemble,
+    }
 
 
 def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
@@ -133,8 +141,8 @@ def _work(run: Run, data: Data, name: str) -> Work:
     return Work(task.name, task_type, examples, encoded)
 
 
-def check_finetuning(run: Run, layers: int, pair_head: nn.Module | None, tokenizer: Tokenizer) -> None:
-    """Raise UserError for settings that do not fit the number of layers or the head on pairs of the pre-training."""
+def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:
+    """Raise UserError for settings that do not fit the number of layers, or that need a pooler if there is none."""
     settings = run.finetune
     check_ensemble(run)
     settings.method.check(layers)
@@ -161,9 +169,9 @@ def check_finetuning(run: Run, layers: int, pair_head: nn.Module | None, tokeniz
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)
         run.model.check_length(settings.length, "finetune.length")
-    if settings.head.pretrained_pooler and pair_head is None and run.tasks:
+    if settings.head.pretrained_pooler and not has_pooler and run.tasks:
         raise UserError(
-            "finetune.head.pooler=pretrained, but the objective has no head on pairs",
+            "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
         )
 

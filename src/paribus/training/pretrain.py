@@ -26,10 +26,12 @@ from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
+from paribus.models.heads.rows import PairHead
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixed_stream import Mixed
+from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of, train_flops
 from paribus.training.callbacks import (
     LAST,
@@ -77,6 +79,7 @@ class Stage:
     objective: Objective
     evaluation: HeldOutEvaluation
     probes: list[Probe | TrainedProbe]
+    pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
     reporter: Reporter | None = None  # of a run that is a trial of a search
 
     @property
@@ -103,10 +106,15 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
     if objective.token_head is not None:
         run.model.fill(encoder, objective.token_head)
+    pooler, asked = None, objective.pair_head
+    if asked is None:
+        pooler = run.model.pooler(encoder, run.root_seed)
+    elif not run.model.fill_pairs(encoder, asked, run.objective.needed_pairs) and steps == 0:
+        asked = None  # its weights are random and stay so
     evaluation = HeldOutEvaluation(held_out_examples(run, data), run.evaluation.examples, objective.token_head_name)
-    probes = probes_of(run, data, objective)
-    stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, probes)
-    check_finetuning(run, encoder.depth, stage.pair_head, data.tokenizer)
+    probes = probes_of(run, data, objective, asked)
+    stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, probes, pooler)
+    check_finetuning(run, encoder.depth, stage.pair_head is not None or pooler is not None, data.tokenizer)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
@@ -140,7 +148,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
     if tracked is not None:
         tracked.log(last, stage.steps)
-    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head)
+    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head, stage.pooler)
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True)
     part = _record(stage, meter, metrics)
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
@@ -155,6 +163,8 @@ def _start(stage: Stage) -> None:
         checkpoint.load(stage.encoder, stage.before / "model")
         if stage.head is not None:
             checkpoint.load_head(stage.encoder, stage.head, stage.before / "model")
+        if stage.pooler is not None:
+            stage.pooler = checkpoint.load_pooler(stage.encoder, stage.before / "model")
 
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
@@ -332,8 +342,8 @@ def check_chain(stages: Sequence[Stage]) -> None:
             raise UserError(f"stages.{stage.run.stage}.model has another shape than model", "give both the same size")
 
 
-def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | TrainedProbe]:
-    """The evaluations on pairs: the model's own head, if it has one, and trained probes, if the config sets them.
+def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None) -> list[Probe | TrainedProbe]:
+    """The evaluations on pairs: the model's own head, if it is given, and trained probes, if the config sets them.
 
     Raises UserError if the validation split does not allow the pairs that the model is trained on. Other kinds are left
     out with a message.
@@ -345,7 +355,7 @@ def probes_of(run: Run, data: Data, objective: Objective) -> list[Probe | Traine
     found: list[Probe | TrainedProbe] = []
     for name in PROBES:
         try:
-            found += _probes(run, data, objective.pair_head, name)
+            found += _probes(run, data, head, name)
         except UserError as error:
             if name in objective.heads:
                 raise

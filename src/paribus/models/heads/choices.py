@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STD = 0.02  # of a head's initial weights
 COMBINATIONS = ("concat", "mean", "max", "weighted")
-POOLINGS = ("mean", "max")
+POOLINGS = ("cls", "mean", "max")
 WINDOWS = ("max", "mean", "attention", "transformer")
 PARTS = ("u", "v", "difference", "product")
 COSINE = "cosine"
@@ -76,28 +76,30 @@ class Layers(LastLayer):
 
 @dataclass(frozen=True)
 class FirstToken:
-    """The state of [CLS] summarizes a row."""
+    """What the model itself summarizes a row by: the state of [CLS] (of the last token if it reads left to right),
+    unless its checkpoint says that it was trained with another pooling.
+    """
 
     def width(self, states: int) -> int:
         """Of the summary of states of this width."""
         return states
 
-    def put_below(self, head: Head, states: int, seed: int) -> Head:
-        """The head, on these summaries."""
-        return head
+    def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
+        """The head, on these summaries; `own`: the pooling that the model was trained with."""
+        return head if own == "cls" else Pooled(own).put_below(head, own, states, seed)
 
 
 @dataclass(frozen=True)
 class Pooled(FirstToken):
-    """The mean of a row's states, or their largest values, summarizes it."""
+    """The mean of a row's states, their largest values, or the first of them ([CLS]) summarizes it."""
 
     kind: str
 
     def __post_init__(self) -> None:
         if self.kind not in POOLINGS:
-            raise UserError(f"finetune.head.pooling.kind={self.kind} is unknown", f"use {' or '.join(POOLINGS)}")
+            raise UserError(f"finetune.head.pooling.kind={self.kind} is unknown", f"use {', '.join(POOLINGS)}")
 
-    def put_below(self, head: Head, states: int, seed: int) -> Head:
+    def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnPooled
 
         return OnPooled(self.kind, head)
@@ -112,7 +114,7 @@ class TextCNN(FirstToken):
 
         return OnTextCNN.width
 
-    def put_below(self, head: Head, states: int, seed: int) -> Head:
+    def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnTextCNN
         from paribus.models.network import initialize
 
@@ -221,6 +223,10 @@ class TaskHead(ABC):
         initialize(head, seed, STD)
         return self._on_states(head, network, seed)
 
+    def _own_pooling(self, network: Network) -> str:
+        """What summarizes a row if no pooling is chosen."""
+        return network.spec.pooling
+
     def _on_states(self, head: Head, network: Network, seed: int) -> Head:
         return self.layers.put_below(head, network)
 
@@ -229,7 +235,8 @@ class TaskHead(ABC):
 class Classifier(TaskHead):
     """A pooler and a linear classifier on the summary of a row (BERT, arXiv 1810.04805, section 4.1).
 
-    `pooler`: `fresh`, or `pretrained`, which takes the weights of the objective's head on pairs, as BERT does.
+    `pooler`: `fresh`, or `pretrained`, which takes the weights of the objective's head on pairs or of the checkpoint's
+    pooler, as BERT does; it reads [CLS].
     """
 
     pooler: str = "fresh"
@@ -237,15 +244,22 @@ class Classifier(TaskHead):
     def __post_init__(self) -> None:
         if self.pooler not in ("fresh", "pretrained"):
             raise UserError(f"finetune.head.pooler={self.pooler} is unknown", "use fresh or pretrained")
-        if self.pretrained_pooler and (isinstance(self.layers, Layers) or isinstance(self.pooling, TextCNN)):
+        if self.pretrained_pooler and (isinstance(self.layers, Layers) or not self._pools_first):
             raise UserError(
                 "finetune.head.pooler=pretrained reads [CLS] of the last layer",
                 "set finetune/head/layers=last finetune/head/pooling=cls",
             )
 
     @property
+    def _pools_first(self) -> bool:
+        return type(self.pooling) is FirstToken or getattr(self.pooling, "kind", "") == "cls"
+
+    @property
     def pretrained_pooler(self) -> bool:
         return self.pooler == "pretrained"
+
+    def _own_pooling(self, network: Network) -> str:
+        return "cls" if self.pretrained_pooler else super()._own_pooling(network)
 
     def for_rows(
         self,
@@ -266,12 +280,18 @@ class Classifier(TaskHead):
         initialize(classifier, seed, STD)  # the same bits whatever is below
         if pooler is not None:
             classifier.pooler.load_state_dict(pooler)
-        return self._on_states(self.pooling.put_below(head, states, seed), network, seed)
+        return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
 
 
 @dataclass(frozen=True)
 class BiLSTM(Classifier):
-    """A classifier on a new BiLSTM over the states (BERT, arXiv 1810.04805, section 5.1)."""
+    """A classifier on a new BiLSTM over the states (BERT, arXiv 1810.04805, section 5.1).
+
+    Unless a pooling is chosen, its last states summarize a row.
+    """
+
+    def _own_pooling(self, network: Network) -> str:
+        return "cls"
 
     def _on_states(self, head: Head, network: Network, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnBiLSTM
@@ -333,4 +353,4 @@ class Siamese(TaskHead):
             head = Linear(self.pooling.width(states) * len(self.names), outputs, loss)
             initialize(head, seed, STD)
             head = OnPairs(self.names, span is not None, head)
-        return self._on_states(self.pooling.put_below(head, states, seed), network, seed)
+        return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)

@@ -86,7 +86,9 @@ class OnBiLSTM(Wrapper):
 
 
 class OnPooled(Wrapper):
-    """Any head, on the mean or the largest values of a row's states, special tokens included and padding left out."""
+    """Any head, on the first (`cls`), the mean or the largest values of a row's states, special tokens included and
+    padding left out.
+    """
 
     def __init__(self, kind: str, head: Head) -> None:
         super().__init__(head)
@@ -94,6 +96,8 @@ class OnPooled(Wrapper):
 
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         hidden_BLD = outputs.hidden_BLD
+        if self.kind == "cls":
+            return Outputs(hidden_BLD, outputs.state)
         real_BL1 = _real(hidden_BLD, batch["length_B"])
         if self.kind == "max":
             row_BD = hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
