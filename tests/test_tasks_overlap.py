@@ -27,7 +27,9 @@ class Words:
 
     def flat(self, sentences: list[str]) -> Any:
         words = " ".join(sentences).split()
-        return SimpleNamespace(ids_T=np.array([self.known.setdefault(w, len(self.known)) for w in words], np.uint32))
+        ids = [self.known.setdefault(word, len(self.known)) for word in words]
+        lengths = np.array([len(sentence.split()) for sentence in sentences])
+        return SimpleNamespace(ids_T=np.array(ids, np.uint32), length_S=lengths)
 
 
 TOKENIZER: Any = Words()
@@ -94,7 +96,7 @@ def test_any_of_several_texts_may_have_it_in_any_of_their_parts(monkeypatch: pyt
 def test_the_record_has_it(arguments: list[str], tmp_path: Path) -> None:
     text = " ".join(f"word{n % 7}{n % 11} and so" for n in range(60))
     (tmp_path / "train.txt").write_text(f"{text}\n")
-    (tmp_path / "validation.txt").write_text("something else that is read to evaluate\n")
+    (tmp_path / "validation.txt").write_text("and so word and " * 40 + "\n")
     for split, rows in (("train", ["one day", "two days"]), ("validation", [text[:80], "not one of them is there"])):
         pq.write_table(pa.table({"sentence": rows, "label": [0, 1]}), tmp_path / f"{split}.parquet")
     task = ["task=sst2", f"tasks.sst2.path={tmp_path}", "tasks.sst2.config=null"]

@@ -43,6 +43,6 @@ class UserFiles(FileConfigSource):
         path = Path(config_path)
         if path.parent.name == "task":
             found.header["package"] = found.header.get("package") or f"tasks.{path.stem}"
-            if str(found.config.get("_target_")).startswith("paribus.tasks."):
+            if str(OmegaConf.select(found.config, "_target_")).startswith("paribus.tasks."):
                 found.config = OmegaConf.merge(LIMITS, found.config)
         return found

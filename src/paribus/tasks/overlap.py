@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,32 +58,40 @@ def find_overlap(rows: Sequence[Labeled], read_K: Sequence[Array], tokenizer: To
     It does if 70 % of its windows of eight tokens occur there (as in PaLM, arXiv 2204.02311, section 8, with words). A
     shorter text is one window.
     """
-    ids_N = [_encode(max(row.texts, key=len), tokenizer, splitter) for row in rows]
+    ids_N = _encode([max(row.texts, key=len) for row in rows], tokenizer, splitter)
     size_N = np.array([min(WINDOW, len(ids_T)) for ids_T in ids_N])
     found_N = np.zeros(len(rows), np.bool_)
     for size in np.unique(size_N[size_N > 0]).tolist():
         place_M = np.flatnonzero(size_N == size)
         name_M = [_name_windows(ids_N[at], size) for at in place_M]
-        known = _find_known(np.unique(np.concatenate(name_M)), read_K, size)
-        found_N[place_M] = [np.isin(name_W, known).mean() >= SHARE for name_W in name_M]
+        wanted, which_W = np.unique(np.concatenate(name_M), return_inverse=True)
+        known_W = _find_known(wanted, read_K, size)[which_W]
+        count_M = np.array([len(name_W) for name_W in name_M])
+        hits_M = np.add.reduceat(known_W, np.cumsum(count_M) - count_M, dtype=np.int64)
+        found_N[place_M] = hits_M / count_M >= SHARE
     return found_N
 
 
-def _encode(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Array:
-    """The tokens of a text as a token store has them."""
-    return tokenizer.flat([sentence for line in text.split("\n") for sentence in splitter(line)]).ids_T
+def _encode(texts: Sequence[str], tokenizer: Tokenizer, splitter: Splitter) -> list[Array]:
+    """The tokens of each text, as a token store has them."""
+    sentences_N = [[sentence for line in text.split("\n") for sentence in splitter(line)] for text in texts]
+    batch = tokenizer.flat(list(chain.from_iterable(sentences_N)))
+    end_S = np.cumsum([0, *batch.length_S])
+    return np.split(batch.ids_T, end_S[np.cumsum([len(sentences) for sentences in sentences_N])[:-1]])
 
 
 def _find_known(wanted: Array, read_K: Sequence[Array], size: int) -> Array:
-    """Those of the names `wanted` that windows of the texts have."""
+    """Bool: which of the names `wanted` windows of the texts have."""
     near = np.zeros(1 << BITS, np.bool_)
     near[wanted >> SHIFT] = True
     known = np.zeros(len(wanted), np.bool_)
     for ids_T in read_K:
         for start in range(0, len(ids_T), CHUNK):
             name_W = _name_windows(ids_T[start : start + CHUNK + size - 1], size)
-            known |= np.isin(wanted, name_W[near[name_W >> SHIFT]])
-    return wanted[known]
+            name_W = name_W[near[name_W >> SHIFT]]
+            at_W = np.searchsorted(wanted, name_W).clip(max=len(wanted) - 1)
+            known[at_W[wanted[at_W] == name_W]] = True
+    return known
 
 
 def _name_windows(ids_T: Array, size: int) -> Array:
