@@ -79,7 +79,7 @@ def regress_by_words(train: Sequence[Example], validation: Sequence[Example]) ->
 def compare_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:
     """How alike the texts of each pair are: the cosine of their words plus that of their letters, by `train`."""
     weighed = [_weigh(train, validation, kind)[1] for kind in (WORDS, TRIGRAMS)]
-    return np.sum([_measure_shared(*sides)[:, 0] for sides in weighed], axis=0)
+    return np.asarray(sum(_measure_shared(*sides)[:, 0] for sides in weighed))
 
 
 def _predict_best(train: Sequence[Example], validation: Sequence[Example], make: Callable[[float], Any]) -> Array:
