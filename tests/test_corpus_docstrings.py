@@ -11,7 +11,11 @@ from omegaconf import OmegaConf
 from paribus.core.config import conf_dir
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import Docstrings, find_documented
+from paribus.data.corpus.document import Document
+from paribus.data.corpus.fingerprint import fingerprint
 from paribus.data.corpus.prose import prose
+from paribus.data.corpus.splits import hash_share
+from paribus.tasks.docs_package import DocsPackage
 
 SAMPLES = {
     "numpy style": (
@@ -118,8 +122,48 @@ def test_modules_are_documents_in_a_fixed_order(tmp_path: Path) -> None:
     names = [one.id for one in first]
     assert "omegaconf.omegaconf" in names
     assert "hydra.main" in names
-    paragraphs = [line.lower() for one in first for line in one.text.split("\n")]
-    assert len(paragraphs) == len(set(paragraphs)) > 50
+    for split in ("train", "validation"):
+        paragraphs = paragraphs_of(first, split)
+        assert len(paragraphs) == len(set(paragraphs)) > 20
+
+
+def paragraphs_of(documents: list[Document], split: str) -> list[str]:
+    return [line.lower() for one in documents if one.split == split for line in one.text.split("\n")]
+
+
+def test_held_out_modules_are_out_of_the_training_text(tmp_path: Path) -> None:
+    """By name, whichever distributions there are; and none of their paragraphs is left in another module."""
+    found = {
+        share: list(Docstrings(["rich", "hypothesis"], validation=share).documents(tmp_path)) for share in (0.2, 0.5)
+    }
+    for share, documents in found.items():
+        held = {one.id for one in documents if one.split == "validation"}
+        assert held == {one.id for one in documents if hash_share(one.id) < share}
+        assert not set(paragraphs_of(documents, "train")) & set(paragraphs_of(documents, "validation"))
+    few, many = ({one.id for one in documents if one.split == "validation"} for documents in found.values())
+    assert few < many
+    alone = {one.id for one in Docstrings(["rich"]).documents(tmp_path) if one.split == "validation"}
+    assert alone == {name for name in few if name.startswith("rich")}
+
+
+def test_what_is_held_out_is_part_of_the_fingerprint(tmp_path: Path) -> None:
+    prints = {fingerprint(Docstrings(["rich"], validation=share), tmp_path).text for share in (0.2, 0.3)}
+    assert len(prints) == 2
+
+
+def test_the_corpus_holds_out_what_the_tasks_evaluate_on(tmp_path: Path) -> None:
+    packages = ["rich", "hypothesis"]
+    read = paragraphs_of(list(Docstrings(packages).documents(tmp_path)), "train")
+    task = DocsPackage("docs", packages, max_train=None, max_validation=None)
+    evaluated = [row.text.lower() for row in task.examples(tmp_path)["validation"]]
+    assert len(evaluated) > 50
+    assert not set(read) & set(evaluated)
+
+
+def test_tasks_and_corpus_are_configured_to_hold_out_the_same() -> None:
+    shares = {path.stem: OmegaConf.load(path).validation for path in (conf_dir() / "task").glob("docs_*.yaml")}
+    assert len(shares) == 5
+    assert set(shares.values()) == {OmegaConf.load(conf_dir() / "corpus/docstrings.yaml").validation}
 
 
 def test_a_distribution_that_is_not_installed(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.tasks.rows import Groups, frame, window_starts
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.regression import Regression
+from paribus.tasks.types.similarity import Similarity
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.run import run
@@ -110,7 +111,7 @@ def test_two_texts_are_compared_by_their_cosine(pooling: str) -> None:
     apart = ("finetune/head=siamese", f"finetune/head/pooling={pooling}")
     by_cosine, _ = made(task_type, *apart, "finetune.head.parts=cosine", rows=two)
     by_parts, _ = made(
-        task_type,
+        Similarity(("other", "same")),
         "finetune/head=siamese",
         "finetune.head.parts=[u,v,difference]",
         f"finetune/head/pooling={pooling}",

@@ -123,6 +123,16 @@ def test_one_seed_prints_no_interval() -> None:
     assert "No interval, because there is only one seed: static_x10, dynamic, static." in made["notes"]
 
 
+def test_notes_say_how_much_of_a_task_stands_in_the_text() -> None:
+    records = study(seeds=2)
+    assert not any("pre-training text" in note for note in build(design(), records)["notes"])
+    said = "Evaluation texts of docs_package that stand in the pre-training text: "
+    alike = [{**each, "overlap": {"docs_package": 0.957}} for each in records]
+    assert f"{said}95.7%." in build(design(), alike)["notes"]
+    apart = [{**each, "overlap": {"docs_package": 0.25 * (each["arm"] == "dynamic")}} for each in records]
+    assert f"{said}0.0% (static_x10, static); 25.0% (dynamic)." in build(design(), apart)["notes"]
+
+
 def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
     records = study()
     records += [record("dynamic", 0, {LOSS: 1.0}, signature="another")]

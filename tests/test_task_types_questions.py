@@ -17,7 +17,7 @@ import torch
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import answer_by_words
 from paribus.tasks.examples import Question
-from paribus.tasks.metrics import Answer, match, normalize_answer, overlap, score_answers, score_best
+from paribus.tasks.metrics import Answer, match, normalize_answer, overlap, overlap_or_empty, score_answers
 from paribus.tasks.tables import QuestionTable
 from paribus.tasks.types.question_answering import ExtractiveQA, find_best_span, window_starts
 from paribus.training.steps import task_batch
@@ -61,20 +61,39 @@ def test_answers_are_normalized_as_the_official_script_does(text: str, expected:
         ("in the 10th century", "10th century", 0.0, 0.8),
         ("France, Italy", "italy france", 0.0, 1.0),
         ("a cat cat", "cat", 0.0, 2 / 3),
-        ("", "", 1.0, 1.0),
         ("", "Normans", 0.0, 0.0),
         ("Normans", "", 0.0, 0.0),
     ],
 )
 def test_em_and_f1_of_one_answer(guess: str, answer: str, em: float, f1: float) -> None:
     assert match(guess, answer) == em
-    assert overlap(guess, answer) == pytest.approx(f1)
+    assert overlap(guess, answer) == overlap_or_empty(guess, answer) == pytest.approx(f1)
+
+
+def test_two_answers_without_words_match_and_share_words_in_version_2_alone() -> None:
+    assert match("the", ".") == overlap_or_empty("the", ".") == 1.0
+    assert overlap("the", ".") == 0.0
 
 
 def test_the_best_of_several_answers_counts() -> None:
-    assert score_best(match, "France", ["Paris", "france."]) == 1.0
-    assert score_best(overlap, "north of France", ["Paris", "France"]) == pytest.approx(0.5)
-    assert score_best(match, "", []) == 1.0
+    assert score_answers([Answer("France")], [["Paris", "france."]], None) == {"em": 1.0, "f1": 1.0}
+    assert score_answers([Answer("north of France")], [["Paris", "France"]], None)["f1"] == pytest.approx(0.5)
+
+
+def test_golds_that_normalize_to_nothing() -> None:
+    """`evaluate-v1.1.py` counts them as they are. `evaluate-v2.0.py` leaves them out; if none is left, the empty text
+    is right, but the question still has an answer.
+    """
+    found, answers = [Answer("!", -1.0), Answer("x", -1.0), Answer("x", 1.0)], [[".", "yes"], [".", "x"], ["."]]
+    assert score_answers(found, answers, None) == {"em": 2 / 3, "f1": 1 / 3}
+    assert score_answers(found, answers, 0.0) == {"em": 1 / 3, "f1": 1 / 3, "best_em": 1 / 3, "best_f1": 1 / 3}
+
+
+def test_any_text_for_a_question_without_answer_costs_one() -> None:
+    """`find_best_thresh` looks at the text as it is given: "the" normalizes to nothing, and is an answer."""
+    found, answers = [Answer("the", -2.0), Answer("", -1.5), Answer("x", -1.0)], [[], [], ["x"]]
+    assert score_answers(found, answers, 0.0)["em"] == 1.0
+    assert score_answers(found, answers, 0.0)["best_em"] == 2 / 3
 
 
 def test_the_scores_are_torchmetrics_own_for_version_1_1() -> None:

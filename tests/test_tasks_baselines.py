@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from paribus.tasks import baselines as module
-from paribus.tasks.baselines import classify_by_words, measure_baselines
+from paribus.tasks.baselines import classify_by_words, compare_words, measure_baselines, regress_by_words
 from paribus.tasks.examples import Example
 from paribus.tasks.tables import LabelTable
 
@@ -56,6 +57,43 @@ def test_a_pair_is_two_bags() -> None:
     """The same words in the other place mean the other class."""
     rows = [Example("red", "blue", 0), Example("blue", "red", 1)] * 5
     assert classify_by_words(rows, rows).tolist() == [0, 1] * 5
+
+
+def pairs(seed: int, count: int) -> list[Example]:
+    """Ten letters a word; texts of a pair share most of their words or none; no word tells which."""
+    draw = np.random.default_rng(seed)
+
+    def words(number: int) -> list[str]:
+        return ["".join(draw.choice(list("abcdefghijklmnop"), 10)) for _ in range(number)]
+
+    rows = []
+    for at in range(count):
+        common, own, other = words(4 * (at % 2)), words(6 - 4 * (at % 2)), words(6)
+        rows.append(Example(" ".join([*common, *own]), " ".join([*common, *other]), at % 2))
+    return rows
+
+
+def test_what_the_texts_of_a_pair_share_is_seen() -> None:
+    train, validation = pairs(0, 60), pairs(1, 40)
+    assert classify_by_words(train, validation).tolist() == [row.label for row in validation]
+    values = regress_by_words(train, validation)
+    assert np.corrcoef(values, [row.label for row in validation])[0, 1] > 0.9
+    likeness = compare_words(train, validation)
+    assert min(likeness[1::2]) > max(likeness[::2])
+
+
+def test_parts_of_words_are_seen() -> None:
+    draw = np.random.default_rng(0)
+    ends = [("ing", "ness")[at % 2] for at in range(120)]
+    rows = [Example("".join(draw.choice(list("bcdfgh"), 6)) + end, None, at % 2) for at, end in enumerate(ends)]
+    found = classify_by_words(rows[:60], rows[60:])
+    assert found.tolist() == [0, 1] * 30
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_few_examples_are_enough(count: int) -> None:
+    rows = [Example("warm light", None, 1), Example("cold night", None, 0), Example("a cold day", None, 0)][:count]
+    assert classify_by_words(rows, rows).tolist() == [row.label for row in rows]
 
 
 @pytest.mark.skipif(not (GLUE / "sst2").is_dir(), reason="no local GLUE")

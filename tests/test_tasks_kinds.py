@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,51 @@ def test_every_task_makes_its_task_type(name: str) -> None:
     for node in cfg.tasks.values():
         task = build(node)
         assert build(task.task_type.config()) == task.task_type
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "conf/task").glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_task_asks_for_the_files_that_it_reads(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line.strip().startswith("path: null") and "instead of the hub" in line and "these splits" not in line:
+            splits = next(each for each in lines[number:] if each.strip().startswith("splits:")).split("}")[0]
+            theirs = {part.split(":")[1].strip() for part in splits.split("{")[1].split(",")}
+            assert set(re.findall(r"(\w+)\.parquet", line)) == theirs
+
+
+TOKENS = ["finetune.truncation=tail", "finetune/head/pooling=mean"]
+CLASSES = ["finetune.label_smoothing=0.1", "finetune.focal=2"]
+
+
+@pytest.mark.parametrize(
+    ("task", "unread", "read"),
+    [
+        (["task=squad_v1"], [*TOKENS, *CLASSES, "finetune.head.dropout=0"], []),
+        (["task=wnut_17", "tasks.wnut_17.crf=true"], [*TOKENS, *CLASSES], ["finetune.head.dropout=0"]),
+        (["task=wnut_17"], TOKENS, CLASSES),
+        (["task=stsb"], CLASSES, [*TOKENS, "finetune.head.dropout=0"]),
+        (["task=imdb", "finetune/head/windows=max"], ["finetune.truncation=tail"], [TOKENS[1], *CLASSES]),
+        (["task=rte", "finetune/head=siamese"], ["finetune.truncation=tail"], [TOKENS[1], *CLASSES]),
+        (["task=sst2"], ["finetune.target_length=9"], [*TOKENS, *CLASSES, "finetune.head.dropout=0"]),
+        (["task=sst2", "model=t5_tiny"], [TOKENS[1], *CLASSES, "finetune.head_lr=1e-3"], [TOKENS[0]]),
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused(task: list[str], unread: list[str], read: list[str]) -> None:
+    """Otherwise two arms would be one computation under two names."""
+    for override in [*unread, *read]:
+        run = Run.of(compose(["scale=test", *task, override]))
+        ((name, own),) = run.tasks.items()
+        if override in read:
+            run.task_type(name).check_settings(run.finetune, own.key)
+            continue
+        with pytest.raises(UserError, match=rf"finetune\.[\w.]+ is set, but it does nothing in tasks\.{name}"):
+            run.task_type(name).check_settings(run.finetune, own.key)
+
+
+def test_a_setting_that_would_do_nothing_is_refused_before_compute(shared: Path, arguments: list[str]) -> None:
+    own = ["task=stsb", f"tasks.stsb.path={shared / 'glue/stsb'}", "finetune.focal=1"]
+    with pytest.raises(UserError, match=r"finetune\.focal is set, but it does nothing in tasks\.stsb"):
+        run(compose([*arguments, *own]))
 
 
 KINDS = {

@@ -40,6 +40,15 @@ def test_one_file_is_a_task(own: Path, arguments: list[str], header: str) -> Non
     assert run_of.tasks["mine"].summary(own / "cache")["examples"] == {"train": 12, "validation": 8}
 
 
+@pytest.mark.parametrize("header", ["", "# @package tasks.mine\n"])
+def test_the_command_line_limits_a_task_whose_file_does_not(own: Path, arguments: list[str], header: str) -> None:
+    text = OWN.format(folder=own).replace("max_train: 12\n", "")
+    (own / "conf/task/mine.yaml").write_text(header + text)
+    assert Run.of(compose([*arguments, "task=mine"])).tasks["mine"].limits == {"train": None, "validation": None}
+    limited = compose([*arguments, "task=mine", "tasks.mine.max_train=10", "tasks.mine.max_validation=4"])
+    assert Run.of(limited).tasks["mine"].summary(own / "cache")["examples"] == {"train": 10, "validation": 4}
+
+
 def test_own_tasks_stand_beside_shipped_ones(own: Path, arguments: list[str]) -> None:
     for name in ("mine", "yours"):
         (own / f"conf/task/{name}.yaml").write_text(OWN.format(folder=own).replace("mine", name))

@@ -8,9 +8,12 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import OmegaConf
 
 from paribus.core.config import conf_dir
 from paribus.core.settings import register
+
+LIMITS = {"max_train": None, "max_validation": None}
 
 register()
 
@@ -25,7 +28,11 @@ class UserConf(SearchPathPlugin):
 
 
 class UserFiles(FileConfigSource):
-    """The files of that folder. A file of `conf/task` needs no `# @package tasks.NAME` line; NAME is the file's."""
+    """The files of that folder.
+
+    A file of `conf/task` needs no `# @package tasks.NAME` line; NAME is the file's. A task of this package has the
+    keys that limit its examples, so that the command line can set them.
+    """
 
     @staticmethod
     def scheme() -> str:
@@ -34,6 +41,8 @@ class UserFiles(FileConfigSource):
     def load_config(self, config_path: str) -> ConfigResult:
         found = super().load_config(config_path)
         path = Path(config_path)
-        if path.parent.name == "task" and not found.header.get("package"):
-            found.header["package"] = f"tasks.{path.stem}"
+        if path.parent.name == "task":
+            found.header["package"] = found.header.get("package") or f"tasks.{path.stem}"
+            if str(OmegaConf.select(found.config, "_target_")).startswith("paribus.tasks."):
+                found.config = OmegaConf.merge(LIMITS, found.config)
         return found

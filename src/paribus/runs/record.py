@@ -43,7 +43,8 @@ class Record:
     """A run that ended: what was run, what it spent, and what was measured.
 
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
-    really used, by name; `realised`: statistics of what was really masked; `error`: why a run failed or diverged.
+    really used, by name; `realised`: statistics of what was really masked; `overlap`: {task: the share of its
+    evaluation texts that stands in the pre-training text}; `error`: why a run failed or diverged.
     """
 
     signature: str
@@ -59,6 +60,7 @@ class Record:
     budget: Mapping[str, float] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    overlap: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     profile: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     versions: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)

@@ -1,10 +1,11 @@
-"""How far a task gets without a neural model: rules, frequencies, and linear models on bags of words."""
+"""How far a task gets without a neural model: rules, frequencies, and linear models on words and letters."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from paribus.core.console import say
 from paribus.core.files import write_json
 from paribus.data.text import Array
-from paribus.tasks.examples import Example, Question, Tagged, Transfer
+from paribus.tasks.examples import Example, Question, Tagged, Transfer, limit_rows
 from paribus.tasks.metrics import Answer
 
 if TYPE_CHECKING:
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 
     from paribus.tasks.task import Task
 
-SEMANTICS = 1
+SEMANTICS = 2
+WORDS: Mapping[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
+LETTERS: Mapping[str, Any] = {"analyzer": "char_wb", "ngram_range": (2, 4)}
+TRIGRAMS: Mapping[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
+COLUMNS = 2**18
+STRENGTHS = (0.01, 0.1, 1.0)  # of the data against the penalty
+FOLDS = 3
+CHOOSING, MOST = 4_000, 20_000  # examples that features and penalty are chosen on, and that the model is fitted to
+LONGEST = 5_000_000  # characters of texts whose letters are counted
 
 
 def measure_baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
@@ -51,45 +60,104 @@ def _measure(task: Task, cache: Path) -> dict[str, dict[str, float]]:
 
 
 def classify_by_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:
-    """Class numbers for `validation` by logistic regression on tf-idf of 1- and 2-grams; a pair is two bags."""
-    from scipy.sparse import hstack
-    from sklearn.linear_model import LogisticRegression
+    """Class numbers for `validation` by a linear model on n-grams of words and letters, and for pairs on what their
+    texts share. Features and penalty are chosen by cross-validation on `train`.
+    """
+    from sklearn.svm import LinearSVC
 
-    seen, unseen = zip(*_bags(train, validation), strict=True)
-    model = LogisticRegression(C=10.0, tol=1e-3, max_iter=200)
-    model.fit(hstack(seen, format="csr"), np.array([row.label for row in train]))
-    return np.asarray(model.predict(hstack(unseen, format="csr")), dtype=np.int64)
+    found_N = _predict_best(train, validation, lambda strength: LinearSVC(C=strength, random_state=0))
+    return found_N.astype(np.int64)
 
 
 def regress_by_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:
-    """Values for `validation` by ridge regression on the same bags; for pairs also on the share of words in both."""
-    from scipy.sparse import csr_matrix, hstack
+    """Values for `validation` by ridge regression on the same features, chosen in the same way."""
     from sklearn.linear_model import Ridge
 
-    seen, unseen = (list(side) for side in zip(*_bags(train, validation), strict=True))
+    return _predict_best(train, validation, lambda strength: Ridge(alpha=1 / strength, solver="sparse_cg"))
+
+
+def compare_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:
+    """How alike the texts of each pair are: the cosine of their words plus that of their letters, by `train`."""
+    weighed = [_weigh(train, validation, kind)[1] for kind in (WORDS, TRIGRAMS)]
+    return np.asarray(sum(_measure_shared(*sides)[:, 0] for sides in weighed))
+
+
+def _predict_best(train: Sequence[Example], validation: Sequence[Example], make: Callable[[float], Any]) -> Array:
+    """Predictions of the best of all features and strengths of the penalty, fitted to at most `MOST` examples."""
+    train = limit_rows(list(train), MOST)
+    label_N = np.array([row.label for row in train])
+    chosen_M = np.random.default_rng(0).permutation(len(train))[:CHOOSING]
+    tried = [(make(strength), *sets) for sets in _list_features(train, validation) for strength in STRENGTHS]
+    scores = [_cross_validate(model, seen[chosen_M], label_N[chosen_M]) for model, seen, _ in tried]
+    model, seen, unseen = tried[int(np.argmax(scores))]
+    return np.asarray(model.fit(seen, label_N).predict(unseen))
+
+
+def _cross_validate(model: Any, seen: csr_matrix, label_M: Array) -> float:
+    """The mean score on each third of the examples, fitted to the others if they have more than one label."""
+    from sklearn.model_selection import KFold
+
+    scores = [
+        float(model.fit(seen[others], label_M[others]).score(seen[third], label_M[third]))
+        for others, third in KFold(min(FOLDS, len(label_M))).split(label_M)
+        if len(np.unique(label_M[others])) > 1 and len(third) > 1
+    ]
+    return float(np.mean(scores)) if scores else 0.0
+
+
+def _list_features(train: Sequence[Example], validation: Sequence[Example]) -> Iterator[list[csr_matrix]]:
+    """The matrices of both sets, for each choice of features, the smaller one first."""
+    words = _weigh(train, validation, WORDS)
     if train[0].pair is not None:
-        for rows, side in ((train, seen), (validation, unseen)):
-            side.append(csr_matrix([[_overlap(row)] for row in rows]))
-    model = Ridge(alpha=1.0).fit(hstack(seen, format="csr"), np.array([row.label for row in train]))
-    return np.asarray(model.predict(hstack(unseen, format="csr")))
+        kinds = zip(words, _weigh(train, validation, TRIGRAMS), strict=True)
+        shared = _scale([np.hstack([_measure_shared(*sides) for sides in own]) for own in kinds])
+        yield _join(shared)
+        yield _join(shared, words)
+        return
+    yield _join(words)
+    if sum(len(row.text) for row in train) <= LONGEST:
+        yield _join(words, _weigh(train, validation, LETTERS))
 
 
-def _bags(
-    train: Sequence[Example | Transfer], validation: Sequence[Example | Transfer]
-) -> Iterator[tuple[csr_matrix, csr_matrix]]:
-    """The matrices of both sets for each text of the examples."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
+def _weigh(train: Sequence[Any], validation: Sequence[Any], kind: Mapping[str, Any]) -> list[list[csr_matrix]]:
+    """For both sets the tf-idf of each side of the examples. Sides have the same columns; `train` gives the weights.
 
-    for side in ("text", "pair") if train[0].pair is not None else ("text",):
-        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
-        fitted = words.fit_transform([getattr(row, side) for row in train])
-        yield fitted, words.transform([getattr(row, side) for row in validation])
+    Columns are hashes, so that an n-gram that `train` lacks can still be shared by two texts.
+    """
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+
+    counter = HashingVectorizer(n_features=COLUMNS, alternate_sign=False, norm=None, dtype=np.float32, **kind)
+    texts = [list(chain(*zip(*(row.texts for row in rows), strict=True))) for rows in (train, validation)]
+    counts = [counter.transform(own) for own in texts]
+    weights = TfidfTransformer(sublinear_tf=True).fit(counts[0])
+    found = zip(map(weights.transform, counts), (len(train), len(validation)), strict=True)
+    return [[matrix[at : at + count] for at in range(0, matrix.shape[0], count)] for matrix, count in found]
 
 
-def _overlap(row: Example) -> float:
-    """Jaccard's index of the words of a pair."""
-    first, second = (set(text.lower().split()) for text in (row.text, row.pair or ""))
-    return len(first & second) / max(1, len(first | second))
+def _measure_shared(first: csr_matrix, second: csr_matrix) -> Array:
+    """[N, 5]: the cosine of two sides, the share of either's weight that is in the other, and how many n-grams each has
+    (their logarithm).
+    """
+    sides = (first, second), (second, first)
+    shares = [own.multiply(other > 0).sum(1) / np.maximum(own.sum(1), 1e-9) for own, other in sides]
+    sizes = [np.log1p(side.getnnz(1))[:, None] for side in (first, second)]
+    return np.asarray(np.hstack([first.multiply(second).sum(1), *shares, *sizes]))
+
+
+def _scale(columns: Sequence[Array]) -> list[list[csr_matrix]]:
+    """For both sets the columns with the mean and deviation of the first taken out."""
+    from scipy.sparse import csr_matrix
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(columns[0])
+    return [[csr_matrix(scaler.transform(own))] for own in columns]
+
+
+def _join(*parts: Sequence[Sequence[csr_matrix]]) -> list[csr_matrix]:
+    """For both sets all columns side by side."""
+    from scipy.sparse import hstack
+
+    return [hstack([*chain(*own)], format="csr") for own in zip(*parts, strict=True)]
 
 
 def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[list[int]]:
@@ -135,8 +203,6 @@ def _find_window(row: Question, size: int) -> str:
 
 def retrieve_targets(train: Sequence[Transfer], validation: Sequence[Transfer]) -> list[str]:
     """For each text the target of the nearest training text, by the cosine of their bags of words."""
-    from scipy.sparse import hstack
-
-    seen, unseen = (hstack(side, format="csr") for side in zip(*_bags(train, validation), strict=True))
+    seen, unseen = _join(_weigh(train, validation, WORDS))
     nearest = [int((seen @ unseen[row].T).toarray().argmax()) for row in range(unseen.shape[0])]
     return [train[at].target for at in nearest]

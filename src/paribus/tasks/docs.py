@@ -12,8 +12,8 @@ from typing import Any, TypedDict, Unpack
 
 from paribus.core.console import bar
 from paribus.core.errors import UserError
-from paribus.data.corpus.docstrings import CHUNK, Docstrings, find_documented, modules, readers
-from paribus.tasks.examples import Examples, hash_share, limit_rows, normalize
+from paribus.data.corpus.docstrings import CHUNK, Docstrings, find_documented, modules, readers, split_module
+from paribus.tasks.examples import Examples, limit_rows, normalize
 from paribus.tasks.task import Task
 from paribus.tasks.types.base import TaskType
 
@@ -75,8 +75,8 @@ class DocsTask(Task):
         return self.words[0] <= len(text.split()) <= self.words[1]
 
     def split_of(self, module: str) -> str:
-        """`train` or `validation`, by the hash of the module's name."""
-        return "validation" if hash_share(module) < self.validation else "train"
+        """`train` or `validation`; the corpus `docstrings` holds out the same modules."""
+        return split_module(module, self.validation)
 
 
 class FunctionTask(DocsTask):

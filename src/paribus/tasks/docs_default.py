@@ -32,7 +32,7 @@ class DocsDefault(FunctionTask):
     "default". If docstring and code disagree, there is no question.
     """
 
-    semantics = 1
+    semantics = 2
 
     def __init__(
         self,

@@ -38,6 +38,8 @@ class DocsPackage(DocsTask):
         words, validation: see `DocsTask`.
     """
 
+    semantics = 2
+
     def __init__(
         self,
         name: str,
@@ -64,7 +66,7 @@ class DocsPackage(DocsTask):
         paragraphs = (
             Paragraph(label, document.id, line)
             for label, package in enumerate(progress(self.packages, self.name, unit="package"))
-            for document in Docstrings(distributions=[package]).documents(cache)
+            for document in Docstrings(distributions=[package], validation=self.validation).documents(cache)
             for line in document.text.split("\n")
         )
         return (row for row in drop_shared(paragraphs) if self.fits(row.text) and not names.search(row.text))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
 from paribus.data.corpus.prose import prose
+from paribus.data.corpus.splits import hash_share
 from paribus.tasks.docs import Function, FunctionTask, Module, Sizes, find_functions
-from paribus.tasks.examples import Example, hash_share
+from paribus.tasks.examples import Example
 from paribus.tasks.prompts import Fields
 from paribus.tasks.types.classification import Classification
 
@@ -30,7 +31,7 @@ class DocsSignature(FunctionTask):
     has another name.
     """
 
-    semantics = 1
+    semantics = 2
 
     def __init__(
         self,

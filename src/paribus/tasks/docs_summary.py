@@ -27,7 +27,7 @@ class DocsSummary(FunctionTask):
     counts those of the summary).
     """
 
-    semantics = 1
+    semantics = 2
 
     def __init__(
         self,

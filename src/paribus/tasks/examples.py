@@ -17,8 +17,8 @@ class Labeled(Protocol):
     """An example of any kind: a named tuple of plain data."""
 
     @property
-    def inputs(self) -> tuple[str | None, ...]:
-        """The texts that a model reads, normalized."""
+    def texts(self) -> tuple[str, ...]:
+        """The texts that a model reads."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -35,8 +35,8 @@ class Example(NamedTuple):
     label: int | float
 
     @property
-    def inputs(self) -> tuple[str | None, ...]:
-        return normalize(self.text), None if self.pair is None else normalize(self.pair)
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.pair is None else (self.text, self.pair)
 
 
 class Tagged(NamedTuple):
@@ -46,8 +46,8 @@ class Tagged(NamedTuple):
     tags: list[int]
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return (normalize(" ".join(self.words)),)
+    def texts(self) -> tuple[str, ...]:
+        return (" ".join(self.words),)
 
 
 class Question(NamedTuple):
@@ -59,8 +59,8 @@ class Question(NamedTuple):
     starts: list[int]
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return normalize(self.question), normalize(self.context)
+    def texts(self) -> tuple[str, ...]:
+        return self.question, self.context
 
 
 class Transfer(NamedTuple):
@@ -71,8 +71,8 @@ class Transfer(NamedTuple):
     target: str
 
     @property
-    def inputs(self) -> tuple[str | None, ...]:
-        return normalize(self.text), None if self.pair is None else normalize(self.pair)
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.pair is None else (self.text, self.pair)
 
 
 def normalize(text: str) -> str:
@@ -81,9 +81,15 @@ def normalize(text: str) -> str:
 
 
 def count_leaks(examples: Examples) -> dict[str, int]:
-    """For each evaluation set, the number of examples whose normalized inputs are also in train."""
-    seen = {row.inputs for row in examples["train"]}
-    return {split: sum(row.inputs in seen for row in rows) for split, rows in examples.items() if split != "train"}
+    """For each evaluation set, the number of examples whose normalized texts are also in train."""
+    seen = {_normalized(row) for row in examples["train"]}
+    return {
+        split: sum(_normalized(row) in seen for row in rows) for split, rows in examples.items() if split != "train"
+    }
+
+
+def _normalized(row: Labeled) -> tuple[str, ...]:
+    return tuple(map(normalize, row.texts))
 
 
 def limit_rows(rows: list[Row], limit: int | None) -> list[Row]:
@@ -92,11 +98,6 @@ def limit_rows(rows: list[Row], limit: int | None) -> list[Row]:
         return rows
     chosen = sorted(range(len(rows)), key=lambda i: (_hash_row(rows[i]), i))[:limit]
     return [rows[i] for i in sorted(chosen)]
-
-
-def hash_share(text: str) -> float:
-    """A number in [0, 1) that depends on the text alone, so that new texts never move others between splits."""
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") / 2**64
 
 
 def _hash_row(row: Labeled) -> bytes:

@@ -1,7 +1,4 @@
-"""The metrics of tasks: classes and values, spans of tags, answers to questions, written texts.
-
-Those of classes, values and written texts need torch, which they import when they are called.
-"""
+"""The metrics of tasks, in double precision: classes and values, spans of tags, answers to questions, written texts."""
 
 from __future__ import annotations
 
@@ -10,15 +7,16 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.tasks.examples import normalize
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from paribus.data.text import Array
 
 METRICS = ("accuracy", "matthews", "f1", "pearson", "spearman")
@@ -29,10 +27,8 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def score_labels(
-    metrics: Sequence[str], predictions: Array | Tensor, targets: Array | Tensor, classes: int
-) -> dict[str, float]:
-    """Metrics by name over all predictions of an evaluation set, by torchmetrics.
+def score_labels(metrics: Sequence[str], predictions: Array, targets: Array, classes: int) -> dict[str, float]:
+    """Metrics by name over all predictions of an evaluation set.
 
     Args:
         predictions: [N] class numbers (or values, for regression), or [N, classes] scores.
@@ -41,65 +37,112 @@ def score_labels(
 
     Returns:
         Values between -1 and 1. A correlation with a constant is 0. F1 is that of class 1 if there are two classes (as
-        in GLUE), otherwise the unweighted mean over classes.
+        in GLUE), otherwise the unweighted mean over classes that occur.
 
     Raises:
         UserError: for an unknown metric.
     """
-    import torch
-
-    found = torch.as_tensor(predictions).detach().cpu()
-    if found.ndim == 2:
-        found = found.argmax(-1) if classes > 1 else found.squeeze(-1)
-    functions = _functions(classes)
-    unknown = [name for name in metrics if name not in functions]
-    if unknown:
-        raise UserError(f"metric {unknown[0]!r} is not known", f"choose from {', '.join(functions)}")
-    target = torch.as_tensor(targets).cpu()
-    return {name: _finite(functions[name](found, target)) for name in metrics}
+    if unknown := [name for name in metrics if name not in METRICS]:
+        raise UserError(f"metric {unknown[0]!r} is not known", f"choose from {', '.join(METRICS)}")
+    found_N = np.asarray(predictions)
+    if found_N.ndim == 2:
+        found_N = found_N.argmax(-1) if classes > 1 else found_N[:, 0]
+    return {name: _score_label(name, found_N, np.asarray(targets), classes) for name in metrics}
 
 
-def _functions(classes: int) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
-    from torchmetrics.functional import classification as by_class
-    from torchmetrics.functional import pearson_corrcoef, spearman_corrcoef
-
-    def f1(p: Tensor, t: Tensor) -> Tensor:
-        return by_class.binary_f1_score(p, t) if classes == 2 else by_class.multiclass_f1_score(p, t, classes)
-
-    return {
-        "accuracy": lambda p, t: by_class.multiclass_accuracy(p, t, classes, average="micro"),
-        "matthews": lambda p, t: by_class.multiclass_matthews_corrcoef(p, t, classes),
-        "f1": f1,
-        "pearson": lambda p, t: pearson_corrcoef(p.double(), t.double()),
-        "spearman": lambda p, t: spearman_corrcoef(p.double(), t.double()),
-    }
+def _score_label(name: str, found_N: Array, target_N: Array, classes: int) -> float:
+    if name in ("pearson", "spearman"):
+        return _correlate(name, found_N, target_N)
+    count_CC = np.bincount(target_N * classes + found_N, minlength=classes**2).reshape(classes, classes)
+    right_C, guessed_C, there_C = count_CC.diagonal(), count_CC.sum(0), count_CC.sum(1)
+    if name == "accuracy":
+        return float(right_C.sum() / len(target_N))
+    if name == "f1":
+        occurs_C = guessed_C + there_C > 0
+        f1_C = 2 * right_C / np.maximum(1, guessed_C + there_C)
+        return float(f1_C[1] if classes == 2 else f1_C[occurs_C].mean())
+    return _matthews(int(right_C.sum()), guessed_C.tolist(), there_C.tolist())
 
 
-def _finite(value: Tensor) -> float:
-    number = float(value)
-    return number if math.isfinite(number) else 0.0
+def _matthews(right: int, guessed: Sequence[int], there: Sequence[int]) -> float:
+    """Gorodkin's correlation R_K, Matthews' for two classes; 0 if one side is constant, as in scikit-learn."""
+    total = sum(there)
+    spread = [total**2 - sum(count**2 for count in side) for side in (guessed, there)]
+    together = right * total - sum(ours * theirs for ours, theirs in zip(guessed, there, strict=True))
+    return together / math.sqrt(spread[0] * spread[1]) if all(spread) else 0.0
+
+
+def _correlate(name: str, found_N: Array, target_N: Array) -> float:
+    from scipy.stats import pearsonr, spearmanr
+
+    sides = found_N.astype(np.float64), target_N.astype(np.float64)
+    if not all(np.isfinite(side).all() and np.ptp(side) for side in sides):
+        return 0.0
+    return float((pearsonr if name == "pearson" else spearmanr)(*sides).statistic)
 
 
 def score_texts(metrics: Sequence[str], written: Sequence[str], targets: Sequence[str]) -> dict[str, float]:
-    """Metrics by name, between 0 and 1, by torchmetrics.
+    """Metrics by name, between 0 and 1.
 
-    ROUGE is the mean F1 over texts, without stemming (T5's stems). BLEU is that of the whole set with sacreBLEU's
-    tokens "13a", without smoothing. `exact_match` ignores case and repeated spaces; `f1` is SQuAD's.
+    ROUGE is the mean F1 over texts, without stemming (as in T5 and `rouge_score`). T5's rougeLsum, which cuts texts at
+    " . ", is rougeL for texts without such a place, and is not computed. BLEU is that of the whole set with sacreBLEU's
+    tokens "intl" and exponential smoothing (as in T5, `evaluation/metrics.py`). `exact_match` ignores case and repeated
+    spaces; `f1` is that of SQuAD 1.1.
     """
     return {name: _score_text(name, written, targets) for name in metrics}
 
 
 def _score_text(name: str, written: Sequence[str], targets: Sequence[str]) -> float:
-    from torchmetrics.functional import text
-
-    if name in ROUGE:
-        return float(text.rouge_score(list(written), list(targets), rouge_keys=name)[f"{name}_fmeasure"])
     if name == "bleu":
-        return float(text.sacre_bleu_score(list(written), [[target] for target in targets], tokenize="13a"))
-    pairs = list(zip(written, targets, strict=True))
+        return _score_bleu(written, targets)
+    return fmean(_score_pair(name, *pair) for pair in zip(written, targets, strict=True))
+
+
+def _score_pair(name: str, written: str, target: str) -> float:
+    if name == "exact_match":
+        return float(normalize(written) == normalize(target))
     if name == "f1":
-        return fmean(overlap(ours, theirs) for ours, theirs in pairs)
-    return fmean(float(normalize(ours) == normalize(theirs)) for ours, theirs in pairs)
+        return overlap(written, target)
+    ours, theirs = (re.findall("[a-z0-9]+", text.lower()) for text in (written, target))
+    if name == "rougeL":
+        return _harmonic(count_common(ours, theirs), len(ours), len(theirs))
+    return _overlap(ours, theirs) if name == "rouge1" else _overlap(list(pairwise(ours)), list(pairwise(theirs)))
+
+
+def count_common(first: Sequence[str], second: Sequence[str]) -> int:
+    """The length of the longest common subsequence (Allison and Dix 1986, one bit per word of `first`)."""
+    places: dict[str, int] = {}
+    for at, word in enumerate(first):
+        places[word] = places.get(word, 0) | 1 << at
+    row = 0
+    for word in second:
+        reached = row | places.get(word, 0)
+        row = reached & ~(reached - (row << 1 | 1))
+    return row.bit_count()
+
+
+def _overlap(ours: Sequence[object], theirs: Sequence[object]) -> float:
+    """F1 of what two lists share, repetitions included; 0 if they share nothing."""
+    return _harmonic(sum((Counter(ours) & Counter(theirs)).values()), len(ours), len(theirs))
+
+
+def _harmonic(same: int, ours: int, theirs: int) -> float:
+    return 2 * same / (ours + theirs) if same else 0.0
+
+
+def _score_bleu(written: Sequence[str], targets: Sequence[str]) -> float:
+    """From torchmetrics' counts of n-grams. An order without a match counts 1 / 2, the next one 1 / 4, and so on."""
+    from torchmetrics.text import SacreBLEUScore
+
+    counts = SacreBLEUScore(tokenize="intl")
+    counts.update(list(written), [[target] for target in targets])
+    right, total = counts.numerator.tolist(), counts.denominator.tolist()
+    if not any(right) or not all(total):
+        return 0.0
+    missing = [sum(not count for count in right[: n + 1]) for n in range(len(right))]
+    shares = [(r or 0.5**k) / t for r, t, k in zip(right, total, missing, strict=True)]
+    shorter = min(0.0, 1 - counts.target_len.item() / counts.preds_len.item())
+    return math.exp(shorter + fmean(map(math.log, shares)))
 
 
 def is_bio(tags: Iterable[str]) -> bool:
@@ -151,48 +194,48 @@ def match(guess: str, answer: str) -> float:
 
 
 def overlap(guess: str, answer: str) -> float:
-    """F1 of the words that two answers share; if one has no words, 1 if the other has none either."""
+    """F1 of the words that two answers share, 0 if they share none (SQuAD 1.1)."""
+    return _overlap(normalize_answer(guess).split(), normalize_answer(answer).split())
+
+
+def overlap_or_empty(guess: str, answer: str) -> float:
+    """F1 of the words that two answers share; if one has no words, 1 if the other has none either (SQuAD 2.0)."""
     ours, theirs = normalize_answer(guess).split(), normalize_answer(answer).split()
-    if not ours or not theirs:
-        return float(ours == theirs)
-    same = sum((Counter(ours) & Counter(theirs)).values())
-    return 2 * same / (len(ours) + len(theirs))
-
-
-def score_best(score: Callable[[str, str], float], guess: str, answers: Sequence[str]) -> float:
-    """The best score against any of the answers. Answers of punctuation and articles alone do not count; if no answer
-    is left, the empty text is the right one.
-    """
-    return max(score(guess, answer) for answer in [a for a in answers if normalize_answer(a)] or [""])
+    return _overlap(ours, theirs) if ours and theirs else float(ours == theirs)
 
 
 def score_answers(
     found: Sequence[Answer], answers: Sequence[Sequence[str]], threshold: float | None
 ) -> dict[str, float]:
-    """`em` and `f1`, means over all questions, by the rules of SQuAD's official scripts for versions 1.1 and 2.0.
+    """`em` and `f1`, means over all questions, as SQuAD's official scripts compute them: that of version 1.1 without a
+    threshold, otherwise that of 2.0.
 
-    With a threshold (2.0), a question counts as unanswered if `null` is above it. Then there are also `best_em` and
-    `best_f1`: each at its best threshold on these very questions, as the official script reports them.
+    In 2.0 a question counts as unanswered if `null` is above the threshold, and answers of punctuation and articles
+    alone do not count. There are also `best_em` and `best_f1`, each at its best threshold on these very questions.
     """
+    if threshold is None:
+        return {name: fmean(map(_best_of(score), found, answers)) for name, score in (("em", match), ("f1", overlap))}
     values = {}
-    for name, score in (("em", match), ("f1", overlap)):
-        given = [score_best(score, guess.text, own) for guess, own in zip(found, answers, strict=True)]
-        if threshold is None:
-            values[name] = sum(given) / len(given)
-            continue
-        none = [score_best(score, "", own) for own in answers]
-        rows = zip(found, given, none, strict=True)
-        values[name] = sum(empty if guess.null > threshold else own for guess, own, empty in rows) / len(given)
-        values[f"best_{name}"] = _best_score([guess.null for guess in found], given, none)
+    kept = [[answer for answer in own if normalize_answer(answer)] or [""] for own in answers]
+    for name, score in (("em", match), ("f1", overlap_or_empty)):
+        given = list(map(_best_of(score), found, kept))
+        rows = zip(found, given, answers, strict=True)
+        values[name] = fmean(float(not own) if guess.null > threshold else value for guess, value, own in rows)
+        values[f"best_{name}"] = _score_at_best(found, given, answers)
     return values
 
 
-def _best_score(null: Sequence[float], given: Sequence[float], none: Sequence[float]) -> float:
-    """The highest mean score over thresholds; below the threshold `given` counts, above it `none`."""
-    order = sorted(range(len(null)), key=lambda at: null[at])
-    total = most = sum(none)
-    for place, at in enumerate(order):
-        total += given[at] - none[at]
-        if place + 1 == len(order) or null[order[place + 1]] != null[at]:  # no threshold separates equal values
-            most = max(most, total)
-    return most / len(null)
+def _best_of(score: Callable[[str, str], float]) -> Callable[[Answer, Sequence[str]], float]:
+    """The best score of a guess against any of the answers."""
+    return lambda guess, answers: max(score(guess.text, answer) for answer in answers)
+
+
+def _score_at_best(found: Sequence[Answer], given: Sequence[float], answers: Sequence[Sequence[str]]) -> float:
+    """The highest mean score over thresholds (`find_best_thresh`). Any text that is given to a question without answer
+    costs it 1, also one that normalizes to nothing.
+    """
+    total = most = float(sum(not own for own in answers))
+    for at in sorted(range(len(found)), key=lambda at: found[at].null):
+        total += given[at] if answers[at] else -float(bool(found[at].text))
+        most = max(most, total)
+    return most / len(found)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
 
 Parts = list[tuple[str, str]]  # (what announces a text, the text)
+_PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
 
 
 class Fields(NamedTuple):
@@ -42,6 +45,13 @@ def round_to_step(value: float, step: float) -> str:
     """
     inverse = np.float32(1 / step)
     return f"{np.rint(np.float32(value) * inverse) / inverse + np.float32(0):.1f}"
+
+
+def pad_punctuation(text: str) -> str:
+    """The text with a space on both sides of every ASCII punctuation mark, and no repeated spaces (T5,
+    `data/preprocessors.py`, for questions and answers).
+    """
+    return " ".join(_PUNCTUATION.sub(r" \1 ", text).split())
 
 
 def parse_number(text: str) -> float | None:

@@ -93,11 +93,15 @@ class TableTask(Task):
         return [settings, [identify_file(file) for split in self.splits.values() for file in self._files(split)]]
 
     def build(self, cache: Path) -> Examples:
+        return self.read(*self.splits)
+
+    def read(self, *splits: str) -> Examples:
+        """The examples of these sets, limits applied."""
         limits = {**dict.fromkeys(self.splits, self.limits["validation"]), "train": self.limits["train"]}
-        return {
-            ours: limit_rows(self._read_rows(self._table(theirs), theirs), limits[ours])
-            for ours, theirs in self.splits.items()
-        }
+        return {ours: limit_rows(self._read_split(self.splits[ours]), limits[ours]) for ours in splits}
+
+    def _read_split(self, split: str) -> list[Any]:
+        return self._read_rows(self._table(split), split)
 
     def _files(self, split: str) -> list[Path]:
         return find_files(Path(str(self.path)).expanduser(), self.config, split, self.key)
@@ -157,6 +161,7 @@ class LabelTable(TableTask):
     Rows without a label (-1 or null) are left out.
     """
 
+    semantics = 2
     optional = ("pair",)
 
     def __init__(
@@ -198,6 +203,7 @@ class ValueTable(TableTask):
         step: distance between the values that a text-to-text model writes.
     """
 
+    semantics = 2
     optional = ("pair",)
 
     def __init__(
@@ -290,6 +296,7 @@ class QuestionTable(TableTask):
         threshold, stride, question, longest: see `ExtractiveQA`.
     """
 
+    semantics = 2
     required = ("question", "context", "answers")
     strings = ()
 
@@ -351,6 +358,7 @@ class TextTable(TableTask):
             column, as in every task.
     """
 
+    semantics = 2
     required = ("text", "target")
     optional = ("pair",)
     strings = ("text", "pair", "target")

@@ -30,7 +30,7 @@ class Task(ABC):
         task_type: what a model does with the examples.
         fields: the names that announce the texts to a text-to-text model.
         key: the config key of the task, for messages.
-        semantics: a number to raise when the same source gives other examples.
+        semantics: a number to raise when the same source gives other examples, or the same answers other scores.
 
     Raises UserError for bad settings, for an empty set, and for training examples that a model cannot learn from.
     """

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
-from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.finetuning import saved
 from paribus.finetuning.method import Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.choices import Classifier
 from paribus.models.heads.loss import loss_of
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
@@ -39,7 +37,6 @@ from paribus.training.trainer import Profile, trainer
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
-ENCODERS = ("label_smoothing", "focal", "head_lr")  # settings of heads on encoders
 ROWS = 128  # a forward pass of the evaluation
 
 
@@ -153,8 +150,6 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     head_tokens(settings.truncation)
     if run.tasks and run.model.writes_text:
         _check_writing(run)
-    elif run.tasks and settings.epochs == 0:
-        raise UserError("finetune.epochs=0 leaves a new head untrained", "give at least 1, or set model=t5_tiny")
     for key, value, what in (
         ("epochs", settings.epochs, "passes"),
         ("points", settings.points, "evaluations, or 0 for no learning curve"),
@@ -163,6 +158,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
             raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
     for name, task in run.tasks.items():
         task_type = run.task_type(name)
+        task_type.check_settings(settings, task.key)
         task_type.check_tokenizer(tokenizer, settings)
         if settings.head.windows.several or settings.head.pairs:
             task_type.check_fit(settings, task.examples(run.cache)["train"])
@@ -190,15 +186,20 @@ def check_ensemble(run: Run) -> None:
 
 
 def _check_writing(run: Run) -> None:
-    """Raise UserError for settings of a head on an encoder, which a model that writes does not have."""
-    asked, default = run.finetune, FineTuning(head=Classifier())
-    for key in ("head", *ENCODERS):
-        if getattr(asked, key) != getattr(default, key):
-            cause = f"finetune.{key}={getattr(asked, key)} is for heads on encoders, but the model writes text"
-            raise UserError(cause, f"leave finetune.{key} at its default, or set model=bert_tiny")
+    """Raise UserError if a model that writes has nothing to train."""
     if not run.finetune.method.moves and run.model.tied_head:
         cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
         raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")
+
+
+def check_untrained(run: Run, encoder: Network) -> None:
+    """Raise UserError for a new head with weights that no step would train."""
+    if run.finetune.epochs or run.model.writes_text:
+        return
+    heads = [run.task_type(name).make_head(run.finetune, encoder, 0) for name in run.tasks]
+    if any(list(head.parameters()) for head in heads):
+        mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
+        raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
 
 
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:

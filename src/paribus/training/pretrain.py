@@ -50,7 +50,7 @@ from paribus.training.description import Run
 from paribus.training.distributed import Gathering, Group, helpers
 from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
-from paribus.training.finetune import check_finetuning
+from paribus.training.finetune import check_finetuning, check_untrained
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.probe import TrainedProbe
@@ -115,6 +115,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     probes = probes_of(run, data, objective, asked)
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, probes, pooler)
     check_finetuning(run, encoder.depth, stage.pair_head is not None or pooler is not None, data.tokenizer)
+    check_untrained(run, encoder)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from paribus.core.console import say
 from paribus.core.files import write_json, write_text
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
+from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 
 if TYPE_CHECKING:
@@ -100,6 +103,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         **part,
         "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
         "baselines": {**part["baselines"], **tuned["baselines"]},
+        "overlap": measure_overlaps(run, data) if part["budget"]["steps"] else {},
         "task_runs": tuned["task_runs"],
         "tuned": tuned["tuned"],
     }
@@ -145,6 +149,19 @@ def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) 
         tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
         tell(tracked, {"metrics": task_means(tuned["task_runs"])})
     return tuned
+
+
+def measure_overlaps(run: Run, data: Data) -> dict[str, float]:
+    """{task: the share of its evaluation texts that stands in what the run's pre-trainings read}."""
+    stages = [*(own.data() for own in run.chain[:-1]), data]
+    read_K = [np.asarray(stage.stores["train"].ids) for stage in stages]
+    key = [[stage.fingerprint, own.trainer.train_tokens] for own, stage in zip(run.chain, stages, strict=True)]
+    splitter = run.corpus.sentences
+    assert splitter is not None  # the store could not have been built
+    return {
+        name: measure_overlap(task, run.cache, read_K, data.tokenizer, splitter, key)
+        for name, task in run.tasks.items()
+    }
 
 
 def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:

@@ -7,12 +7,13 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,24 +23,26 @@ from paribus.core.hashing import digest
 from paribus.data.corpus.document import Corpus, Document, read_documents, write_documents
 from paribus.data.corpus.prose import prose
 from paribus.data.corpus.sentences import Splitter
-from paribus.data.corpus.splits import check_share
+from paribus.data.corpus.splits import check_share, hash_share
 
 _SKIPPED = frozenset({"tests", "test", "testing", "_vendor", "vendor", "vendored"})
 CHUNK = 32  # modules that a process reads at once
+EXTRACTION = 2  # raised when the same docstring gives other prose
 
 
 @dataclass(frozen=True)
 class Docstrings(Corpus):
-    """Documents are modules, in the order of the distributions and of their files; a docstring counts once.
+    """Documents are modules, in the order of the distributions and of their files; a paragraph counts once.
 
-    The modules depend only on the listed distributions and their versions. Raises UserError for a
-    distribution that is not installed.
+    The modules depend only on the listed distributions and their versions. The share `validation` of them is held out,
+    by the hash of the module's name: the tasks `docs_*` evaluate on these modules, and no paragraph of them is in the
+    training text, also not from another module. Raises UserError for a distribution that is not installed.
     """
 
     distributions: Sequence[str]
     sentences: Splitter | None = None
-    validation: float = 0.05
-    semantics: ClassVar[int] = 2
+    validation: float = 0.2
+    semantics: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         check_share(self.validation)
@@ -66,15 +69,19 @@ class Docstrings(Corpus):
         missing = [name for name, folder in folders.items() if not folder.is_dir()]
         if missing:
             self._extract({name: folders[name] for name in missing})
-        seen: set[bytes] = set()
-        for folder in folders.values():
-            for document in read_documents(folder):
-                if text := "\n".join(_drop_seen(document.text.split("\n"), seen)):
-                    yield document._replace(text=text)
+        held = {_key(line) for each in self._stored(folders) if each.split == "validation" for line in _lines(each)}
+        seen = {"train": held, "validation": set[bytes]()}
+        for document in self._stored(folders):
+            if text := "\n".join(_drop_seen(_lines(document), seen[str(document.split)])):
+                yield document._replace(text=text)
+
+    def _stored(self, folders: Mapping[str, Path]) -> Iterator[Document]:
+        for document in chain.from_iterable(map(read_documents, folders.values())):
+            yield document._replace(split=split_module(document.id, self.validation))
 
     def _folder(self, name: str, cache: Path) -> Path:
         """The folder of one distribution's prose, whichever corpus or task uses it."""
-        key = digest([self.semantics, sys.version_info[:2], self.installed[name].version])
+        key = digest([EXTRACTION, sys.version_info[:2], self.installed[name].version])
         return cache / "docstrings" / f"{name.lower()}-{key}"
 
     def _extract(self, folders: dict[str, Path]) -> None:
@@ -85,6 +92,11 @@ class Docstrings(Corpus):
             for name, folder in folders.items():
                 write_documents(folder, _documents(files[name], pool))
                 moved.update(len(files[name]))
+
+
+def split_module(name: str, validation: float) -> str:
+    """`train` or `validation`, by the hash of the module's name, for corpora and tasks alike."""
+    return "validation" if hash_share(name) < validation else "train"
 
 
 def readers(modules: int) -> ProcessPoolExecutor:
@@ -138,9 +150,16 @@ def find_documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.Funct
 
 
 def _drop_seen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:
-    """Paragraphs that no earlier docstring had."""
+    """Paragraphs that are not among those seen before."""
     for paragraph in paragraphs:
-        key = blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()
-        if key not in seen:
+        if (key := _key(paragraph)) not in seen:
             seen.add(key)
             yield paragraph
+
+
+def _lines(document: Document) -> list[str]:
+    return document.text.split("\n")
+
+
+def _key(paragraph: str) -> bytes:
+    return blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()

@@ -20,6 +20,11 @@ def check_share(validation: float) -> None:
         raise UserError(f"corpus.validation={validation} is not a share", "give a number between 0 and 1")
 
 
+def hash_share(text: str) -> float:
+    """A number in [0, 1) that depends on the text alone, so that new texts never move others between splits."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") / 2**64
+
+
 def draw(document: Document) -> float:
     """A number in [0, 1) that depends only on the text, so that equal texts share a split."""
     key = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -29,6 +29,7 @@ def write_notes(
         *_note_seeds(design, evidence),
         *_note_contrasts(contrasts, about),
         *_note_tuning(design),
+        *_note_overlaps(design, evidence),
         *_note_noise_scales(design, evidence),
         *evidence.notes,
     )
@@ -128,6 +129,26 @@ def _parse(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
+    """For each task, how much of what it evaluates on the arms have read; arms that have read the same together."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for arm in design.arms:
+        runs = evidence.done(arm).values()
+        for task in sorted({task for run in runs for task in run.overlap}):
+            share, _ = mean_sd([run.overlap[task] for run in runs if task in run.overlap])
+            found.setdefault(task, {}).setdefault(f"{100 * share:.1f}%", []).append(arm)
+    return [
+        f"Evaluation texts of {task} that stand in the pre-training text: {_list_shares(arms)}."
+        for task, arms in sorted(found.items())
+    ]
+
+
+def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
+    if len(arms) == 1:
+        return next(iter(arms))
+    return "; ".join(f"{share} ({', '.join(names)})" for share, names in arms.items())
 
 
 def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
+from paribus.models.heads.choices import Classifier
 from paribus.tasks.examples import Example
 from paribus.tasks.prompts import Fields
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from paribus.models.network import Batch, Network
     from paribus.tasks.rows import Rows
 
+LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
 Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
 
 
@@ -75,6 +78,19 @@ class TaskType(ABC):
 
     def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:  # noqa: B027 (default: nothing)
         """Raise UserError if answers cannot be written with this tokenizer and these settings."""
+
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        """Settings of fine-tuning that change nothing in this task, given the others: `head.pooling`, `focal`."""
+        return ["target_length"]
+
+    def check_settings(self, settings: FineTuning, key: str) -> None:
+        """Raise UserError, under the config key of the task, for a setting that would do nothing."""
+        usual = FineTuning(head=Classifier())
+        for name in self.find_unread(settings):
+            read = attrgetter(name)
+            if read(settings) != read(usual):
+                cause = f"finetune.{name} is set, but it does nothing in {key}"
+                raise UserError(cause, f"leave finetune.{name} at its default, or leave the task out")
 
     def check_fit(self, settings: FineTuning, examples: Sequence[Any]) -> None:
         """Raise UserError if the settings use several rows per example and the task type has only one."""

@@ -13,9 +13,9 @@ from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import answer_by_words
 from paribus.tasks.examples import Question
 from paribus.tasks.metrics import Answer, score_answers
-from paribus.tasks.prompts import Fields, Parts
+from paribus.tasks.prompts import Fields, Parts, pad_punctuation
 from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
-from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 from paribus.tasks.types.text import Verbalized
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class ExtractiveQA(TaskType):
             cause = f"tasks.{fields.name} has questions without an answer, but the model always writes one"
             raise UserError(cause, "set task=squad_v1, or model=bert_tiny")
         return WrittenAnswers(single, self.metrics)
+
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        """A long context is read in the task's own windows, and its tokens are scored without dropout."""
+        return [*super().find_unread(settings), "truncation", "head.pooling", "head.dropout", *LOSSES]
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
         if not any(row.answers for row in rows):
@@ -151,7 +155,9 @@ class ExtractiveQA(TaskType):
 @dataclass(frozen=True)
 class WrittenAnswers(Verbalized):
     """The model reads `question: QUESTION context: CONTEXT` (T5, `data/preprocessors.py`, squad), learns the first of
-    the given answers, and is scored against all of them by SQuAD's rules. A context that is too long is cut.
+    the given answers, and is scored against all of them by the rules of SQuAD 1.1. A context that is too long is cut.
+
+    As in T5, punctuation has spaces around it in all texts, also in those that are scored.
     """
 
     single: bool
@@ -165,16 +171,18 @@ class WrittenAnswers(Verbalized):
         return ExtractiveQA(self.metrics)
 
     def source(self, example: Question) -> Parts:
-        return [(f"{self.fields.text}:", example.question), (f"{self.fields.pair}:", example.context)]
+        texts = ((self.fields.text, example.question), (self.fields.pair, example.context))
+        return [(f"{name}:", pad_punctuation(text)) for name, text in texts]
 
     def target(self, example: Question) -> str:
-        return example.answers[0]
+        return pad_punctuation(example.answers[0])
 
     def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> list[Answer]:
-        return [Answer(text) for text in texts]
+        return [Answer(pad_punctuation(text)) for text in texts]
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Question]) -> dict[str, float]:
-        return self.plain.score(predictions, examples)
+        padded = [row._replace(answers=list(map(pad_punctuation, row.answers))) for row in examples]
+        return self.plain.score(predictions, padded)
 
 
 def find_best_span(score_L2: Array, longest: int) -> tuple[float, int, int]:

@@ -13,6 +13,7 @@ from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import regress_by_words
 from paribus.tasks.examples import Example
 from paribus.tasks.prompts import Fields, parse_number, round_to_step
+from paribus.tasks.types.base import LOSSES
 from paribus.tasks.types.row import UNKNOWN, RowTaskType, WordTaskType
 
 if TYPE_CHECKING:
@@ -40,8 +41,12 @@ class Regression(RowTaskType):
     def label_range(self) -> tuple[float, float]:
         return self.least, self.most
 
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        """Label smoothing and focal loss are for classes."""
+        return [*super().find_unread(settings), *LOSSES]
+
     def make_loss(self, settings: FineTuning) -> RowLoss:
-        """The squared error; label smoothing and focal loss are for classes."""
+        """The squared error."""
         from paribus.models.heads.loss import squared_error
 
         return squared_error

@@ -46,6 +46,16 @@ class RowTaskType(TaskType):
         """Least and greatest label, if labels are values."""
         return None
 
+    def answer_range(self, settings: FineTuning) -> tuple[float, float] | None:
+        """The range of values that a cosine of two texts stands for; None if the classifier's output is the answer."""
+        return self.label_range if settings.head.by_cosine else None
+
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        """Windows and texts that are read apart are not cut; the classifier on texts read apart has no dropout."""
+        apart, several = settings.head.pairs, settings.head.windows.several
+        unread = (["truncation"] if apart or several else []) + (["head.dropout"] if apart else [])
+        return [*super().find_unread(settings), *unread]
+
     def check_fit(self, settings: FineTuning, examples: Sequence[Example]) -> None:
         """Windows need single texts, a siamese network needs pairs, and a cosine needs values."""
         paired = examples[0].pair is not None
@@ -69,7 +79,7 @@ class RowTaskType(TaskType):
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         loss = self.make_loss(settings)
-        head: Head = settings.head.for_rows(model, self.width, loss, seed, self.label_range, pooler)
+        head: Head = settings.head.for_rows(model, self.width, loss, seed, self.answer_range(settings), pooler)
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:

@@ -16,7 +16,7 @@ from paribus.tasks.examples import Transfer
 from paribus.tasks.metrics import TEXT_METRICS, score_texts
 from paribus.tasks.prompts import Fields, Parts, Ragged, TextRows, encode_sources, encode_targets
 from paribus.tasks.rows import Rows, head_tokens, no_room, tokenize
-from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
     from paribus.data.text import Array
@@ -42,6 +42,10 @@ class TextTaskType(TaskType):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "fields", Fields(*self.fields))  # a saved task type has a list
+
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        """What belongs to a head on an encoder, which a model that writes does not have."""
+        return ["head", "head_lr", *LOSSES]
 
     @abstractmethod
     def source(self, example: Any) -> Parts:
