@@ -23,7 +23,8 @@ def test_loss_and_gradient(rows: int, cached: int, kind: torch.dtype, monkeypatc
     assert ours.dtype == torch.float32
     (ours / 7).backward()  # type: ignore[no-untyped-call]
     (torchs / 7).backward()  # type: ignore[no-untyped-call]
-    assert ours_PV.grad is not None and ours_PV.grad.dtype == kind
+    assert ours_PV.grad is not None
+    assert ours_PV.grad.dtype == kind
     rounding = 3 * torch.finfo(kind).eps
     torch.testing.assert_close(ours_PV.grad, torchs_PV.grad, rtol=rounding, atol=rounding / 7)
     with torch.inference_mode():

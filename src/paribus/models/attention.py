@@ -59,8 +59,8 @@ class _Plain(torch.autograd.Function):
         score_NLS = torch._softmax_backward_data(by_share_NLS, share_NLS, -1, share_NLS.dtype)
         query = torch.bmm(score_NLS, key_NSE).mul_(ctx.scale)
         key = torch.bmm(score_NLS.transpose(1, 2), query_NLE)
-        bias = None if ctx.bias is None else score_NLS.unflatten(0, (batch, heads)).sum_to_size(ctx.bias)
-        return (*(part.unflatten(0, (batch, heads)) for part in (query, key, value)), bias, None, None)
+        bias = None if ctx.bias is None else score_NLS.view(batch, heads, *score_NLS.shape[1:]).sum_to_size(ctx.bias)
+        return (*(part.view(batch, heads, *part.shape[1:]) for part in (query, key, value)), bias, None, None)
 
 
 def attend(

@@ -52,7 +52,7 @@ class _LastLayer(nn.Module):
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, **more: Any) -> Any:
         if self.column_BQ is None:
-            return super().forward(hidden_states, attention_mask, *rest, **more)  # type: ignore[misc]
+            return super().forward(hidden_states, attention_mask, *rest, **more)
         own, seen_BLD = self.attention.self, self.before_attention(hidden_states)
         asking = own.query(_take(seen_BLD, self.column_BQ))
         query, key, value = (
@@ -72,15 +72,15 @@ class _LastLayer(nn.Module):
         return hidden_BLD
 
 
-class _LastBert(_LastLayer, BertLayer):
+class _LastBert(_LastLayer, BertLayer):  # type: ignore[no-untyped-call]
     pass
 
 
-class _LastRoberta(_LastLayer, RobertaLayer):
+class _LastRoberta(_LastLayer, RobertaLayer):  # type: ignore[no-untyped-call]
     pass
 
 
-class _LastPreNorm(_LastLayer, RobertaPreLayerNormLayer):
+class _LastPreNorm(_LastLayer, RobertaPreLayerNormLayer):  # type: ignore[no-untyped-call]
     def before_attention(self, hidden_BLD: Tensor) -> Tensor:
         normed_BLD: Tensor = self.attention.LayerNorm(hidden_BLD)
         return normed_BLD
@@ -112,4 +112,4 @@ def _take(state_BLD: Tensor, column_BQ: Tensor) -> Tensor:
     """[B, Q, D]"""
     rows, width = state_BLD.shape[:2]
     flat_N = (torch.arange(rows, device=column_BQ.device)[:, None] * width + column_BQ).flatten()
-    return state_BLD.flatten(0, 1).index_select(0, flat_N).unflatten(0, column_BQ.shape)
+    return state_BLD.flatten(0, 1).index_select(0, flat_N).view(*column_BQ.shape, -1)

@@ -43,7 +43,8 @@ class _RootMeanSquare(torch.autograd.Function):
         length_N1 = torch.linalg.vector_norm(given_ND, dim=-1, keepdim=True, dtype=torch.float32)
         scale_N1 = length_N1.square_().div_(given_ND.shape[-1]).add_(eps).rsqrt_()
         ctx.save_for_backward(given_ND, weight_D, scale_N1)
-        return (given_ND * scale_N1).mul_(weight_D).to(dtype)
+        normed_ND: Tensor = given_ND * scale_N1
+        return normed_ND.mul_(weight_D).to(dtype)
 
     @staticmethod
     def backward(ctx: Any, gradient_ND: Tensor) -> tuple[Tensor | None, ...]:
@@ -68,4 +69,4 @@ def slim(model: nn.Module) -> None:
     """Give the parts of a T5 model their lean forward pass; weights and their names stay."""
     for module in model.modules():
         if lean := LEAN.get(type(module)):
-            module.__class__ = lean  # type: ignore[assignment]
+            module.__class__ = lean
