@@ -32,6 +32,9 @@ class Ensemble(nn.Module):
         """What each model gives its head."""
         return [model(batch) for model in self.models]
 
+    def reads(self, batch: Batch) -> None:
+        """All states: `Head.reads`."""
+
     def logits(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
         """In the shape of one head's, in full precision."""
         return mean([head.logits(own, batch) for (_, head), own in zip(self.pairs, outputs, strict=True)])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from paribus.corruption.examples import Examples
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.cross_entropy import summed_cross_entropy
-from paribus.models.heads.head import Head
+from paribus.models.heads.head import Head, Reader, name_places
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Batch, Network
 from paribus.training.steps import as_batch
@@ -139,11 +139,11 @@ def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
             module.to("cpu")
 
 
-def outputs(network: Model, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Any]]:
-    """(batch, what the network gives its heads) of each packed batch."""
+def outputs(network: Model, reader: Reader, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Any]]:
+    """(batch, what the network gives this reader) of each packed batch."""
     for packed_batch in arrays:
         batch = on_device(as_batch(packed_batch), network)
-        yield batch, network(batch)
+        yield batch, network(name_places([reader], batch))
 
 
 def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
@@ -153,5 +153,5 @@ def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
 
 def predictions(network: Model, head: Asked, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
     """(batch, the head's logits) of each packed batch."""
-    for batch, found in outputs(network, arrays):
+    for batch, found in outputs(network, head, arrays):
         yield batch, head.logits(found, batch).float()

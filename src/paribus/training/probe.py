@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from paribus.corruption.examples import Examples
-from paribus.models.network import Network
+from paribus.models.network import Batch, Network
 from paribus.training.evaluate import evaluating, majority, outputs, packed
 
 PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
@@ -71,9 +71,17 @@ def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
     return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
 
 
+class _FirstTokens:
+    """Reads the first state of each row."""
+
+    def reads(self, batch: Batch) -> list[Tensor]:
+        return []
+
+
 def _read(network: Network, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
     with evaluating(network):
-        read = [(found.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, found in outputs(network, arrays)]
+        found = outputs(network, _FirstTokens(), arrays)
+        read = [(states.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, states in found]
         states, labels = (torch.cat(column) for column in zip(*read, strict=True))
     return states.clone(), labels.clone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -63,7 +64,13 @@ class TokenHead(Head):
         return summed_cross_entropy(self.logits(outputs, batch), batch["target_P"])
 
 
-def name_places(heads: Iterable[Head], batch: Batch) -> Batch:
+class Reader(Protocol):
+    """What says where it reads."""
+
+    def reads(self, batch: Batch) -> list[Tensor] | None: ...
+
+
+def name_places(heads: Iterable[Reader], batch: Batch) -> Batch:
     """The batch, and as `read_P` the places that these heads read if each of them names its own."""
     read = [head.reads(batch) for head in heads]
     if any(places is None for places in read):

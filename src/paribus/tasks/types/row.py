@@ -89,7 +89,9 @@ class RowTaskType(TaskType):
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
         """[B, width], in full precision."""
-        logits: Array = head.logits(model(batch), batch).float().cpu().numpy()
+        from paribus.models.heads.head import name_places
+
+        logits: Array = head.logits(model(name_places([head], batch)), batch).float().cpu().numpy()
         return logits
 
     def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Example]) -> Array:
