@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib import metadata
 from pathlib import Path
@@ -58,7 +58,7 @@ class Docstrings(Corpus):
         return found
 
     def source(self) -> Any:
-        versions = [[name, found.version] for name, found in self.installed.items()]
+        versions = [[name, _version(name)] for name in self.installed]
         return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
 
     def documents(self, cache: Path) -> Iterator[Document]:
@@ -74,7 +74,7 @@ class Docstrings(Corpus):
 
     def _folder(self, name: str, cache: Path) -> Path:
         """The folder of one distribution's prose, whichever corpus or task uses it."""
-        key = digest([self.semantics, sys.version_info[:2], self.installed[name].version])
+        key = digest([self.semantics, sys.version_info[:2], _version(name)])
         return cache / "docstrings" / f"{name.lower()}-{key}"
 
     def _extract(self, folders: dict[str, Path]) -> None:
@@ -85,6 +85,11 @@ class Docstrings(Corpus):
             for name, folder in folders.items():
                 write_documents(folder, _documents(files[name], pool))
                 moved.update(len(files[name]))
+
+
+@cache  # a file is parsed for it
+def _version(name: str) -> str:
+    return metadata.version(name)
 
 
 def readers(modules: int) -> ProcessPoolExecutor:
