@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.console import say
 from paribus.core.files import write_json, write_text
+from paribus.core.processes import collect_often
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
 from paribus.training.description import Run
@@ -85,6 +86,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
     from paribus.training.finetune import base_of
     from paribus.training.pretrain import combine
 
+    collect_often()
     folder = run.identity.folder
     with stages.stage(PRETRAIN) as tracked:
         trained = [_pretrained(run, data, profile, folder, tracked, reporter)]

@@ -1,13 +1,12 @@
 """Runs that start at once: a process that has imported the training forks another process for each run.
 
-A fork is what `paribus train` in a fresh process would be: same main thread, exit handlers and ways of starting helpers,
-but its own log, cores and environment. `multiprocessing`'s server changes these: its processes import the script of the
-caller again, start the workers of their data loaders by the server too, and skip exit handlers.
+A fork is what `paribus train` in a fresh process would be, with its own log, cores and environment.
+`multiprocessing`'s server is not used: its processes import the script of the caller again, start the workers of data
+loaders by the server too, and skip exit handlers.
 """
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import signal
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 from paribus.core.build import kind
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.core.processes import collect_often, collect_rarely
 from paribus.sweeps.launchers.base import LOST, train
 
 PRELOADED = "paribus.training.preload"
@@ -109,6 +109,7 @@ def kill(group: int, number: signal.Signals) -> None:
 
 def serve(number: int) -> None:
     """Fork a process for every `Order` from the connection, and report how each ended."""
+    collect_rarely()
     importlib.import_module(PRELOADED)
     if (order := _fork_orders(Connection(number))) is not None:
         sys.exit(_train(order))
@@ -122,7 +123,7 @@ def _fork_orders(connection: Connection) -> Order | None:
             if connection.poll(POLL):
                 order: Order = connection.recv()
                 _import_components(order.config)
-                gc.freeze()  # what is imported stays: no process looks through it again
+                collect_often()
                 if (pid := os.fork()) == 0:
                     os.setpgid(0, 0)
                     connection.close()
