@@ -37,7 +37,9 @@ def remember(
     state = [_describe(roots, "*.yaml"), _describe([Path(__file__).parent, *plugins], "*.py"), _versions()]
     path = _folder() / f"{digest([name, list(overrides), state], 32)}.json"
     with suppress(OSError, ValueError):
-        return OmegaConf.create(json.loads(path.read_text(encoding="utf-8")), flags={"struct": True})
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        config: DictConfig = OmegaConf.create(stored, flags={"struct": True})
+        return config
     config = compose()
     content = OmegaConf.to_container(config, resolve=False)
     with suppress(UserError, TypeError):  # a folder that cannot be written, or a value that is not plain data
