@@ -1,9 +1,8 @@
 """The time around training: starts, a sweep of 12 runs, and commands that find everything done.
 
-    python analysis/bench_start.py [steps=400] [turns=3]
+    python analysis/bench_start.py [turns=3]
 
-The runs are those of roberta_table1 at scale=smoke without tasks, `steps` steps each. A first run fills the caches. A
-start lasts from the command, or from a run's launch in the sweep, to the first line of its learning curve.
+The runs are those of roberta_table1 at scale=smoke without tasks. A first run fills the caches. A start lasts from the command, or from a run's launch in the sweep, to the first line of its learning curve.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from pathlib import Path
 from typing import Any
 
 SWEEP = ["roberta_table1", "scale=smoke"]
-RUN = ["scale=smoke", "task=none", "trainer.log_every=1", "trainer.max_epochs=null", "evaluation.points=1"]
+RUN = ["task=none", "trainer.log_every=1"]
 SLOTS, SEEDS = 2, 4  # of three arms each
 POLL = 0.005
 
 
-def rows(steps: int = 400, turns: int = 3) -> list[dict[str, Any]]:
+def rows(turns: int = 3) -> list[dict[str, Any]]:
     """{name, value, unit, target, holds} of each measurement."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _start_once(folder, 0)
         single = statistics.median(_start_once(folder, turn) for turn in range(1, turns + 1))
-        budget = [f"trainer.max_steps={steps}", f"seeds=range(0,{SEEDS})", f"slots={SLOTS}"]
-        sweep = ["run", *SWEEP, *RUN[1:], *budget]
+        sweep = ["run", *SWEEP, *RUN, f"seeds=range(0,{SEEDS})", f"slots={SLOTS}"]
         seen: dict[Path, float] = {}
         wall = _time(folder, sweep, lambda: _look(folder, seen))
         later = _later_starts(folder, seen)
@@ -55,7 +53,8 @@ def _start_once(folder: Path, seed: int) -> float:
     """Seconds from the command of a run of a few steps to its first line."""
     seen: dict[Path, float] = {}
     start = time.time()
-    _time(folder, ["train", *RUN, "trainer.max_steps=4", f"seed={seed}"], lambda: _look(folder, seen))
+    short = ["scale=smoke", "trainer.max_steps=4", "trainer.max_epochs=null", "evaluation.points=1", f"seed={seed}"]
+    _time(folder, ["train", *RUN, *short], lambda: _look(folder, seen))
     return next(at for path, at in seen.items() if path.name == "metrics.jsonl" and f"seed{seed}-" in str(path)) - start
 
 
