@@ -2,7 +2,8 @@
 
     python analysis/bench_start.py [turns=3]
 
-The runs are those of roberta_table1 at scale=smoke without tasks. A first run fills the caches. A start lasts from the command, or from a run's launch in the sweep, to the first line of its learning curve.
+The runs are those of roberta_table1 at scale=smoke without tasks. A first run fills the caches. A start lasts from the
+command, or from a run's launch in the sweep, to the first line of its learning curve.
 """
 
 from __future__ import annotations
