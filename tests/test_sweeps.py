@@ -32,7 +32,11 @@ def test_every_scale_has_a_recipe_for_every_family_of_the_sweeps() -> None:
 def test_arms_are_composed_and_controlled(name: str, scale: str) -> None:
     sweep = load(name)
     configs = {arm: compose(list(arm_overrides(sweep, scale, arm))) for arm in sweep.arms}
-    assert audit(sweep, configs)["controlled"]
+    found = audit(sweep, configs)
+    assert found["controlled"] is True
+    assert found["differences"].pop(sweep.baseline) == {}
+    assert found["differences"].keys() == sweep.arms.keys() - {sweep.baseline}
+    assert all(found["differences"].values())
     assert len(sweep.seeds_at(scale)) >= 2
     asked = {column.partition("/")[0] for column in sweep.columns} & set(configs[sweep.baseline].tasks)
     assert asked or scale == "test" or "mlm_loss" in sweep.columns  # else its table has nothing that decides

@@ -10,6 +10,7 @@ from paribus import __version__
 from paribus.commands.verbs import VERBS, load
 from paribus.core.arguments import HELP, VERSION
 from paribus.core.errors import UserError
+from paribus.core.processes import collect_rarely
 
 COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the words so far, the last one unfinished
 STOPPED = 130  # a shell's status for Ctrl-C
@@ -27,6 +28,7 @@ def usage() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb. Returns its exit status, 2 for bad input (one line on stderr) or 130 after Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    collect_rarely()
     try:
         return _dispatch(arguments)
     except UserError as error:

@@ -86,7 +86,6 @@ def train(given: Arguments) -> int:
             return None
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages: torch allocates large arrays anew each step
     sys.argv = ["paribus train", *_hydra_arguments(given.argv)]
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.core.composed import remember
 from paribus.core.errors import UserError, suggest
 from paribus.core.hashing import digest
 
@@ -70,12 +71,12 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
     Raises UserError naming an unknown key, group or choice, and what comes near it.
     """
-    return _compose("train", overrides)
+    return remember("train", overrides, roots(), lambda: _compose("train", overrides))
 
 
 def compose_launcher(overrides: Sequence[str]) -> DictConfig:
     """The config of the launcher that `overrides` of `conf/run.yaml` choose. Raises UserError as `compose` does."""
-    launcher: DictConfig = _compose("run", overrides).launcher
+    launcher: DictConfig = remember("run", overrides, roots(), lambda: _compose("run", overrides)).launcher
     return launcher
 
 

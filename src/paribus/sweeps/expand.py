@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import unavailable
-from paribus.core.config import compose
+from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.runs.identity import Identity
 from paribus.sweeps.control import audit, require_matched
@@ -16,6 +16,8 @@ from paribus.sweeps.sweep import SCRATCH, TRIAL, Job, arm_overrides, jobs, quote
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+    from paribus.training.description import Run
 
 Compose = Callable[[list[str]], "DictConfig"]
 Plan = Callable[["DictConfig"], Mapping[str, Any]]
@@ -39,6 +41,7 @@ class Expanded:
     audit: dict[str, Any]
     everything: Sequence[Job]
     absent: Mapping[str, str]
+    _runs: dict[str, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, job: Job) -> DictConfig:
         config = self.configs[job.arm].copy()
@@ -47,9 +50,15 @@ class Expanded:
 
     def identity(self, job: Job) -> Identity:
         """The signature and folder of one run. Raises UserError if a corpus or a task cannot be read."""
+        return self.run(job.arm).like(plain(self.config(job))).identity
+
+    def run(self, arm: str) -> Run:
+        """The run of an arm with the seed of its config, built once."""
         from paribus.training.description import Run
 
-        return Run.of(self.config(job)).identity
+        if arm not in self._runs:
+            self._runs[arm] = Run.of(self.configs[arm])
+        return self._runs[arm]
 
 
 def expand(request: Request, composed: Compose = compose) -> Expanded:
@@ -68,7 +77,7 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     if anchored := bool(arms[sweep.baseline].get("tasks")):
         arms[SCRATCH] = config(SCRATCH)
     listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
-    absent = {arm: why for arm, config in arms.items() if (why := unavailable(config)) is not None}
+    absent = {arm: why for arm, config in arms.items() if (why := unavailable(plain(config))) is not None}
     requested = {job.arm for job in listed}
     if requested <= absent.keys() or sweep.baseline in absent:
         arm = sweep.baseline if sweep.baseline in absent else min(requested)
@@ -97,14 +106,11 @@ def plan_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, Mapp
 
     Prepares the data once for all runs. Raises UserError if budgets differ by more than 1%, except at scale=test.
     """
-    budgets = {arm: (plan or _plan)(config) for arm, config in expanded.configs.items()}
+    from paribus.training.budget import planned
+
+    budgets = {
+        arm: planned(expanded.run(arm)) if plan is None else plan(config) for arm, config in expanded.configs.items()
+    }
     if expanded.request.scale != TRIAL:
         require_matched(expanded.request.sweep, {arm: own for arm, own in budgets.items() if arm != SCRATCH})
     return budgets
-
-
-def _plan(config: DictConfig) -> dict[str, Any]:
-    from paribus.training.budget import planned
-    from paribus.training.description import Run
-
-    return planned(Run.of(config))

@@ -210,7 +210,8 @@ class _SweepRun:
         if config["profile"]["threads"] is None and threads is not None:
             config["profile"]["threads"] = threads
             command = (*command, f"profile.threads={threads}")
-        return Work(job.label, command, self.identities[job.label].folder / "log.txt", config)
+        ours = self.command is train_command  # a caller's own command may do anything
+        return Work(job.label, command, self.identities[job.label].folder / "log.txt", config if ours else None)
 
     def _read_progress(self, pending: Sequence[Job]) -> None:
         """Update the shares of the running cells from their learning curves."""

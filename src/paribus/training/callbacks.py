@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-import pytorch_lightning as pl
 from tqdm import tqdm
 
 from paribus.core.console import watched
 from paribus.core.errors import UserError
+from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
     from paribus.training.learner import Learner

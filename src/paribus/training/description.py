@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +89,12 @@ class Run:
         parts["mixture"] = parts.get("mixture") or None
         known = {each.name for each in fields(Run)} - {"config", "before"}
         return Run(config=config, before=before, **{name: parts[name] for name in known & parts.keys()})
+
+    def like(self, config: dict[str, Any]) -> Run:
+        """The run of a resolved config, with the components of this run if it differs from it in the seed alone."""
+        if self.before is not None or {**self.config, "seed": config["seed"]} != config:
+            return Run.of(config)
+        return replace(self, config=config, seed=config["seed"])
 
     @property
     def label(self) -> str:

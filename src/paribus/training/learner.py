@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
@@ -20,6 +18,7 @@ from paribus.optim.groups import Rates
 from paribus.optim.schedule import Schedule
 from paribus.optim.spec import OptimizerSpec
 from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
+from paribus.training.lightning import pl
 from paribus.training.steps import Step
 
 
@@ -67,14 +66,6 @@ class Learner(pl.LightningModule):
         """One optimizer; the rate is set by hand in every step."""
         named = list(self.named_parameters())
         return self.optimizer_spec.build(named) if self.rates is None else self.optimizer_spec.build(named, self.rates)
-
-    def on_train_start(self) -> None:
-        """Let the garbage collector skip what exists by now: it would search every import again and again."""
-        gc.freeze()
-
-    def on_train_end(self) -> None:
-        """Let the garbage collector see everything again."""
-        gc.unfreeze()
 
     def training_step(self, step: Step, step_in_epoch: int) -> None:
         """Forward and backward of every microbatch, then clip and update."""

@@ -16,7 +16,7 @@ from pytorch_lightning.loggers import Logger
 from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
 
 from paribus.core.errors import UserError
-from paribus.core.processes import keep_freed_memory, ranks_of
+from paribus.core.processes import collect_often, keep_freed_memory, ranks_of
 from paribus.core.settings import Profile as Settings
 from paribus.runs.tracker import Tracked
 from paribus.training.distributed import Group, trainer_settings
@@ -76,6 +76,7 @@ def resolve(asked: Settings) -> Profile:
     threads = asked.threads or max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
     torch.set_num_threads(threads)
     keep_freed_memory()
+    collect_often()
     own = (asked.workers, asked.microbatch, asked.compile)
     return Profile(accelerator, precision, threads, *own, ranks, asked.strategy)
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib import metadata
 from itertools import chain
@@ -61,7 +61,7 @@ class Docstrings(Corpus):
         return found
 
     def source(self) -> Any:
-        versions = [[name, found.version] for name, found in self.installed.items()]
+        versions = [[name, _version(name)] for name in self.installed]
         return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
 
     def documents(self, cache: Path) -> Iterator[Document]:
@@ -81,7 +81,7 @@ class Docstrings(Corpus):
 
     def _folder(self, name: str, cache: Path) -> Path:
         """The folder of one distribution's prose, whichever corpus or task uses it."""
-        key = digest([EXTRACTION, sys.version_info[:2], self.installed[name].version])
+        key = digest([EXTRACTION, sys.version_info[:2], _version(name)])
         return cache / "docstrings" / f"{name.lower()}-{key}"
 
     def _extract(self, folders: dict[str, Path]) -> None:
@@ -97,6 +97,11 @@ class Docstrings(Corpus):
 def split_module(name: str, validation: float) -> str:
     """`train` or `validation`, by the hash of the module's name, for corpora and tasks alike."""
     return "validation" if hash_share(name) < validation else "train"
+
+
+@cache  # a file is parsed for it
+def _version(name: str) -> str:
+    return metadata.version(name)
 
 
 def readers(modules: int) -> ProcessPoolExecutor:

@@ -26,7 +26,7 @@ class Work(NamedTuple):
     Args:
         label: the run's name for the reader.
         command: the command line that trains it in a process on this machine.
-        config: the whole resolved config, for a launcher that sends the run to another machine.
+        config: the whole resolved config, for a launcher that trains it without the command; None leaves the command.
     """
 
     label: str
@@ -110,22 +110,25 @@ class RemoteRun:
     config: Mapping[str, Any]
 
     def __call__(self) -> int:
-        """Train in this process; returns 0, or 2 after a failure, which the log explains."""
-        from omegaconf import OmegaConf
-
-        from paribus.training.run import run
-
+        """Train in this process; returns the exit status of `train`."""
         print(f"$ {self.label}", file=sys.stderr, flush=True)
-        try:
-            run(OmegaConf.create(dict(self.config)))
-        except UserError as error:
-            say(f"paribus: {error}")
-            return 2
-        except Exception as error:  # including submitit's own, for a job that timed out too often
-            traceback.print_exc()
-            say(f"paribus: {type(error).__name__}: {error}")
-            return 2
-        return 0
+        return train(self.config)
+
+
+def train(config: Mapping[str, Any]) -> int:
+    """Train a resolved config in this process; returns 0, or 2 after a failure, which the log explains."""
+    from paribus.training.run import run
+
+    try:
+        run(dict(config))
+    except UserError as error:
+        say(f"paribus: {error}")
+        return 2
+    except Exception as error:  # including submitit's own, for a job that timed out too often
+        traceback.print_exc()
+        say(f"paribus: {type(error).__name__}: {error}")
+        return 2
+    return 0
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""`launcher=local`: every run is a process in a slot of this machine, with its own cores or GPUs."""
+"""`launcher=local`: every run is a process in a slot of this machine, with its own cores or GPUs.
+
+A run with a config is forked from a process that has imported the training; other work is a command.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,16 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.processes import gpus, terminable
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
+from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
 
 POLL = 0.05  # seconds between two polls of the processes
 GRACE = 30.0  # seconds that a stopped process has to end by itself
@@ -80,8 +85,7 @@ def _core_share(cores: Sequence[int], at: int, count: int) -> tuple[int, ...]:
 @dataclass
 class _Running:
     work: Work
-    process: subprocess.Popen[bytes]
-    log: IO[bytes]
+    process: subprocess.Popen[bytes] | Fork
     start: float
 
 
@@ -90,6 +94,7 @@ class Slots(Pool):
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots, self.size, self.threads = slots, len(slots), len(slots[0].cores)
+        self.server: Server | None = None
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
         """Raises KeyboardInterrupt on SIGINT or SIGTERM, after it has stopped the running processes.
@@ -103,7 +108,7 @@ class Slots(Pool):
                 while waiting or running:
                     while waiting and free:
                         slot, work = free.popleft(), waiting.popleft()
-                        running[slot] = _start(work, self.slots[slot])
+                        running[slot] = self._start(work, self.slots[slot])
                         events.started(work, f"slot {slot + 1} of {self.size}")
                     for slot, end in _collect_ended(running):
                         free.append(slot)
@@ -112,23 +117,37 @@ class Slots(Pool):
                     time.sleep(POLL)
             finally:
                 _stop(list(running.values()))
+                if self.server is not None:
+                    self.server.close()
+                    self.server = None
+
+    def _start(self, work: Work, slot: Slot) -> _Running:
+        work.log.parent.mkdir(parents=True, exist_ok=True)
+        with work.log.open("ab") as log:
+            log.write(f"$ {shlex.join(work.command)}\n".encode())
+        process = None if work.config is None else self._fork(work.config, work.log, slot)
+        return _Running(work, process or _open(work, slot), time.monotonic())
+
+    def _fork(self, config: Mapping[str, Any], log: Path, slot: Slot) -> Fork | None:
+        """The process of a run. None if a server that was just started has died, as it does without memory."""
+        if self.server is None or not self.server.alive:
+            self.server = Server(slot.environment())
+        return self.server.start(Order(config, log, slot.cores, slot.environment()))
 
 
-def _start(work: Work, slot: Slot) -> _Running:
-    work.log.parent.mkdir(parents=True, exist_ok=True)
-    log = work.log.open("ab", buffering=0)
-    log.write(f"$ {shlex.join(work.command)}\n".encode())
-    process = subprocess.Popen(
-        work.command,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **slot.environment()},
-        process_group=0,
-    )
+def _open(work: Work, slot: Slot) -> subprocess.Popen[bytes]:
+    with work.log.open("ab", buffering=0) as log:
+        process = subprocess.Popen(
+            work.command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **slot.environment()},
+            process_group=0,
+        )
     with suppress(OSError, AttributeError):  # the process has ended, or the system has no CPU affinity
         os.sched_setaffinity(process.pid, slot.cores)
-    return _Running(work, process, log, time.monotonic())
+    return process
 
 
 def _collect_ended(running: dict[int, _Running]) -> list[tuple[int, Ended]]:
@@ -136,7 +155,6 @@ def _collect_ended(running: dict[int, _Running]) -> list[tuple[int, Ended]]:
     over = []
     for slot, run in list(running.items()):
         if (status := run.process.poll()) is not None:
-            run.log.close()
             del running[slot]
             over.append((slot, Ended(run.work, status, time.monotonic() - run.start)))
     return over
@@ -145,18 +163,12 @@ def _collect_ended(running: dict[int, _Running]) -> list[tuple[int, Ended]]:
 def _stop(running: Sequence[_Running]) -> None:
     """Tell the process groups to end, wait for GRACE seconds, and kill what is left."""
     for run in running:
-        _signal(run.process, signal.SIGTERM)
+        kill(run.process.pid, signal.SIGTERM)
     end = time.monotonic() + GRACE
     try:
         while any(run.process.poll() is None for run in running) and time.monotonic() < end:
             time.sleep(POLL)
     finally:
         for run in running:
-            _signal(run.process, signal.SIGKILL)
+            kill(run.process.pid, signal.SIGKILL)
             run.process.wait()
-            run.log.close()
-
-
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)

@@ -1,0 +1,22 @@
+"""Imports all that a run imports, for a process that forks runs. That starts no thread and leaves CUDA alone."""
+
+from __future__ import annotations
+
+import importlib
+
+MODULES = (
+    "hydra.utils",
+    "optuna",
+    "paribus.models.encoder",
+    "paribus.models.text_to_text",
+    "paribus.runs.provenance",
+    "paribus.training.finetune",
+    "paribus.training.pretrain",
+    "paribus.training.run",
+    "torch._dynamo",  # by the first optimizer
+    "torchmetrics.functional",
+    "wandb.sdk.launch.inputs.internal",  # by the first run of W&B
+)
+
+for name in MODULES:
+    importlib.import_module(name)

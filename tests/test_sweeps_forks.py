@@ -1,0 +1,180 @@
+"""Runs forked from a process that has imported the training: they are what `paribus train` in a fresh process is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.core.config import compose, plain
+from paribus.runs.store import read_last_step, read_state
+from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
+from paribus.sweeps.launchers.forks import Server
+from paribus.sweeps.launchers.local import Slot, Slots
+from paribus.training.description import Run
+
+CORE = sorted(os.sched_getaffinity(0))[0]
+SHORT = ("trainer.max_steps=4", "trainer.max_epochs=null", "task=none", "logger=none")
+
+TOLD = """
+import os
+import torch
+from paribus.data.corpus.text import Text
+
+class Told(Text):
+    def source(self):
+        print("cores", sorted(os.sched_getaffinity(0)), "device", os.environ["CUDA_VISIBLE_DEVICES"])
+        print("threads", torch.get_num_threads(), os.environ["OMP_NUM_THREADS"])
+        return super().source()
+"""
+
+
+def work(config: dict[str, Any], label: str) -> Work:
+    return Work(label, ("paribus", "train"), Run.of(config).identity.folder / "log.txt", config)
+
+
+def weights(run: Path) -> bytes:
+    return (run / "model" / "model.safetensors").read_bytes()
+
+
+def test_a_fork_has_the_bits_and_the_record_of_a_fresh_process_and_fails_like_one(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    forked = plain(compose([*arguments, *SHORT, f"paths.runs={tmp_path / 'forked'}"]))
+    broken = plain(compose([*arguments, *SHORT, "profile.precision=8-wrong", "seed=1"]))
+    over: list[Ended] = []
+    Slots([Slot((CORE,))]).run([work(forked, "good"), work(broken, "broken")], Events(ended=over.append))
+    good, bad = over
+    assert [good.status, bad.status] == [0, 2]
+    assert failure_reason(bad).startswith("profile.precision=8-wrong is unknown")
+    assert good.work.log.read_text().startswith("$ paribus train\n")
+    fresh = [sys.executable, "-m", "paribus", "train", *arguments, *SHORT]
+    subprocess.run(fresh, check=True, capture_output=True, cwd=tmp_path)
+    (other,) = (path.parent for path in (tmp_path / "runs").glob("single/run/seed0-*/result.json"))
+    assert weights(other) == weights(good.work.log.parent)
+    records = [json.loads((folder / "result.json").read_text()) for folder in (other, good.work.log.parent)]
+    for key in ("signature", "metrics", "baselines", "profile", "versions", "data"):
+        assert records[0][key] == records[1][key]
+
+
+def test_a_fork_has_the_cores_the_threads_and_the_device_of_its_slot(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "told.py").write_text(TOLD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = plain(compose([*arguments, *SHORT]))
+    config["corpus"]["_target_"] = "told.Told"
+    over: list[Ended] = []
+    cores = tuple(sorted(os.sched_getaffinity(0))[:2])
+    job = Work("told", ("paribus",), tmp_path / "log.txt", config)
+    Slots([Slot(cores, "3")]).run([job], Events(ended=over.append))
+    said = job.log.read_text()
+    assert over[0].status == 0, said
+    assert f"cores {list(cores)} device 3" in said
+    assert f"threads {len(cores)} {len(cores)}\n" in said
+    assert f"threads 1 {len(cores)}\n" in said, "once the profile has set its own"
+
+
+LONG = """
+import json, sys
+from pathlib import Path
+from paribus.sweeps.launchers.base import Events, Work
+from paribus.sweeps.launchers.local import Slot, Slots
+config = json.loads(Path(sys.argv[1]).read_text())
+try:
+    Slots([Slot((%d,))]).run([Work("long", ("paribus",), Path(sys.argv[2]), config)], Events())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.fixture
+def long(arguments: list[str], tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A pool in its own process, with a run that has trained some steps and would train for hours, and its log."""
+    steps = ("trainer.max_steps=1000000", "trainer.max_epochs=null", "trainer.log_every=1", "evaluation.points=1")
+    config = plain(compose([*arguments, *steps, "task=none", "logger=none", "profile.checkpoint_steps=2"]))
+    folder = Run.of(config).identity.folder
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    code = [sys.executable, "-c", LONG % CORE, str(tmp_path / "config.json"), str(folder / "log.txt")]
+    process = subprocess.Popen(code, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while read_last_step(folder) < 3 and time.monotonic() < end:
+        time.sleep(0.05)
+    yield process, folder / "log.txt"
+    with suppress(ProcessLookupError):
+        process.kill()
+    process.wait()
+
+
+def test_a_stop_lets_a_fork_end_by_itself(long: tuple[subprocess.Popen[str], Path]) -> None:
+    process, log = long
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert output == "interrupted\n"
+    assert read_state(log.parent)[0] == "stopped"
+    assert (log.parent / "last.ckpt").is_file()
+    assert log.read_text() == "$ paribus\n", "no traceback"
+
+
+def test_forks_end_with_a_pool_that_is_killed(long: tuple[subprocess.Popen[str], Path]) -> None:
+    process, log = long
+    assert read_state(log.parent)[0] == "running"
+    process.kill()
+    end = time.monotonic() + 60
+    while read_state(log.parent)[0] == "running" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert read_state(log.parent)[0] == "stopped"
+
+
+def test_a_server_that_dies_takes_its_runs_along_and_the_next_run_has_another(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    slow = plain(compose([*arguments, *SHORT[1:], "trainer.max_steps=1000000"]))
+    quick = plain(compose([*arguments, *SHORT, "seed=1"]))
+    over: list[Ended] = []
+    pool = Slots([Slot((CORE,))])
+
+    def die(begun: Work, place: str) -> None:
+        if begun.label == "slow":
+            assert isinstance(pool.server, Server)
+            pool.server.process.kill()
+
+    pool.run([work(slow, "slow"), work(quick, "quick")], Events(started=die, ended=over.append))
+    assert [(end.work.label, end.status) for end in over] == [("slow", -9), ("quick", 0)]
+    assert failure_reason(over[0]) == "killed by SIGKILL, perhaps out of memory"
+
+
+ALONE = """
+import os, sys
+import paribus.training.preload
+import torch
+print(len(os.listdir("/proc/self/task")), torch.cuda.is_initialized())
+from paribus.training.run import run
+import json
+before = set(sys.modules)
+run(json.loads(sys.argv[1]))
+print(*(name for name in set(sys.modules) - before if name.split(".")[0] in %r))
+"""
+HEAVY = ("torch", "pytorch_lightning", "lightning_fabric", "transformers", "torchmetrics", "wandb", "tokenizers")
+
+
+def test_the_preloaded_process_has_all_heavy_modules_one_thread_and_no_device(
+    arguments: list[str], task_folder: Path
+) -> None:
+    config = plain(compose([*arguments, *SHORT[:2], "task=sst2", f"tasks.sst2.path={task_folder}"]))
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", ALONE % (HEAVY,), json.dumps(config)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    alone, new = done.stdout.splitlines()
+    assert alone == "1 False"
+    assert len(new.split()) < 3, new
