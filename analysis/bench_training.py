@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from turns import HERE, Measure, Row, Side, main, take_turns
 
-STEPS, WARM = 30, 5
+STEPS, WARM = 12, 3  # of a turn
 SIZES = (8192, 30522)
 
 
@@ -304,7 +304,7 @@ def rows(turns: int = 3, before: str = "", growth_steps: int = 10_000) -> list[R
         sides = {"ours": Side(here, "ours", "tiny", SIZES[0])}
         if root is not None:
             sides["before"] = Side(here, "ours", "tiny", SIZES[0], root=root)
-        speed = take_turns(sides, 2 * turns)
+        speed = take_turns(sides, 4 * turns)
     found.append(Row("BERT-tiny, one thread", speed["ours"], "tokens/s"))
     if "before" in speed:
         found.append(Row(f"BERT-tiny, one thread: ours / {before[:7]}", speed["ours"] / speed["before"], "x", 1.6))

@@ -101,7 +101,7 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
         (["finetune.target_length=2"], "cuts the label"),
         (["finetune.target_length=1"], "at least 2"),
         (["finetune.length=8"], "leaves no room for text"),
-        (["finetune/head/pooling=mean"], "but the model writes"),
+        (["finetune/head/pooling=mean"], "does nothing in tasks.sst2"),
         (["finetune/method=frozen"], "leaves nothing to train"),
         (["finetune/method=top_k_layers", "finetune.method.k=3"], "exceeds the model's 2 layers"),
     ],

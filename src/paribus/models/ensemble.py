@@ -7,7 +7,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from paribus.models.heads.head import Head
+from paribus.models.heads.head import Head, name_places
 from paribus.models.network import Batch, Network, Outputs
 
 Pair = tuple[Network, Head]
@@ -29,11 +29,11 @@ class Ensemble(nn.Module):
         return [(cast(Network, model), cast(Head, head)) for model, head in zip(self.models, self.heads, strict=True)]
 
     def forward(self, batch: Batch) -> list[Outputs]:
-        """What each model gives its head."""
-        return [model(batch) for model in self.models]
+        """What each model gives its head, computed where that reads it."""
+        return [model(name_places([head], batch)) for model, head in self.pairs]
 
     def reads(self, batch: Batch) -> None:
-        """All states: `Head.reads`."""
+        """Each model knows where its own head reads."""
 
     def logits(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
         """In the shape of one head's, in full precision."""

@@ -66,7 +66,7 @@ def _make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterat
         )
         for text in dict.fromkeys(texts) or [""]:
             found = [(entry, _find_claim(entry, text)) for entry in own]
-            said = [Sentence(claim.says, claim.whose) for _, claim in found if claim.says]
+            said = [Sentence(claim.says, claim.whose or OURS) for _, claim in found if claim.says]
             sentence = sweep.sentences.get(text) if sweep else None
             claim = _leave_open(text, *(sentence or next(iter(said), Sentence())))
             yield Line(study, claim, published, found)

@@ -194,13 +194,13 @@ class ClaimRow:
     seeds_needed: int | None = None
     open: bool = False
     contrasts: tuple[ContrastRow, ...] = ()
-    says: str = ""
-    whose: str = OURS
+    says: str = field(default="", metadata=OMITTED)
+    whose: str | None = field(default=None, metadata=OMITTED)
 
     @property
     def sentence(self) -> str:
         """Such as "Removing the loss does not hurt (the paper's claim)", or the claim itself."""
-        return f"{self.says} ({OWNERS[self.whose]})" if self.says else self.text
+        return f"{self.says} ({OWNERS[self.whose or OURS]})" if self.says else self.text
 
 
 @dataclass(frozen=True)
