@@ -7,13 +7,15 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
 
     design, seeds, tasks, nested (fine-tuning seeds in each pre-training seed), tails (normal, or t3: Student's t with
     three degrees of freedom); simulations and tables: how many were made; false_verdicts: tables with at least one;
-    coverage = covered / intervals: of the claims' 95 % intervals over the true difference, nominal: 0.95;
+    coverage = covered / intervals: of the contrasts' 95 % intervals over the true difference, nominal: 0.95;
     bootstrap: the same of the bias-corrected bootstrap on the same differences, on which no verdict rests;
     power and formula (planted effects alone): decided / intervals, beside the noncentral t;
-    mean_seeds (seeds added until decided alone): seeds used per sweep.
+    mean_seeds (seeds added until decided, or by hand, alone): seeds used per sweep.
 
 A verdict is false where the truth is another: `>` reproduced where the arm is not better, contradicted where it is not
-worse, equivalent where the true difference is the margin or more; `>=` and `~` likewise at their margins.
+worse, equivalent where the true difference is the margin or more; `>=` and `~` likewise at their margins. It is also
+false where the column could not have shown the difference: apart though the better arm is not truly above the model
+from scratch, alike though no arm (for `>=`, the arm compared with) truly gains more than the margin over it.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ from paribus.verdict.bootstrap import bca
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.sequential import FIRST, Looks
-from paribus.verdict.statistics import LEVEL
-from paribus.verdict.words import find_word
+from paribus.verdict.statistics import ALPHA, LEVEL, summarize
+from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, find_word
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
 GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two such arms
+PLANTED = "planted effect"
 BASE, ARMS = "base", ("base", "a", "b", "c")
 BOOTSTRAPPED = 400  # sweeps whose differences are bootstrapped too
 
@@ -61,6 +64,9 @@ class Plan:
         luck: of a seed, shared by its arms, in standard deviations of one arm, as is `scratch`: how far the model from
             scratch lies below.
         most: where seeds are added until the claims are decided, how many at most.
+        by_hand: where claims are open, the seeds that are run by hand next, without saying so before.
+        spread: {arm: its own noise, as a multiple of the others'}.
+        collapse: the chance that a run ends where the model from scratch is.
     """
 
     name: str
@@ -76,6 +82,18 @@ class Plan:
     scratch: float = 30.0
     simulations: int = 2000
     most: int | None = None
+    by_hand: int | None = None
+    spread: Mapping[str, float] = field(default_factory=dict)
+    collapse: float = 0.0
+
+    @property
+    def last(self) -> int:
+        """The most seeds that a sweep may take."""
+        return self.most or self.by_hand or self.seeds
+
+    def gain(self, arm: str) -> float:
+        """Over the model from scratch."""
+        return self.effects.get(arm, 0.0) * GAP + self.scratch * SD
 
     def truth(self, arm: str, versus: str) -> float:
         return (self.effects.get(arm, 0.0) - self.effects.get(versus, 0.0)) * GAP
@@ -126,7 +144,7 @@ def plans() -> list[Plan]:
             Plan("identical arms, columns at the sensitivity control", better, n, 4, luck=0.0, scratch=2.0),
         ]
     found += [
-        Plan("planted effect", (f"a > {BASE}",), n, effects={"a": effect}, arms=(BASE, "a"))
+        Plan(PLANTED, (f"a > {BASE}",), n, effects={"a": effect}, arms=(BASE, "a"))
         for n in (3, 5, 10)
         for effect in (0.5, 1.0, 2.0)
     ]
@@ -138,7 +156,26 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
              tails=tails, most=8, simulations=count) for tails, count in (("normal", 40_000), ("t3", 2000))
     ]  # fmt: skip
-    return found
+    return found + _corners()
+
+
+def _corners() -> list[Plan]:
+    """Designs in which the control of a column, or a run, is at its limit."""
+    better = tuple(f"{arm} > {BASE}" for arm in ARMS[1:])
+    low = dict.fromkeys(("a", "b"), -10.0 / math.sqrt(2.0))
+    hollow = ("a ~ b, margin {m} points", "a >= b, margin {m} points", "a > b, margin {m} points")
+    found = []
+    for n in (5, 10):
+        found += [
+            Plan("identical arms, many columns", better, n, 8),
+            Plan("identical arms, noisy baseline", better, n, 8, luck=0.0, scratch=4.0, spread={BASE: 3.0}),
+            Plan("identical arms, collapsing runs", better, n, 2, collapse=0.15),
+            Plan("identical arms, one claim on many columns", better[:1], n, 8),
+            Plan("hollow sameness", hollow, n, 2, margin=3.0, effects=low, scratch=10.0),
+            Plan("two arms below from scratch", ("a > b", f"a > {BASE}"), n, 2, scratch=10.0,
+                 effects={"a": low["a"] - 1.0, "b": low["a"] - 6.0}),
+        ]  # fmt: skip
+    return [*found, Plan("identical arms, two rounds by hand", better, 5, by_hand=10)]
 
 
 def _all(relation: str) -> tuple[str, ...]:
@@ -160,11 +197,16 @@ def simulate(plan: Plan, random: Any, seeds: int) -> list[Record]:
     nested = 0.5 if tunings > 1 else 0.0
     own = _noise(plan, random, (arms, seeds, tasks)) + _noise(plan, random, (arms, seeds, 1))
     tuned = math.sqrt(nested * tunings) * _noise(plan, random, (arms, seeds, tasks, tunings))
-    pretrained = math.sqrt((1.0 - nested) / 2.0) * own + plan.luck * random.standard_normal((seeds, tasks))
+    pretrained = math.sqrt((1.0 - nested) / 2.0) * own
+    shared = plan.luck * random.standard_normal((seeds, tasks))
     gains = [plan.effects.get(arm, 0.0) * math.sqrt(2.0) for arm in plan.arms]
     gains.append(-plan.scratch)
-    scores = 0.6 + SD * (np.array(gains)[:, None, None, None] + pretrained[..., None] + tuned)
     names = (*plan.arms, SCRATCH)
+    noise = np.array([plan.spread.get(name, 1.0) for name in names])[:, None, None, None]
+    own_part, luck = pretrained[..., None] + tuned, shared[..., None]
+    fallen = random.random((arms, seeds, 1, 1)) < plan.collapse if plan.collapse else False
+    level = np.where(fallen, -plan.scratch, np.array(gains)[:, None, None, None])
+    scores = 0.6 + SD * (level + luck + noise * own_part)
     return [_record(plan, names[at], seed, scores[at, seed]) for at in range(arms) for seed in range(seeds)]
 
 
@@ -188,14 +230,20 @@ def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
 
 def rule_sweep(plan: Plan, random: Any) -> tuple[Verdicts, int]:
     """(the verdicts on one simulated sweep, seeds it took)."""
+    if plan.by_hand is not None:
+        return _rule_by_hand(plan, random, plan.by_hand)
     if plan.most is None:
         return judge_claims(plan.design(plan.seeds), simulate(plan, random, plan.seeds)), plan.seeds
-    records, looks = simulate(plan, random, plan.most), Looks(plan.seeds, plan.most)
-    for n in range(looks.first, looks.most + 1):
-        found = judge_claims(plan.design(n, looks), records)
-        if not any(claim.open for claim in found.claims):
-            break
-    return found, n
+    found = judge_claims(plan.design(plan.most, Looks(plan.seeds, plan.most)), simulate(plan, random, plan.most))
+    return found, max(contrast.n for claim in found.claims for contrast in claim.contrasts)
+
+
+def _rule_by_hand(plan: Plan, random: Any, more: int) -> tuple[Verdicts, int]:
+    records = simulate(plan, random, more)
+    found = judge_claims(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds])
+    if not any(claim.open for claim in found.claims):
+        return found, plan.seeds
+    return judge_claims(plan.design(plan.seeds), records), more
 
 
 def false(plan: Plan, contrast: ContrastRow) -> bool:
@@ -212,7 +260,18 @@ def false(plan: Plan, contrast: ContrastRow) -> bool:
         ">=": {"reproduced": gain <= -margin + near, "contradicted": gain >= -margin - near},
         "~": {"reproduced": abs(gain) >= margin - near, "contradicted": abs(gain) <= margin + near},
     }
-    return wrong[contrast.relation].get(contrast.verdict, False)
+    return wrong[contrast.relation].get(contrast.verdict, False) or _is_blind(plan, contrast)
+
+
+def _is_blind(plan: Plan, contrast: ContrastRow) -> bool:
+    """Whether a contrast is decided on a column that could not have shown the difference."""
+    first, second = (plan.gain(arm) for arm in (contrast.arm, contrast.versus))
+    word, relation, near = contrast.verdict, contrast.relation, 1e-9
+    if word == CONTRADICTED or (word, relation) == (REPRODUCED, ">"):
+        return max(first, second) <= near
+    if word not in (REPRODUCED, EQUIVALENT):
+        return False
+    return (second if relation == ">=" else max(first, second)) <= contrast.margin + near
 
 
 def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
@@ -223,33 +282,34 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
         table, n = rule_sweep(plan, random)
         contrasts = [contrast for claim in table.claims for contrast in claim.contrasts]
         wrong += any(false(plan, contrast) for contrast in contrasts)
-        covered += sum(_covers(plan, c, _ends(c)) for c in contrasts)
+        covered += sum(_covers(plan, c, _find_ends(table, c)) for c in contrasts)
         intervals += len(contrasts)
         decided += sum(find_word(contrast.verdict).decides for contrast in contrasts)
         seeds += n
-        if at < BOOTSTRAPPED and plan.tasks == 1 and plan.most is None:
+        if at < BOOTSTRAPPED and plan.tasks == 1 and plan.most is None and plan.by_hand is None:
             hits = [_covers(plan, c, bca(_values(table, c), resamples=1000)) for c in contrasts[:1]]
             bootstrap = [bootstrap[0] + sum(hits), bootstrap[1] + len(hits)]
     entry: dict[str, Any] = {
-        "design": plan.name, "seeds": plan.most or plan.seeds, "tasks": plan.tasks, "nested": plan.tunings,
+        "design": plan.name, "seeds": plan.last, "tasks": plan.tasks, "nested": plan.tunings,
         "tails": plan.tails, "simulations": simulations, "tables": simulations, "false_verdicts": wrong,
         "intervals": intervals, "covered": covered, "coverage": round(covered / intervals, 4), "nominal": LEVEL,
     }  # fmt: skip
     if bootstrap[1]:
         entry["bootstrap"] = {"covered": bootstrap[0], "intervals": bootstrap[1]}
-    if plan.effects and not plan.margin:
+    if plan.name == PLANTED:
         formula = power([plan.effects["a"]], 1.0, plan.seeds)
         entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
         entry["formula"] = round(formula, 4)
-    if plan.most is not None:
+    if plan.most is not None or plan.by_hand is not None:
         entry["mean_seeds"] = round(seeds / simulations, 2)
     return entry
 
 
-def _ends(contrast: ContrastRow) -> tuple[float, float] | None:
-    if contrast.ci_low is None or contrast.ci_high is None:
-        return None
-    return contrast.ci_low, contrast.ci_high
+def _find_ends(table: Verdicts, contrast: ContrastRow) -> tuple[float, float] | None:
+    """The contrast's 95 % interval, or if there were looks, the one at the level of the last."""
+    level = ALPHA if table.design.looks is None else table.design.looks.level(ALPHA, contrast.n)
+    _, _, _, low, high = summarize(_values(table, contrast)[: contrast.n], level)
+    return None if low is None or high is None else (low, high)
 
 
 def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> bool:

@@ -77,9 +77,32 @@ def test_a_small_calibration_is_within_wide_bounds() -> None:
     assert entry["power"] == pytest.approx(entry["formula"], abs=0.08)
 
 
+@pytest.mark.parametrize("name", ["hollow sameness", "two arms below from scratch"])
+def test_a_verdict_on_what_a_column_cannot_show_is_false_and_does_not_happen(name: str) -> None:
+    """Without the control per contrast most of these tables say something."""
+    plan = next(plan for plan in calibrate.plans() if plan.name == name)
+    entry = calibrate.measure(plan, 100, np.random.default_rng(1))
+    assert entry["false_verdicts"] <= 5
+    names = {"arm": "a", "versus": "b", "column": "task0/accuracy", "relation": ">", "verdict": "reproduced"}
+    assert calibrate.false(plan, SimpleNamespace(**names, margin=0.0))
+
+
+def test_the_corners_are_what_they_say() -> None:
+    plans = {plan.name: plan for plan in calibrate.plans()}
+    random = np.random.default_rng(3)
+    fallen = calibrate.simulate(plans["identical arms, collapsing runs"], random, 2000)
+    scores = [run.metrics["task0/accuracy"] for run in fallen if run.arm == "a"]
+    assert np.mean(np.array(scores) < 0.45) == pytest.approx(0.15, abs=0.03)
+    noisy = calibrate.simulate(plans["identical arms, noisy baseline"], random, 2000)
+    spread = {arm: np.std([r.metrics["task0/accuracy"] for r in noisy if r.arm == arm]) for arm in ("base", "a")}
+    assert spread["base"] == pytest.approx(3.0 * spread["a"], rel=0.1)
+    by_hand = calibrate.measure(plans["identical arms, two rounds by hand"], 30, np.random.default_rng(1))
+    assert 5 < by_hand["mean_seeds"] <= 10
+
+
 def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
     plans = calibrate.plans()
-    named = [(plan.name, plan.most or plan.seeds, plan.tasks, plan.tails, plan.simulations) for plan in plans]
+    named = [(plan.name, plan.last, plan.tasks, plan.tails, plan.simulations) for plan in plans]
     assert [(e["design"], e["seeds"], e["tasks"], e["tails"], e["simulations"]) for e in KEPT] == named
     assert all(plan.simulations >= 2000 for plan in plans)
     for entry in KEPT:

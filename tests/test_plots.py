@@ -127,11 +127,12 @@ def test_arms_show_means_seeds_intervals_and_anchors(table: Table) -> None:
 def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
     mapped = {"table": "roberta_table1", "rows": {"dynamic": "dynamic masking"}, "metrics": {TASK: "sst2_acc"}}
     shown = make_table(design(published=mapped), study())
-    rows = (
-        replace(arm, published={"sst2_acc": Printed(60.4, "x")} if arm.name == "dynamic" else {}) for arm in shown.arms
-    )
-    (mark,) = marks(arms.draw_arms(View(replace(shown, arms=tuple(rows))))[1], "paper")
+    printed = {"sst2_acc": Printed(60.4, "x", "60.40")}
+    rows = [replace(arm, published=printed if arm.name == "dynamic" else {}) for arm in shown.arms]
+    panel = arms.draw_arms(View(replace(shown, arms=tuple(rows))))[1]
+    (mark,) = marks(panel, "paper")
     assert not mark.filled
+    assert any("paper: 60.40" in text for text in texts(panel))
 
 
 def test_effects_show_every_contrast_once_and_the_published_effect(table: Table) -> None:
@@ -190,3 +191,22 @@ def test_curves_of_runs_are_brought_to_one_grid() -> None:
     short = thin(long, 10)
     assert len(short.values) == 10
     assert math.fsum(short.values) / 10 == pytest.approx(math.fsum(long.values) / 100)
+
+
+def test_the_last_point_stays_where_a_seed_ends_a_few_tokens_early() -> None:
+    found = average([Curve([100.0, 200.0, 300.0], [4.0, 3.0, 2.0]), Curve([100.0, 199.0, 298.0], [4.0, 3.0, 1.0])])
+    assert found.tokens == (100, 200, 299)
+    assert found.mean == (4.0, 3.0, 1.5)
+
+
+def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) -> None:
+    single = average([Curve([10.0], [value]) for value in (4.0, 5.0, 6.0)])
+    (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": single}})))
+    assert any(isinstance(item, Mark) for item in panel.items)
+    two = average([Curve([10.0, 20.0], [4.0, 3.0]), Curve([10.0, 20.0], [6.0, 3.5])])
+    assert (two.ci_low, two.runs) == ((None, None), ((4.0, 3.0), (6.0, 3.5)))
+    (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
+    assert not any(isinstance(item, Area) for item in panel.items)
+    color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
+    key = 1
+    assert sum(isinstance(item, Line) and item.color == color for item in panel.items) == 3 + key

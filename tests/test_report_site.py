@@ -199,6 +199,11 @@ def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     place.write_text("{}")
     with pytest.raises(UserError, match=r"table\.json cannot be read"):
         report([])
+    odd = {"study": "../../x", "scale": "smoke", "arms": [], "claims": [], "columns": []}
+    place.write_text(json.dumps(odd))
+    with pytest.raises(UserError, match=r"table\.json names '\.\./\.\./x'"):
+        report([])
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_table_read_back_renders_the_same(site: Path) -> None:

@@ -239,11 +239,11 @@ def test_the_verb_writes_prints_and_checks(kept: Path, capsys: pytest.CaptureFix
 def test_what_is_said_over_all_tasks_and_of_the_order() -> None:
     made = make_table(design(), study())
     value = Estimate(0.5, 0.4, 0.6)
-    rows = (OverallRow("static_x10", 5, value), OverallRow("dynamic", 5, value, value, Estimate(0.5, None, 0.6)))
+    rows = (OverallRow("static_x10", 5, value), OverallRow("dynamic", 5, value, value))
     order = OrderRow(TASK, "sst2_acc", ("static_x10", "dynamic"), 5, 1.0, -0.2, 1.0)
     assert made.paper is not None
     made = replace(made, aggregate=Aggregate((TASK, "sst2/accuracy"), rows), paper=replace(made.paper, orders=(order,)))
     text = render_files(made)["table.md"].decode()
-    assert re.search(r"\| dynamic +\| +5 \| +50.0 \[40.0, 60.0\] \| +50.0 \[40.0, 60.0\] \| +0.50 \|", text)
+    assert re.search(r"\| dynamic +\| +5 \| +50.0 \[40.0, 60.0\] \| +50.0 \[40.0, 60.0\] \|", text)
     assert re.search(r"\| sst2_acc +\| static_x10, dynamic \| 1.00 \[-0.20, 1.00\] \| +5 \|", text)
     assert "All tasks" not in render_files(make_table(design(), study()))["table.md"].decode()

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from paribus.verdict.claims import Pair
-from paribus.verdict.ruling import Contrast, rule
+from paribus.verdict.contrast import Contrast
+from paribus.verdict.ruling import rule
 from paribus.verdict.sequential import Looks, levels, spent
 from paribus.verdict.statistics import pair_seeds
 
@@ -57,9 +58,9 @@ def test_a_ruling_under_looks_is_stricter() -> None:
     differences = [0.9, 1.4, 0.3, 1.2, 0.8]
     pair = pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(5), 0.0))
     one = Contrast("t/accuracy", Pair("a", ">", "b"), 0.0, pair)
-    (fixed,), (looked,) = rule([one]), rule([one], Looks(3, 12))
+    (fixed,), (looked,) = (found[0].rulings for found in (rule([[one]]), rule([[one]], Looks(3, 12))))
     assert fixed.verdict == "reproduced"
     assert looked.p_holm is not None
     assert fixed.p_holm is not None
     assert looked.p_holm > 2 * fixed.p_holm
-    assert rule([one], Looks(6, 12))[0].reason == "too few seeds for the first look"
+    assert rule([[one]], Looks(6, 12))[0].reason == "too few seeds for the first look"

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from paribus.verdict.claims import Pair
-from paribus.verdict.power import power, seeds_needed
-from paribus.verdict.ruling import Contrast, find_levels, rule
+from paribus.verdict.contrast import Contrast, find_rates
+from paribus.verdict.family import Shares, find_levels
+from paribus.verdict.power import Range, find_range, power, seeds_needed
+from paribus.verdict.ruling import rule
 from paribus.verdict.statistics import holm, pair_seeds, summarize, t_test
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
@@ -76,6 +78,28 @@ def test_seeds_needed_is_the_textbook_number() -> None:
     assert seeds_needed([0.0], 1.0) is None
 
 
+def test_a_range_of_seeds_is_as_wide_as_what_is_known() -> None:
+    few, many = find_range([1.0], 1.0, 5), find_range([1.0], 1.0, 200)
+    assert few is not None
+    assert few.least == 6
+    assert few.most is not None
+    assert 50 < few.most < 200
+    assert many == Range(201, 201)
+    assert find_range([0.1], 1.0, 5) == Range(9, None)
+    assert find_range([0.0], 1.0, 5) is None
+    assert str(Range(6, None)) == "needs 6 seeds or more"
+    assert (str(Range(6, 71)), str(Range(9, 9))) == ("needs 6 to 71 seeds", "needs about 9 seeds")
+
+
+def test_the_range_holds_the_number_of_seeds_in_eight_of_ten() -> None:
+    """A true distance of one standard deviation needs ten seeds."""
+    hits = 0
+    for sample in np.random.default_rng(2).normal(1.0, 1.0, (400, 8)):
+        found = find_range([abs(sample.mean())], sample.std(ddof=1), 8)
+        hits += found is not None and found.least <= 10 <= (found.most or 10)
+    assert 0.75 < hits / 400 < 0.93
+
+
 def test_seeds_needed_for_equivalence_by_simulation() -> None:
     n = seeds_needed([0.5, 0.5], 0.6)
     assert n is not None
@@ -97,8 +121,8 @@ def test_the_claims_p_is_the_level_at_which_the_interval_decides(
     contrast = Contrast(
         "t/accuracy", pair, margin, pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0))
     )
-    found = find_levels(contrast)
-    if found is None or contrast.sd == 0.0 or not 1e-6 < (p := found.first) < 1 - 1e-6:
+    found = find_levels([find_rates(contrast)], Shares(1, 1, 0))
+    if not contrast.sd or not 1e-6 < (p := found.first) < 1 - 1e-6:
         return
     for alpha, decided in ((p * 1.001, True), (p * 0.999, False)):
         low, high = stats.t.interval(1 - alpha, len(differences) - 1, np.mean(differences), stats.sem(differences))
@@ -116,7 +140,7 @@ def test_coverage_and_false_verdicts_by_simulation(n: int) -> None:
             pair_seeds(dict(enumerate(noise.normal(0, 1, n))), dict(enumerate(noise.normal(0, 1, n)))) for _ in range(4)
         ]
         covered += sum(1 for p in pairs if (p.summary.ci_low or 0) <= 0 <= (p.summary.ci_high or 0))
-        contrasts = [Contrast("t/accuracy", Pair("a", ">", "b"), 0.0, pair) for pair in pairs]
-        false += any(ruling.verdict in ("reproduced", "contradicted") for ruling in rule(contrasts))
+        claims = [[Contrast(f"t{at}/accuracy", Pair("a", ">", "b"), 0.0, pair)] for at, pair in enumerate(pairs)]
+        false += any(outcome.verdict in ("reproduced", "contradicted") for outcome in rule(claims))
     assert 0.943 < covered / (4 * tables) < 0.957
     assert false / tables < 0.06

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from paribus.verdict.claims import Pair
-from paribus.verdict.controls import find_insensitive, find_plateau, find_unmatched
+from paribus.verdict.contrast import Contrast
+from paribus.verdict.controls import find_plateau, find_unmatched
 from paribus.verdict.metrics import find_incomparable, lower_is_better
-from paribus.verdict.ruling import Contrast, Ruling, combine, rule
+from paribus.verdict.power import Range
+from paribus.verdict.ruling import Outcome, Ruling, combine, rule
 from paribus.verdict.statistics import pair_seeds
 from paribus.verdict.words import judge
 
@@ -58,59 +62,149 @@ def contrast(differences: list[float], relation: str = ">", margin: float = 0.0,
     return Contrast(column, Pair("a", relation, "b"), margin, pair, **more)  # type: ignore[arg-type]
 
 
+def judge_alone(one: Contrast) -> Ruling:
+    """The verdict of a contrast that is its table's only claim."""
+    return rule([[one]])[0].rulings[0]
+
+
 CLEAR = [1.0, 1.1, 0.9, 1.05, 0.95]
 
 
 def test_a_lower_loss_is_better() -> None:
-    assert rule([contrast(CLEAR, column="mlm_loss")])[0].verdict == "contradicted"
-    assert rule([contrast([-x for x in CLEAR], column="mlm_loss")])[0].verdict == "reproduced"
-    assert rule([contrast(CLEAR)])[0].verdict == "reproduced"
+    assert judge_alone(contrast(CLEAR, column="mlm_loss")).verdict == "contradicted"
+    assert judge_alone(contrast([-x for x in CLEAR], column="mlm_loss")).verdict == "reproduced"
+    assert judge_alone(contrast(CLEAR)).verdict == "reproduced"
     assert [lower_is_better(c) for c in ("mlm_loss", "mlm_perplexity", "mlm_accuracy", "squad/f1")] == [1, 1, 0, 0]
 
 
 def test_a_margin_on_a_loss_is_turned_with_it() -> None:
     slightly_worse = [0.010, 0.012, 0.008, 0.011, 0.009]
-    assert rule([contrast(slightly_worse, ">=", 0.02, column="mlm_loss")])[0].verdict == "reproduced"
-    assert rule([contrast(slightly_worse, ">=", 0.002, column="mlm_loss")])[0].verdict == "contradicted"
+    assert judge_alone(contrast(slightly_worse, ">=", 0.02, column="mlm_loss")).verdict == "reproduced"
+    assert judge_alone(contrast(slightly_worse, ">=", 0.002, column="mlm_loss")).verdict == "contradicted"
 
 
 def test_what_cannot_be_judged() -> None:
-    one, none, same, barred = rule(
-        [contrast([1.0]), contrast([]), contrast([0.1, 0.1, 0.1]), contrast(CLEAR, barred="not sensitive")]
-    )
+    odd = [contrast([1.0]), contrast([]), contrast([0.1, 0.1, 0.1]), contrast(CLEAR, barred="on the plateau")]
+    one, none, same, barred = map(judge_alone, odd)
     assert (one.verdict, one.reason) == ("undecided", "one seed has no interval")
     assert none.verdict == "not run"
     assert (same.verdict, same.p_claim, same.more) == ("undecided", None, False)
-    assert (barred.verdict, barred.reason, barred.barred) == ("undecided", "not sensitive", True)
+    assert (barred.verdict, barred.reason, barred.more) == ("undecided", "on the plateau", False)
 
 
 def test_identical_runs_are_the_same_but_not_better() -> None:
     zeros = [0.0, 0.0, 0.0]
-    verdicts = [
-        ruling.verdict for ruling in rule([contrast(zeros, r, m) for r, m in ((">=", 0.1), ("~", 0.1), (">", 0))])
-    ]
+    verdicts = [judge_alone(contrast(zeros, r, m)).verdict for r, m in ((">=", 0.1), ("~", 0.1), (">", 0))]
     assert verdicts == ["reproduced", "reproduced", "undecided"]
 
 
-def test_holm_over_the_table_can_leave_a_contrast_open() -> None:
-    borderline = [0.3, 1.5, 0.9, 1.8, 0.2]  # p = 0.04 alone
-    alone = rule([contrast(borderline)])[0]
-    assert alone.verdict == "reproduced"
-    among = rule([contrast(borderline), *[contrast([0.5, -0.6, 0.1, -0.3, 0.4])] * 3])[0]
+BORDERLINE = [0.3, 1.5, 0.9, 1.8, 0.2]  # p = 0.04 alone
+NOISE = [0.5, -0.6, 0.1, -0.3, 0.4]
+
+
+def other(number: int, relation: str = ">", margin: float = 0.0, **more: object) -> Contrast:
+    return contrast(NOISE, relation, margin, column=f"t{number}/accuracy", **more)
+
+
+def test_holm_over_the_claims_can_leave_one_open() -> None:
+    assert judge_alone(contrast(BORDERLINE)).verdict == "reproduced"
+    (among,) = rule([[contrast(BORDERLINE)], *([other(at)] for at in range(3))])[0].rulings
     assert among.verdict == "undecided"
-    assert among.seeds is not None
-    assert among.seeds > 5
-    assert "needs about" in among.reason
+    assert among.range is not None
+    assert among.range.least > 5
+    assert among.reason.startswith("needs ")
 
 
-def test_barred_columns_are_no_part_of_holms_family() -> None:
-    borderline = [0.3, 1.5, 0.9, 1.8, 0.2]
-    noise = [contrast([0.5, -0.6, 0.1, -0.3, 0.4], barred="not sensitive")] * 3
-    assert rule([contrast(borderline), *noise])[0].verdict == "reproduced"
+def test_a_barred_column_keeps_its_place_in_the_family_and_its_claim_open() -> None:
+    barred = [[other(at, barred="on the plateau")] for at in range(3)]
+    assert rule([[contrast(BORDERLINE)], *barred])[0].verdict == "undecided"
+    both = rule([[contrast(CLEAR), other(1, barred="on the plateau")]])[0]
+    assert [ruling.verdict for ruling in both.rulings] == ["reproduced", "undecided"]
+    assert (both.verdict, both.reason) == ("undecided", "on the plateau")
+
+
+def gains(first: list[float], second: list[float]) -> object:
+    scratch = dict.fromkeys(range(9), 0.0)
+    return tuple(pair_seeds(dict(enumerate(values)), scratch) for values in (first, second))
+
+
+NONE, HIGH = [0.1, -0.1, 0.2, -0.2, 0.05], [3.1, 2.9, 3.2, 2.8, 3.0]  # gains over the model from scratch
+BELOW = [-3.1, -2.9, -3.2, -2.8, -3.0]
+
+
+@pytest.mark.parametrize(
+    ("differences", "relation", "first", "second", "verdict"),
+    [
+        (CLEAR, ">", HIGH, NONE, "reproduced"),  # apart: the better arm is above from scratch
+        (CLEAR, ">", NONE, BELOW, "undecided"),
+        (CLEAR, "~", HIGH, BELOW, "contradicted"),
+        (CLEAR, "~", NONE, BELOW, "undecided"),
+        ([-x for x in CLEAR], ">", NONE, HIGH, "contradicted"),  # whichever of them is called the baseline
+        ([-x for x in CLEAR], ">", BELOW, NONE, "undecided"),
+        ([-x for x in CLEAR], ">=", BELOW, HIGH, "contradicted"),
+        ([-x for x in CLEAR], ">=", BELOW, NONE, "undecided"),
+        (NONE, "~", HIGH, HIGH, "reproduced"),  # alike: an arm gains more than the margin
+        (NONE, "~", NONE, HIGH, "reproduced"),
+        (NONE, "~", NONE, NONE, "undecided"),
+        (NONE, ">", HIGH, NONE, "equivalent"),
+        (NONE, ">", NONE, NONE, "undecided"),
+        (NONE, ">=", NONE, HIGH, "reproduced"),  # the arm compared with
+        (NONE, ">=", HIGH, NONE, "undecided"),
+    ],
+)
+def test_a_difference_proves_its_sensitivity_and_sameness_does_not(
+    differences: list[float], relation: str, first: list[float], second: list[float], verdict: str
+) -> None:
+    found = judge_alone(contrast(differences, relation, M, gains=gains(first, second)))
+    assert found.verdict == verdict
+    assert (found.p_holm is not None and found.p_holm <= 0.05) == (verdict != "undecided")
+    if verdict == "undecided":
+        assert "not sensitive: " in found.reason
+        assert "above the model from scratch" in found.reason
+        assert found.more
+
+
+def test_what_the_control_lacks_is_said() -> None:
+    assert "no run from scratch" in judge_alone(contrast(CLEAR, gains=gains([], []))).reason
+    assert "one seed cannot show" in judge_alone(contrast(CLEAR, gains=gains([3.0], [2.0]))).reason
+    turned = contrast(CLEAR, column="t/perplexity", gains=gains(BELOW, BELOW))
+    assert judge_alone(turned).verdict == "contradicted", "a lower perplexity than from scratch is a gain"
+
+
+def test_a_claim_is_one_conjunction() -> None:
+    """Reproduced on two columns at the claim's own level; contradicted by one of them at half of it."""
+    pair = [contrast(BORDERLINE), contrast(BORDERLINE, column="t/accuracy")]
+    found, own = rule([pair])[0], pair[0].paired.p
+    assert (found.verdict, found.p) == ("reproduced", pytest.approx(own))
+    turned = rule([[contrast([-x for x in BORDERLINE]), other(1)]])[0]
+    assert (turned.verdict, turned.p) == ("undecided", pytest.approx(2.0 * (own or 0.0)))
+    clear = rule([[contrast([-x for x in CLEAR]), other(1)]])[0]
+    assert [ruling.verdict for ruling in clear.rulings] == ["contradicted", "undecided"]
+    assert clear.verdict == "contradicted"
+
+
+def test_one_interval_counts_once() -> None:
+    """Claims on the same pair and column share one interval, and `a > b` is `b > a` turned."""
+    back = replace(contrast([-x for x in BORDERLINE]), pair=Pair("b", ">", "a"))
+    found = rule([[contrast(BORDERLINE)], [back], [contrast(BORDERLINE, "~", 3.0)]])
+    assert [outcome.verdict for outcome in found] == ["reproduced", "contradicted", "reproduced"]
+    assert {outcome.rulings[0].ends.level for outcome in found if outcome.rulings[0].ends} == {0.95}
+    chain = rule([[contrast(BORDERLINE, ">="), contrast(BORDERLINE)]])[0]
+    assert chain.verdict == "reproduced"
+
+
+def test_the_printed_interval_is_the_one_that_the_verdict_was_read_off() -> None:
+    within = [0.2, 0.9, -0.3, 0.6, 0.2]  # inside one point at 95%, not at 97.5%
+    alone = judge_alone(contrast(within, "~", 1.0))
+    assert alone.ends is not None
+    assert (alone.verdict, alone.ends.level) == ("reproduced", 0.95)
+    among = rule([[contrast(within, "~", 1.0)], [other(1, "~", 0.01)]])[0].rulings[0]
+    assert among.ends is not None
+    assert (among.verdict, among.ends.level) == ("undecided", 0.975)
+    assert among.ends.high > 1.0 > alone.ends.high
 
 
 R = {v: Ruling(v) for v in ("reproduced", "equivalent", "undecided", "contradicted", "not run")}
-BARRED = Ruling("undecided", reason="not sensitive", barred=True)
 
 
 @pytest.mark.parametrize(
@@ -125,31 +219,20 @@ BARRED = Ruling("undecided", reason="not sensitive", barred=True)
         ([R["not run"], R["contradicted"]], "contradicted"),
         ([R["not run"], R["not run"]], "not run"),
         ([], "not run"),
-        ([BARRED, R["reproduced"]], "reproduced"),
-        ([BARRED, R["not run"]], "undecided"),
-        ([BARRED], "undecided"),
     ],
 )
 def test_a_claim_is_its_weakest_contrast(rulings: list[Ruling], verdict: str) -> None:
     assert combine(rulings).verdict == verdict
 
 
-def test_a_verdict_says_its_scale_and_the_seeds_it_needs() -> None:
-    open_ones = [Ruling("undecided", seeds=9, reason="needs about 9 seeds"), Ruling("undecided", seeds=14, reason="x")]
-    assert combine(open_ones).describe("smoke") == "undecided at smoke scale (needs about 14 seeds)"
-    assert combine([BARRED]).describe("cpu") == "undecided at cpu scale (not sensitive)"
-    assert combine([R["contradicted"]]).describe("cpu", ["sst2/accuracy"]).endswith("(no evidence from sst2/accuracy)")
-
-
-def test_sensitivity_needs_two_standard_deviations_over_scratch() -> None:
-    scratch = [0.20, 0.22, 0.18]
-    assert find_insensitive("t/accuracy", [0.60, 0.61, 0.59], scratch) is None
-    assert "not sensitive" in str(find_insensitive("t/accuracy", [0.22, 0.24, 0.20], scratch))
-    assert "not sensitive" in str(find_insensitive("t/accuracy", [0.1, 0.1, 0.1], [0.1, 0.1, 0.1]))
-    assert "not sensitive" in str(find_insensitive("t/accuracy", [0.1, 0.12, 0.11], scratch))
-    assert "no run from scratch" in str(find_insensitive("t/accuracy", [0.6, 0.6], []))
-    assert "one seed" in str(find_insensitive("t/accuracy", [0.6], [0.2]))
-    assert find_insensitive("t/perplexity", [5.0, 5.1], [9.0, 9.1]) is None
+def test_a_verdict_says_its_scale_its_columns_and_the_seeds_it_needs() -> None:
+    open_ones = [Ruling("undecided", seeds=9, range=Range(6, 20)), Ruling("undecided", seeds=14, range=Range(8, 98))]
+    assert combine(open_ones).describe("smoke") == "undecided at smoke scale (needs 8 to 98 seeds)"
+    endless = combine([*open_ones, Ruling("undecided", seeds=40, range=Range(7, None))])
+    assert endless.describe("smoke", 3, 6) == "undecided (3 of 6 columns) at smoke scale (needs 8 seeds or more)"
+    assert combine([*open_ones, Ruling("undecided", reason="not sensitive")]).reason == "not sensitive"
+    assert combine([R["contradicted"]]).describe("cpu", 1, 6) == "contradicted (1 of 6 columns) at cpu scale"
+    assert Outcome("not run", None, "").describe("cpu", 0, 6) == "not run at cpu scale"
 
 
 def test_the_plateau_is_said_plainly() -> None:

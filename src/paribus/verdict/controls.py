@@ -1,35 +1,15 @@
-"""Controls before any verdict: can this column, at this scale, show a difference at all?"""
+"""Controls before any verdict: can the held-out loss show a difference at this scale, and are the budgets equal?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.statistics import mean_sd
 
-SENSITIVE = 2.0  # standard deviations between the baseline arm and its anchor
+SENSITIVE = 2.0  # standard deviations between the baseline and the unigram model
 CLEARLY_BELOW = 0.1  # nats below the unigram model, in addition
 TOLERANCE = 0.01  # of real budgets
 TOO_SMALL = "too small to decide: the arms only compare word frequencies"
-
-
-def find_insensitive(column: str, baseline: Sequence[float], scratch: Sequence[float]) -> str | None:
-    """Why a task column decides nothing, or None: the baseline must be two sd above the model from scratch.
-
-    The larger of the two arms' sample standard deviations counts.
-    """
-    if not scratch:
-        return "no run from scratch shows that the column is sensitive to pre-training"
-    if not baseline:
-        return "no run of the baseline shows that the column is sensitive to pre-training"
-    if len(baseline) < 2 or len(scratch) < 2:
-        return "one seed cannot show that the column is sensitive to pre-training"
-    (mean, sd), (anchor, anchor_sd) = mean_sd(baseline), mean_sd(scratch)
-    gain = (anchor - mean) if lower_is_better(column) else (mean - anchor)
-    spread = max(sd or 0.0, anchor_sd or 0.0)
-    if gain > 0.0 and gain >= SENSITIVE * spread:
-        return None
-    return "not sensitive: the baseline is less than two standard deviations above the model from scratch"
 
 
 def find_plateau(losses: Sequence[float], unigram: float | None) -> str | None:

@@ -5,11 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 from paribus.verdict.statistics import ALPHA, t_quantile
 
 POWER = 0.8
 MOST_SEEDS = 1000
+LIKELY = 0.8  # of a range of seeds
+
+
+class Range(NamedTuple):
+    """Between how many seeds would decide; `most` None: no end in sight."""
+
+    least: int
+    most: int | None
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"needs {self.least} seeds or more"
+        return (
+            f"needs about {self.least} seeds" if self.least == self.most else f"needs {self.least} to {self.most} seeds"
+        )
+
+
+def join_ranges(ranges: Sequence[Range]) -> Range:
+    """What decides all of several contrasts."""
+    ends = [one.most for one in ranges]
+    most = None if None in ends else max(end for end in ends if end is not None)
+    return Range(max(one.least for one in ranges), most)
 
 
 def power(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> float:
@@ -44,6 +67,26 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) ->
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def find_range(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> Range | None:
+    """`seeds_needed` at both ends of the 80% interval of the true distance over the true spread.
+
+    Of the nearest boundary, by the noncentral t of n pairs: both are as uncertain as n pairs leave them. None if even
+    the larger end needs more than `MOST_SEEDS`.
+    """
+    from scipy.special import nctdtrinc
+
+    if sd == 0.0 or not distances or distances[0] <= 0.0:
+        return None
+    root, beyond = math.sqrt(n), [(distance - distances[0]) / sd for distance in distances]
+    tails = ((1.0 - LIKELY) / 2.0, (1.0 + LIKELY) / 2.0)
+    far, near = (float(nctdtrinc(n - 1, tail, distances[0] / sd * root)) / root for tail in tails)
+    least, most = (seeds_needed([size + more for more in beyond], 1.0, alpha) for size in (far, near))
+    if least is None:
+        return None
+    least = max(least, n + 1)
+    return Range(least, None if most is None else max(most, least))
 
 
 def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:

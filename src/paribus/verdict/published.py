@@ -15,6 +15,20 @@ from paribus.core.errors import UserError
 FOLDER = sweeps_dir() / "published"
 
 
+class Printed(float):
+    """A number that is written as its paper prints it: 5.40 keeps its zero."""
+
+    def __new__(cls, text: str) -> Printed:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class PublishedMetric(NamedTuple):
     """A column of a published table, under the name that the atlas gives it."""
 
@@ -94,8 +108,11 @@ def value(name: str, row: str, metric: str) -> tuple[float | None, str]:
 def _load(path: Path) -> dict[str, Any]:
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entry: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Numbers keep their text."""
+
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: Printed(loader.construct_scalar(node)))
+    entry: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
     return entry
 
 

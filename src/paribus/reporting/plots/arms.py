@@ -24,11 +24,12 @@ _ROW = 34.0
 
 
 class Reference(NamedTuple):
-    """An anchor (a line through all arms, `at` None) or a published value (beside its arm)."""
+    """An anchor (a line through all arms, `at` None) or a published value (beside its arm, `text` as printed)."""
 
     name: str
     value: float
     at: int | None
+    text: str = ""
 
 
 def draw_arms(view: View) -> list[Scene]:
@@ -63,7 +64,7 @@ def _find_references(table: Table, column: str) -> list[Reference]:
     ]
     metric = table.beside.get(column, "")
     arms = [(at, arm.published[metric]) for at, arm in enumerate(table.arms) if metric in arm.published]
-    return anchors + [Reference("paper", float(printed.value), at) for at, printed in arms]
+    return anchors + [Reference("paper", float(printed.value), at, printed.text) for at, printed in arms]
 
 
 def _make_scale(table: Table, column: str) -> axes.Scale:
@@ -105,7 +106,7 @@ def _write_legend(table: Table, column: str, references: list[Reference]) -> lis
     lines = dict.fromkeys(
         f"{r.name} {format_number(table, column, r.value / unit)}" for r in references if r.at is None
     )
-    paper = [f"{r.value:g}" for r in references if r.at is not None]
+    paper = [r.text for r in references if r.at is not None]
     shown = ["■ mean with its 95% interval; ○ single seeds"]
     shown += [f"- - {'; '.join(lines)}"] if lines else []
     return shown + ([f"◇ paper: {', '.join(paper)}"] if paper else [])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from paribus.reporting.plots import axes
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_text, draw_title, make_scene
-from paribus.reporting.plots.scene import Area, Item, Label, Line, Scene, get_style
+from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style
 from paribus.reporting.tables.schema import Band
 
 _HEIGHT = 190.0
@@ -21,7 +21,7 @@ def draw_curves(view: View) -> list[Scene]:
         names = {arm.name: f"{arm.name} (n={found[arm.name].n})" for arm in view.table.arms if arm.name in found}
         listed = [names.get(arm.name, arm.name) for arm in view.table.arms]
         bands = {names[arm]: band for arm, band in found.items() if arm in names}
-        panels.append(draw_panel(metric, listed, bands, "mean over seeds, band: 95% interval"))
+        panels.append(draw_panel(metric, listed, bands, "mean over seeds, band: 95% interval (of two seeds: both)"))
     return panels
 
 
@@ -63,11 +63,12 @@ def _make_scale(found: Mapping[str, Band], bottom: float, top: float | None) -> 
 
 
 def _list_ends(band: Band) -> list[float]:
-    return [value for part in (band.mean, band.ci_low, band.ci_high) for value in part if value is not None]
+    parts = (band.mean, band.ci_low, band.ci_high, *band.runs)
+    return [value for part in parts for value in part if value is not None]
 
 
 def _draw_curve(band: Band, at: int, x: axes.Scale, y: axes.Scale) -> list[Item]:
-    color, _, dash = get_style(at)
+    color, shape, dash = get_style(at)
 
     def place(token: float, value: float) -> tuple[float, float]:
         return x(token), y(min(max(value, y.low), y.high))
@@ -79,9 +80,14 @@ def _draw_curve(band: Band, at: int, x: axes.Scale, y: axes.Scale) -> list[Item]
         above = [place(token, high) for token, _, high in ends]
         below = [place(token, low) for token, low, _ in reversed(ends)]
         items.append(Area((*above, *below), color))
-    means = zip(band.tokens, band.mean, strict=True)
-    points = tuple(place(token, mean) for token, mean in means if mean is not None)
-    return [*items, Line(points, color, 1.8, dash)] if len(points) > 1 else items
+    for values, width in ((band.mean, 1.8), *((run, 0.6) for run in band.runs)):
+        found = zip(band.tokens, values, strict=True)
+        points = tuple(place(token, value) for token, value in found if value is not None)
+        if len(points) > 1:
+            items.append(Line(points, color, width, dash))
+        else:
+            items += [Mark(*point, shape, color, 4 * width) for point in points]
+    return items
 
 
 DRAWINGS.add(Drawing("curves", "learning curves", draw_curves, 3))

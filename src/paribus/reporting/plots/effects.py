@@ -48,7 +48,7 @@ def _draw_panel(table: Table, column: str, contrasts: list[ContrastRow]) -> Scen
     for at, contrast in enumerate(contrasts):
         items += _draw_row(table, contrast, scale, TOP + _ROW * at)
     words, end = draw_text(_write_legend(contrasts), bottom + 20)
-    return make_scene([*items, *words], end, f"effects on {column} with 95% intervals")
+    return make_scene([*items, *words], end, f"effects on {column} with their intervals")
 
 
 def _list_ends(row: ContrastRow) -> list[float]:
@@ -79,7 +79,10 @@ def _write_legend(contrasts: list[ContrastRow]) -> list[str]:
     marks = "; ".join(f"{SYMBOLS[word.mark]} {word.name}" for word in shown)
     band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
     paper = any(contrast.published is not None for contrast in contrasts)
-    return [f"{marks}; bar: 95% interval{band}", *(["◇ the paper's own difference"] if paper else [])]
+    return [
+        f"{marks}; bar: the interval that the verdict was read off{band}",
+        *(["◇ the paper's own difference"] if paper else []),
+    ]
 
 
 DRAWINGS.add(Drawing("effects", "effect sizes", draw_effects, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,12 +100,24 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     for root in (reports, results):
         for path in sorted(root.glob(f"*/*/{TABLE}")):
             content = _read_object(path, {"study", "scale", "arms", "claims", "columns"}, "paribus table")
-            table = from_json(Table, content)
+            table = _read_content(path, content)
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
             entry = Entry(table, content, path.parent, roots, _find_sweep(table, roots, sweeps))
             found.setdefault((entry.study, entry.scale), entry)
     return sorted(found.values(), key=lambda entry: entry.order)
+
+
+def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
+    """The table, whose names become those of pages. Raises UserError for a name that leads out of its folder."""
+    try:
+        table = from_json(Table, content)
+    except TypeError as error:
+        raise UserError(f"{path} cannot be read", "make it again with `paribus table`, or remove it") from error
+    for name in (table.study, table.scale, *(arm.name for arm in table.arms)):
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name) or set(name) == {"."}:
+            raise UserError(f"{path} names '{name}', which is no name of a study, scale or arm", "remove the file")
+    return table
 
 
 def find_untabled(entries: Sequence[Entry], runs: Path, results: Path) -> list[tuple[str, str]]:

@@ -119,7 +119,7 @@ def _render_chips(line: Line) -> str:
     """The verdict at each scale; with two scales or more whether it is stable."""
     chips = [
         f'<a class="chip v-{make_slug(claim.verdict)}" href="{escape(entry.place)}/index.html">'
-        f"{escape(claim.verdict)} <small>{escape(entry.scale)}</small></a>"
+        f"{escape(claim.word)} <small>{escape(entry.scale)}</small></a>"
         for entry, claim in line.entries
     ] or ['<span class="chip v-not-run">not run</span>']
     verdicts = [claim.verdict for _, claim in line.entries]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from string import ascii_lowercase
 from typing import NamedTuple
 
 from paribus.reporting.tables.build import BUDGETS
 from paribus.reporting.tables.schema import (
+    TUNINGS,
     AnchorRow,
     ArmRow,
     Cell,
@@ -21,6 +23,11 @@ from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.metrics import find_metric
 
 NONE = "-"
+_READ = (
+    "Interval: the one that the verdict was read off, at the level that the table's claims leave it. p in the table: "
+    "of this contrast among all claims and looks; below 0.05 it is decided."
+)
+_ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
 
 
 class Text(NamedTuple):
@@ -101,9 +108,11 @@ def _make_results(table: Table) -> Block:
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     lines = [_make_line(table, row) for row in rows]
     below = [
-        "Mean (standard deviation) [95% t interval of the mean] over n pre-training seeds; accuracies in points.",
+        f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}; accuracies in points.",
         "Bold: better than every other arm, by the paired 95% interval.",
     ]
+    if table.replication == TUNINGS:
+        below.append("The intervals say nothing about other checkpoints.")
     if not all(about.decides for about in table.about.values()):
         below.append("† This column decides no claim; the notes say why.")
     below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
@@ -142,7 +151,7 @@ def find_source(row: ArmRow | AnchorRow) -> str | None:
 
 def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
     found = row.published.get(metric) if isinstance(row, ArmRow) else None
-    return Text(NONE) if found is None or table.paper is None else Text(f"{found.value}", paper=table.paper.table)
+    return Text(NONE) if found is None or table.paper is None else Text(found.text, paper=table.paper.table)
 
 
 def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
@@ -186,21 +195,20 @@ def _make_overall(table: Table) -> Block:
         [
             Text(row.name, arm=row.name),
             Text(str(row.n), arm=row.name),
-            _make_estimate(row.iqm, 100.0),
-            _make_estimate(row.gain, 100.0),
-            _make_estimate(row.improvement),
+            _make_estimate(row.mean),
+            _make_estimate(row.gain),
         ]
         for row in table.aggregate.arms
     ]
-    header = ["arm", "n", "interquartile mean ↑", f"gain over {table.baseline}", "probability of improvement"]
-    columns = ", ".join(table.aggregate.columns)
-    return Block(
-        "All tasks", header, lines, [f"Over {columns}; [95% bootstrap interval over seeds, stratified by task]."]
+    header = ["arm", "n", "mean over tasks ↑", f"gain over {table.baseline}"]
+    below = (
+        f"Over {', '.join(table.aggregate.columns)}; [95% t interval over n {table.replication}, paired for the gain]."
     )
+    return Block("All tasks", header, lines, [below])
 
 
-def _make_estimate(found: Estimate | None, unit: float = 1.0) -> Text:
-    return Text(NONE) if found is None else _make_ends(found.value, found.ci_low, found.ci_high, unit)
+def _make_estimate(found: Estimate | None) -> Text:
+    return Text(NONE) if found is None else _make_ends(found.value, found.ci_low, found.ci_high, 100.0)
 
 
 def _make_ends(value: float, low: float | None, high: float | None, unit: float = 1.0) -> Text:
@@ -246,41 +254,65 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         "column",
         "contrast",
         "difference",
-        "95% interval",
+        "interval",
+        "level",
         "margin",
         "p",
-        "p of the claim (Holm)",
+        "p in the table",
         "n",
         "verdict",
     ]
     lines = [_make_contrast(table, found) for found in claim.contrasts]
     if table.paper and any(found.published is not None for found in claim.contrasts):
-        header.insert(4, "the paper's difference")
+        header.insert(5, "the paper's difference")
         for line, found in zip(lines, claim.contrasts, strict=True):
             value = format_number(table, found.column, found.published, sign=True)
-            line.insert(4, Text(value, paper=None if value == NONE else table.paper.table))
-    return Block(claim.text, header, lines, [], left=2, last=1)
+            line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
+    return Block(claim.text, header, lines, [_READ], left=2, last=1)
 
 
 def _make_contrast(table: Table, found: ContrastRow) -> list[Text]:
-    column, decides = found.column, table.about[found.column].decides
-    reason = f" ({found.reason})" if found.reason and decides else ""
+    column = found.column
+    reason = f" ({found.reason})" if found.reason else ""
     texts = [
         column,
         found.pair,
         format_number(table, column, found.difference, 1, sign=True),
         format_interval(table, column, found.ci_low, found.ci_high, 1, space="") or NONE,
+        format_level(found.level),
         format_number(table, column, found.margin, 1),
         format_p(found.p),
         format_p(found.p_holm),
         str(found.n),
-        found.verdict + reason + ("" if decides else " †"),
+        found.verdict + reason,
     ]
-    return [Text(text, arm=found.arm if at in (1, 2, 3) else None) for at, text in enumerate(texts)]
+    return [Text(text, arm=found.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)]
+
+
+def format_level(level: float | None) -> str:
+    """Such as 97.5%."""
+    return NONE if level is None else f"{100.0 * level:.4g}%"
+
+
+def say_claim(table: Table, claim: ClaimRow) -> str:
+    """The verdict of a claim, and the ratio of its arms' FLOPs if they are not alike."""
+    return "; ".join([claim.said, *_compare_costs(table, claim)])
+
+
+def _compare_costs(table: Table, claim: ClaimRow) -> list[str]:
+    pairs = dict.fromkeys((row.arm, row.versus) for row in claim.contrasts)
+    spent = {arm: used.get("flops", 0.0) for arm, used in table.budget.arms.items()}
+    return [
+        f"{arm} used {spent[arm] / spent[versus]:.2f} times the FLOPs of {versus}"
+        for arm, versus in pairs
+        if spent.get(arm) and spent.get(versus) and abs(math.log(spent[arm] / spent[versus])) > _ALIKE
+    ]
 
 
 def describe_budget(table: Table) -> str:
     """One line on budgets: what is matched and what each arm really used."""
+    if table.replication == TUNINGS:
+        return "No arm was pre-trained: all fine-tune the same checkpoint."
     budget = table.budget
     spent = {arm.name: budget.arms.get(arm.name, {}) for arm in table.arms}
     key = BUDGETS[budget.matched]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from paribus.core.errors import UserError
@@ -11,6 +12,8 @@ from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import Evidence, gather
 from paribus.reporting.tables.notes import write_notes
 from paribus.reporting.tables.schema import (
+    PRETRAININGS,
+    TUNINGS,
     About,
     AnchorRow,
     ArmRow,
@@ -30,11 +33,13 @@ from paribus.reporting.tables.schema import (
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.claims import Claim, Sentence
-from paribus.verdict.controls import find_insensitive, find_plateau, find_unmatched
-from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_task, lower_is_better
+from paribus.verdict.contrast import NO_SCRATCH, Contrast
+from paribus.verdict.controls import find_plateau, find_unmatched
+from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_score, is_task, lower_is_better
 from paribus.verdict.published import PublishedTable
-from paribus.verdict.ruling import Contrast, Ruling, combine, rule
+from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, rounded, summarize
+from paribus.verdict.words import find_word
 
 BUDGETS = {
     "tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops", UNMATCHED: "input_tokens",
@@ -46,8 +51,12 @@ Reasons = Mapping[str, str | None]  # {column: why it decides no claim, or None}
 
 
 class Verdicts(NamedTuple):
-    """What was measured and what the claims come to; `reasons`: of the columns that were measured."""
+    """What was measured and what the claims come to; `reasons`: of the columns that were measured.
 
+    `design`: with the looks that were taken.
+    """
+
+    design: Design
     evidence: Evidence
     reasons: Reasons
     claims: tuple[ClaimRow, ...]
@@ -56,12 +65,13 @@ class Verdicts(NamedTuple):
 def judge_claims(design: Design, records: Sequence[Record]) -> Verdicts:
     """The verdicts on a design's claims. Raises UserError as `build_table`."""
     claims, paper, evidence = design.parse_claims(), design.find_paper(), gather(design, records)
+    design = design.count_looks(evidence.find_seeds(tuple(design.arms)))
     if not any(evidence.done(arm) for arm in design.arms):
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", "run `paribus run` first")
     _require_matched(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
     reasons = {column: find_bar(design, evidence, column) for column in measured}
-    return Verdicts(evidence, reasons, _rule_claims(design, evidence, paper, claims, reasons))
+    return Verdicts(design, evidence, reasons, _rule_claims(design, evidence, paper, claims, reasons))
 
 
 def build_table(design: Design, records: Sequence[Record]) -> Table:
@@ -70,7 +80,7 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
     Raises UserError if no run is finished, if the arms' real budgets differ by more than 1%, or if a claim or the
     mapping to the paper's table cannot be read.
     """
-    evidence, reasons, claims = judge_claims(design, records)
+    design, evidence, reasons, claims = judge_claims(design, records)
     paper, columns = design.find_paper(), tuple(reasons)
     about = {column: _describe(column, reason) for column, reason in reasons.items()}
     return Table(
@@ -82,9 +92,10 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         about=about,
         arms=tuple(_make_arm(design, evidence, paper, arm, reasons) for arm in design.arms),
         anchors=tuple(_make_anchors(design, evidence, columns)),
-        aggregate=summarize_tasks(design, evidence, [column for column in columns if reasons[column] is None]),
+        aggregate=summarize_tasks(design, evidence),
         claims=claims,
         looks=_describe_looks(design),
+        replication=PRETRAININGS if evidence.count_pretrained() else TUNINGS,
         paper=None if paper is None else _make_paper(design, evidence, paper, columns),
         audit=Audit(tuple(design.varies), **design.audit),
         tuning=design.tuning.to_json(),
@@ -107,9 +118,8 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
 
 def find_bar(design: Design, evidence: Evidence, column: str) -> str | None:
     """Why a column decides no claim, or None."""
-    baseline = list(evidence.values(design.baseline, column).values())
-    if is_task(column):
-        return find_insensitive(column, baseline, list(evidence.values(SCRATCH, column).values()))
+    if is_score(column):
+        return None if evidence.values(SCRATCH, column) else NO_SCRATCH
     if why := find_incomparable(column, design.varies):
         return why
     prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
@@ -198,7 +208,7 @@ def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dic
     if paper is None or row is None:
         return {}
     values = paper.row(row).values.items()
-    return {name: Printed(value, paper.source) for name, value in values if value is not None}
+    return {name: Printed(value, paper.source, str(value)) for name, value in values if value is not None}
 
 
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:
@@ -226,7 +236,7 @@ def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, colum
 
 def _make_anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[AnchorRow]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    asked = [column for column in columns if is_task(column) or is_pairs(column)]
+    asked = [column for column in columns if is_score(column) or is_pairs(column)]
     scratch = {column: _make_cell(values) for column in asked if (values := evidence.values(SCRATCH, column))}
     rows = [AnchorRow("from scratch", len(evidence.done(SCRATCH)), scratch)] if scratch else []
     found = {column: evidence.anchors(tuple(design.arms), column) for column in columns}
@@ -239,41 +249,77 @@ def _make_anchors(design: Design, evidence: Evidence, columns: Sequence[str]) ->
 def _rule_claims(
     design: Design, evidence: Evidence, paper: PublishedTable | None, claims: Sequence[Claim], reasons: Reasons
 ) -> tuple[ClaimRow, ...]:
-    groups = [_make_contrasts(design, evidence, claim, reasons) for claim in claims]
-    rulings = iter(rule([contrast for group in groups for contrast in group], design.looks))
-    rows = []
-    for claim, group in zip(claims, groups, strict=True):
-        own = [next(rulings) for _ in group]
-        outcome = combine(own)
-        contrasts = (
-            _make_contrast_row(design, evidence, paper, contrast, ruling)
-            for contrast, ruling in zip(group, own, strict=True)
-        )
-        said = outcome.describe(design.scale, _find_silent(design, claim, reasons))
-        sentence = design.sentences.get(claim.text, Sentence())
-        rows.append(
-            ClaimRow(claim.text, outcome.verdict, said, outcome.seeds, outcome.more, tuple(contrasts), *sentence)
-        )
-    return tuple(rows)
+    found = _rule_looks(design, evidence, claims, reasons)
+    return tuple(
+        _make_claim(design, evidence, paper, claim, *ruled) for claim, ruled in zip(claims, found, strict=True)
+    )
 
 
-def _find_silent(design: Design, claim: Claim, reasons: Reasons) -> list[str]:
-    """The claim's columns that are not evidence at this scale: not measured, or barred."""
-    about = design.carrying if claim.columns is None else claim.columns
-    return [column for column in about if reasons.get(column, "not measured") is not None]
+def _rule_looks(
+    design: Design, evidence: Evidence, claims: Sequence[Claim], reasons: Reasons
+) -> list[tuple[list[Contrast], Outcome]]:
+    """Each claim's contrasts and verdict at the look that decided it, or else at the last one."""
+    looks, most = design.looks, len(design.seeds)
+    found: dict[int, tuple[list[Contrast], Outcome]] = {}
+    for n in (None,) if looks is None else range(min(looks.first, most), most + 1):
+        seeds = None if n is None else design.seeds[:n]
+        groups = [_make_contrasts(design, evidence, claim, reasons, seeds) for claim in claims]
+        for at, (group, outcome) in enumerate(zip(groups, rule(groups, looks), strict=True)):
+            if at in found and find_word(found[at][1].verdict).decides:
+                continue
+            early = n is not None and n < most and find_word(outcome.verdict).decides
+            found[at] = group, replace(outcome, reason=f"at the look after {n} seeds") if early else outcome
+    return [found[at] for at in range(len(claims))]
 
 
-def _make_contrasts(design: Design, evidence: Evidence, claim: Claim, reasons: Reasons) -> list[Contrast]:
-    """All pairs of a claim on its columns that were measured at this scale."""
+def _make_claim(
+    design: Design,
+    evidence: Evidence,
+    paper: PublishedTable | None,
+    claim: Claim,
+    group: Sequence[Contrast],
+    outcome: Outcome,
+) -> ClaimRow:
+    asked = len(design.carrying if claim.columns is None else claim.columns)
+    measured = len({contrast.column for contrast in group if contrast.paired.differences})
+    rows = (
+        _make_contrast_row(design, evidence, paper, contrast, ruling)
+        for contrast, ruling in zip(group, outcome.rulings, strict=True)
+    )
+    return ClaimRow(
+        claim.text,
+        outcome.verdict,
+        outcome.describe(design.scale, measured, asked),
+        outcome.seeds,
+        outcome.more,
+        tuple(rows),
+        *design.sentences.get(claim.text, Sentence()),
+        p=None if outcome.p is None else rounded(outcome.p),
+        seeds_range=outcome.range,
+        measured=measured,
+        asked=asked,
+    )
+
+
+def _make_contrasts(
+    design: Design, evidence: Evidence, claim: Claim, reasons: Reasons, seeds: Sequence[int] | None
+) -> list[Contrast]:
+    """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
     about = design.carrying if claim.columns is None else claim.columns
     return [
         Contrast(
             column,
             arms,
             claim.margin(column),
-            _pair(design, evidence.values(arms.arm, column), evidence.values(arms.versus, column)),
+            _pair(evidence, arms.arm, arms.versus, column, seeds),
             reasons[column],
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
+            (
+                _pair(evidence, arms.arm, SCRATCH, column, seeds),
+                _pair(evidence, arms.versus, SCRATCH, column, seeds),
+            )
+            if is_score(column)
+            else None,
         )
         for column in about
         if column in reasons
@@ -281,11 +327,11 @@ def _make_contrasts(design: Design, evidence: Evidence, claim: Claim, reasons: R
     ]
 
 
-def _pair(design: Design, first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
-    """With the 95% interval, or if the table is looked at repeatedly, the one that stays right under it."""
-    found = pair_seeds(first, second)
-    level = ALPHA if design.looks is None else design.looks.level(ALPHA, found.summary.n)
-    return found if level in (0.0, ALPHA) else pair_seeds(first, second, level)
+def _pair(evidence: Evidence, arm: str, versus: str, column: str, seeds: Sequence[int] | None) -> Paired:
+    first, second = evidence.values(arm, column), evidence.values(versus, column)
+    if seeds is not None:
+        first = {seed: value for seed, value in first.items() if seed in seeds}
+    return pair_seeds(first, second)
 
 
 def _make_contrast_row(
@@ -300,14 +346,16 @@ def _make_contrast_row(
         margin=rounded(contrast.margin),
         difference=summary.mean,
         sd=summary.sd,
-        ci_low=summary.ci_low,
-        ci_high=summary.ci_high,
+        ci_low=None if ruling.ends is None else ruling.ends.low,
+        ci_high=None if ruling.ends is None else ruling.ends.high,
+        level=None if ruling.ends is None else ruling.ends.level,
         p=contrast.paired.p,
         p_claim=None if ruling.p_claim is None else rounded(ruling.p_claim),
         p_holm=None if ruling.p_holm is None else rounded(ruling.p_holm),
         n=summary.n,
         verdict=ruling.verdict,
         seeds_needed=ruling.seeds,
+        seeds_range=ruling.range,
         detectable=ruling.detectable,
         reason=ruling.reason,
         published=comparison.published,

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import Evidence
 from paribus.reporting.tables.schema import Aggregate, Equivalence, Estimate, OrderRow, OverallRow, Spread
 from paribus.verdict import aggregate
 from paribus.verdict.bootstrap import ENOUGH, bca
-from paribus.verdict.metrics import POINT, in_points, is_task
+from paribus.verdict.contrast import Contrast
+from paribus.verdict.metrics import MEAN, POINT, in_points, is_task
 from paribus.verdict.published import PublishedTable
-from paribus.verdict.ruling import Contrast
-from paribus.verdict.statistics import find_components, rounded, subtract_nested, tost
-
-if TYPE_CHECKING:
-    from paribus.verdict.aggregate import Scores
+from paribus.verdict.statistics import (
+    Summary,
+    find_components,
+    pair_seeds,
+    rounded,
+    subtract_nested,
+    summarize,
+    tost,
+)  # fmt: skip
 
 _PERCENT = 1.5  # a published accuracy above this is printed in percent
 
@@ -86,36 +91,24 @@ def compare_orders(design: Design, evidence: Evidence, paper: PublishedTable) ->
     return found
 
 
-def summarize_tasks(design: Design, evidence: Evidence, deciding: Sequence[str]) -> Aggregate | None:
-    """Each arm over all deciding tasks: interquartile mean, its gain over the baseline, the probability of improvement.
+def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
+    """Each arm's mean over all tasks, and its paired difference from the baseline's, with t intervals.
 
     Over the seeds that have all of them; None if fewer than two tasks have scores in points.
     """
-    columns = [column for column in deciding if is_task(column) and in_points(column)]
-    if len({column.rpartition("/")[0] for column in columns}) < 2:
-        return None
-    rows = [_summarize_arm(evidence, arm, design.baseline, columns) for arm in design.arms]
-    return Aggregate(tuple(columns), tuple(row for row in rows if row))
+    columns = evidence.find_averaged()
+    found = {arm: values for arm in design.arms if (values := evidence.values(arm, MEAN))}
+    base = found.get(design.baseline, {})
+    rows = (_summarize_arm(arm, values, {} if arm == design.baseline else base) for arm, values in found.items())
+    return Aggregate(columns, tuple(rows)) if columns else None
 
 
-def _summarize_arm(evidence: Evidence, arm: str, baseline: str, columns: Sequence[str]) -> OverallRow | None:
-    import numpy as np
-
-    def scores(name: str, seeds: Sequence[int]) -> Scores:
-        return np.array([[evidence.values(name, column)[seed] for column in columns] for seed in seeds])
-
-    own, base = (set.intersection(*(set(evidence.values(a, c)) for c in columns)) for a in (arm, baseline))
-    if not own:
-        return None
-    iqm = _estimate(aggregate.estimate(aggregate.iqm, scores(arm, sorted(own))))
-    shared = sorted(own & base)
-    if arm == baseline or not shared:
-        return OverallRow(arm, len(own), iqm)
-    both = scores(arm, shared), scores(baseline, shared)
-    gain = aggregate.estimate(lambda a, b: aggregate.iqm(a) - aggregate.iqm(b), *both)
-    improvement = aggregate.estimate(aggregate.improvement, *both)
-    return OverallRow(arm, len(own), iqm, _estimate(gain), _estimate(improvement))
+def _summarize_arm(arm: str, values: Mapping[int, float], baseline: Mapping[int, float]) -> OverallRow:
+    gain = pair_seeds(values, baseline).summary
+    mean = _estimate(summarize(list(values.values())))
+    assert mean is not None
+    return OverallRow(arm, len(values), mean, _estimate(gain))
 
 
-def _estimate(found: aggregate.Estimate) -> Estimate:
-    return Estimate(found.value, *(found.interval or (None, None)))
+def _estimate(found: Summary) -> Estimate | None:
+    return None if found.mean is None else Estimate(found.mean, found.ci_low, found.ci_high)

@@ -36,7 +36,7 @@ def read_curves(folder: Path) -> dict[str, Curve]:
     steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
     shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
     found = {name: _make_curve(name, lines, steps) for name in shown} | _read_tuning(folder)
-    return {name: curve for name, curve in found.items() if len(curve.tokens) > 1}
+    return {name: curve for name, curve in found.items() if curve.tokens}
 
 
 def _read_tuning(folder: Path) -> dict[str, Curve]:
@@ -100,7 +100,14 @@ def average_curves(records: Sequence[Record], arms: Sequence[str], roots: Sequen
 
 
 def average(curves: Sequence[Curve]) -> Band:
-    """Mean and 95% interval over runs, at the points of the first one, as far as all of them reach."""
+    """Mean and 95% interval over runs, point by point if they were measured at the same steps.
+
+    Runs read a few tokens more or fewer by the same step. Otherwise at the points of the first run, as far as all of
+    them reach.
+    """
+    if _is_in_step(curves):
+        places = [round(math.fsum(row) / len(row)) for row in zip(*(curve.tokens for curve in curves), strict=True)]
+        return make_band(places, [curve.values for curve in curves])
     ends = min(curve.tokens[-1] for curve in curves)
     grid = [tokens for tokens in curves[0].tokens if tokens <= ends * (1 + 1e-9)]
     return make_band(
@@ -108,15 +115,27 @@ def average(curves: Sequence[Curve]) -> Band:
     )
 
 
+def _is_in_step(curves: Sequence[Curve]) -> bool:
+    """Whether the runs have as many points, at the same tokens within 1% of a run."""
+    first, *others = (curve.tokens for curve in curves)
+    near = 0.01 * first[-1]
+    return all(
+        len(other) == len(first) and all(abs(a - b) <= near for a, b in zip(first, other, strict=True))
+        for other in others
+    )
+
+
 def make_band(places: Sequence[float], runs: Sequence[Sequence[float]]) -> Band:
-    """Means and 95% intervals over runs, place by place."""
+    """Means over runs, place by place, with 95% intervals; of two runs each by itself instead."""
     summaries = [summarize(values) for values in zip(*runs, strict=True)]
+    pair = len(runs) == 2
     return Band(
         tuple(places),
         tuple(_shorten(summary.mean) for summary in summaries),
-        tuple(_shorten(summary.ci_low) for summary in summaries),
-        tuple(_shorten(summary.ci_high) for summary in summaries),
+        tuple(None if pair else _shorten(summary.ci_low) for summary in summaries),
+        tuple(None if pair else _shorten(summary.ci_high) for summary in summaries),
         len(runs),
+        tuple(tuple(_shorten(value) for value in values) for values in runs) if pair else (),
     )
 
 

@@ -17,7 +17,7 @@ from paribus.verdict.claims import Claim, Sentence, parse
 from paribus.verdict.metrics import find_incomparable
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
-from paribus.verdict.sequential import Looks
+from paribus.verdict.sequential import FIRST, MOST, Looks
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,13 @@ class Design:
     def varies_text(self) -> bool:
         """Whether the arms may be trained on different texts or tokens."""
         return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer") for key in self.varies)
+
+    def count_looks(self, seeds: Sequence[int]) -> Design:
+        """The design with a look after each seed that was added by hand to those that it declares."""
+        if self.looks is not None or not self.seeds or len(seeds) <= len(self.seeds):
+            return self
+        looks = Looks(max(FIRST, len(self.seeds)), max(MOST, len(seeds)))
+        return replace(self, looks=looks, seeds=tuple(seeds))
 
     def parse_claims(self) -> list[Claim]:
         """The claims. Raises UserError for one that cannot be read."""

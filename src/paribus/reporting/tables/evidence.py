@@ -11,28 +11,54 @@ from typing import TypeGuard
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
-from paribus.verdict.metrics import find_metric
+from paribus.verdict.metrics import MEAN, find_metric, in_points, is_task
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing."""
+    """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing.
+
+    `tasks`: the design's task columns in points, of which the column `mean` is the mean.
+    """
 
     runs: Mapping[str, Mapping[int, Record]]
     notes: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
         """{seed: record} of the arm's finished runs, by seed."""
         return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run.done}
 
+    def find_seeds(self, arms: Sequence[str]) -> tuple[int, ...]:
+        """The seeds with a finished run of any of the arms."""
+        return tuple(sorted({seed for arm in arms for seed in self.done(arm)}))
+
     def values(self, arm: str, column: str) -> dict[int, float]:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
+        if (arm, column) not in self._read and column == MEAN:
+            self._read[arm, column] = self._average_tasks(arm)
         if (arm, column) not in self._read:
             read = find_metric(column).read or (lambda run: run.metrics.get(column))
             found = {seed: read(run) for seed, run in self.done(arm).items()}
             self._read[arm, column] = {seed: float(value) for seed, value in found.items() if _is_number(value)}
         return self._read[arm, column]
+
+    def find_averaged(self) -> tuple[str, ...]:
+        """The columns that the mean over tasks is of: those that some arm has; none if they are of one task."""
+        columns = tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
+        return columns if len({column.rpartition("/")[0] for column in columns}) > 1 else ()
+
+    def _average_tasks(self, arm: str) -> dict[int, float]:
+        """The mean over tasks of the seeds that have all of them."""
+        found = [self.values(arm, column) for column in self.find_averaged()]
+        seeds = sorted(set.intersection(*(set(values) for values in found))) if found else []
+        return {seed: math.fsum(values[seed] for values in found) / len(found) for seed in seeds}
+
+    def count_pretrained(self) -> int:
+        """How many finished runs have trained at all; the others start from a checkpoint."""
+        runs = [run for seeds in self.runs.values() for run in seeds.values() if run.done]
+        return sum(run.budget.get("steps", 1) > 0 for run in runs)
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
@@ -74,14 +100,15 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         else:
             runs.setdefault(arm, {})[seed] = _choose(group)
     notes += _drop_foreign_text(design, runs)
-    evidence = Evidence(runs, ())
+    tasks = tuple(column for column in design.columns if is_task(column) and in_points(column))
+    evidence = Evidence(runs, (), tasks)
     notes += [
         *_note_baseline(design, evidence),
         *_note_statuses(design, evidence),
         *_note_odd_values(design, evidence),
         *_note_older(design, evidence),
     ]
-    return Evidence(runs, tuple(notes))
+    return Evidence(runs, tuple(notes), tasks)
 
 
 def _group(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
@@ -115,7 +142,7 @@ def _drop_foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> li
 def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
     if evidence.done(design.baseline):
         return []
-    return [f"No run of the baseline {design.baseline} is finished: no differences, no control of the columns."]
+    return [f"No run of the baseline {design.baseline} is finished: no differences, no control of the losses."]
 
 
 def _note_statuses(design: Design, evidence: Evidence) -> list[str]:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.plots.svg import render_svg
-from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence
+from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence, say_claim
 from paribus.reporting.tables.schema import ClaimRow, Table
 from paribus.verdict.words import WORDS
 
@@ -56,7 +56,7 @@ def _render_body(table: Table) -> Iterator[str]:
 
 def render_claims(table: Table) -> Iterator[str]:
     for claim in table.claims:
-        said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(claim.said)}</span>'
+        said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(say_claim(table, claim))}</span>'
         yield f'<p class="claim">{render_claim(claim)}<br>{said}</p>'
 
 
@@ -83,7 +83,7 @@ def render_evidence(table: Table, link: Link | None = None) -> Iterator[str]:
     if table.claims:
         yield "<h2>Evidence for each claim</h2>"
     for claim in table.claims:
-        yield f"<h3>{escape(claim.sentence)}</h3><p>{escape(claim.said)}</p>"
+        yield f"<h3>{escape(claim.sentence)}</h3><p>{escape(say_claim(table, claim))}</p>"
         if claim.contrasts:
             yield render_block(make_evidence(table, claim), link)
 

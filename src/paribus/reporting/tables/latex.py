@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paribus.reporting.tables.blocks import Block, Text, describe_budget, make_blocks, make_evidence
+from paribus.reporting.tables.blocks import Block, Text, describe_budget, make_blocks, make_evidence, say_claim
 from paribus.reporting.tables.schema import Table
 
 _FOREIGN = 0x180  # letters from here on are not in LaTeX's usual fonts
@@ -38,7 +38,9 @@ def render_latex(table: Table) -> str:
         _render_float(block, f"{table.study}. {block.heading}. {' '.join(block.below)}") for block in make_blocks(table)
     ]
     parts += [
-        _render_float(make_evidence(table, claim), f"{claim.sentence}: {claim.said}. {describe_budget(table)}")
+        _render_float(
+            make_evidence(table, claim), f"{claim.sentence}: {say_claim(table, claim)}. {describe_budget(table)}"
+        )
         for claim in table.claims
         if claim.contrasts
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paribus.reporting.tables.blocks import Block, list_notes, make_blocks, make_evidence
+from paribus.reporting.tables.blocks import Block, list_notes, make_blocks, make_evidence, say_claim
 from paribus.reporting.tables.schema import Table
 
 
@@ -15,7 +15,7 @@ def render_markdown(table: Table) -> str:
         parts += [f"## {block.heading}", "", _render_block(block), ""]
     parts += ["## Claims", ""] if table.claims else []
     for claim in table.claims:
-        parts += [f"**{claim.sentence}**: {claim.said}", ""]
+        parts += [f"**{claim.sentence}**: {say_claim(table, claim)}", ""]
         parts += [f"`{claim.text}`", ""] if claim.says else []
         parts += [_render_block(make_evidence(table, claim)), ""] if claim.contrasts else []
     parts += ["## Notes", "", *(f"- {note}" for note in list_notes(table))]

@@ -16,6 +16,10 @@ from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import ALPHA, mean_sd
 from paribus.verdict.words import UNDECIDED
 
+_MORE = (
+    "Ranges of seeds count on effects and spreads anywhere in their 80% intervals. To add seeds at a controlled error "
+    "rate: `paribus run {study} scale={scale} --until-decided max_seeds=N`."
+)
 _WORTH = 0.05  # a share of an interval's width that is worth a note
 
 
@@ -24,10 +28,12 @@ def write_notes(
 ) -> tuple[str, ...]:
     """All notes, one sentence or two each."""
     contrasts = [contrast for claim in claims for contrast in claim.contrasts]
+    anew = any(claim.open and claim.seeds_range for claim in claims) and design.looks is None
     return (
         *_note_columns(design, about),
         *_note_seeds(design, evidence),
         *_note_contrasts(contrasts, about),
+        *([_MORE.format(study=design.study, scale=design.scale)] if anew else []),
         *_note_tuning(design),
         *_note_overlaps(design, evidence),
         *_note_noise_scales(design, evidence),
@@ -44,15 +50,14 @@ def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
     notes = [] if design.looks is None else [_describe_looks(design, design.looks)]
+    unit = "pre-training" if evidence.count_pretrained() else "run"
     if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
         notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]
     counts = {count for run in runs for count in _count_tunings(run).values()}
     if counts and max(counts) > 1:
         words = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
-        notes.append(
-            f"Task scores are means over {words} fine-tuning seeds per pre-training seed; n counts the latter."
-        )
+        notes.append(f"Task scores are means over {words} fine-tuning seeds per {unit}; n counts the {unit}s.")
     return notes
 
 
@@ -60,7 +65,7 @@ def _describe_looks(design: Design, looks: Looks) -> str:
     n = len(design.seeds)
     level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
     return (
-        f"Seeds were added until the claims were decided. Looks after {looks.first} to at most {looks.most} seeds; the "
+        f"Seeds were added while claims were open. Looks after {looks.first} to at most {looks.most} seeds; the "
         f"last was after {n}. Verdicts and intervals of the claims use the level of that look ({level}; alpha spending "
         "of Lan and DeMets), so that all looks together keep the error rate."
     )

@@ -11,6 +11,7 @@ from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.words import Relation
 
 SCHEMA = 1
+PRETRAININGS, TUNINGS = "pre-trainings", "fine-tunings of one checkpoint"  # what the n of a table counts
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as its paper prints it."""
+    """A number as its paper prints it: `text` keeps its last zeros."""
 
     value: float
     source: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class AnchorRow:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with its 95% bootstrap interval."""
+    """A statistic with its 95% interval."""
 
     value: float
     ci_low: float | None
@@ -113,18 +115,17 @@ class Estimate:
 
 @dataclass(frozen=True)
 class OverallRow:
-    """An arm over all tasks."""
+    """An arm over all tasks: the mean over them, and its paired difference from the baseline's; t intervals."""
 
     name: str
     n: int
-    iqm: Estimate
+    mean: Estimate
     gain: Estimate | None = field(default=None, metadata=OMITTED)
-    improvement: Estimate | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """All arms over the tasks that decide."""
+    """All arms over the tasks that were measured."""
 
     columns: tuple[str, ...]
     arms: tuple[OverallRow, ...]
@@ -151,7 +152,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class ContrastRow:
-    """One pair of a claim on one column: the evidence and its verdict."""
+    """One pair of a claim on one column: the evidence and its verdict.
+
+    `ci_low`, `ci_high`: the interval that the verdict was read off, at `level`, such as 0.975. `seeds_range`: between
+    how many seeds would decide; the second is None if no end is in sight.
+    """
 
     column: str
     arm: str
@@ -174,6 +179,8 @@ class ContrastRow:
     equivalence: Equivalence | None = None
     ci_bootstrap: tuple[float, float] | None = None
     components: Spread | None = None
+    level: float | None = None
+    seeds_range: tuple[int, int | None] | None = None
 
     @property
     def pair(self) -> str:
@@ -185,7 +192,8 @@ class ContrastRow:
 class ClaimRow:
     """A claim. `said`: the verdict with its scale and reason; `open`: whether more seeds may decide it.
 
-    `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A".
+    `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A". `p`: the smallest
+    error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured.
     """
 
     text: str
@@ -196,6 +204,20 @@ class ClaimRow:
     contrasts: tuple[ContrastRow, ...] = ()
     says: str = field(default="", metadata=OMITTED)
     whose: str | None = field(default=None, metadata=OMITTED)
+    p: float | None = None
+    seeds_range: tuple[int, int | None] | None = None
+    measured: int = 0
+    asked: int = 0
+
+    @property
+    def word(self) -> str:
+        """The verdict with the columns that it rests on, such as "reproduced (1 of 6 columns)"."""
+        return f"{self.verdict} ({self.measured} of {self.asked} columns)" if self.partial else self.verdict
+
+    @property
+    def partial(self) -> bool:
+        """Whether some of the claim's columns were not measured."""
+        return 0 < self.measured < self.asked
 
     @property
     def sentence(self) -> str:
@@ -270,18 +292,22 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Band:
-    """A curve over runs: means and 95% intervals at numbers of tokens."""
+    """A curve over runs: means and 95% intervals at numbers of tokens; of two runs their values, and no interval."""
 
     tokens: tuple[float, ...]
     mean: tuple[float | None, ...]
     ci_low: tuple[float | None, ...]
     ci_high: tuple[float | None, ...]
     n: int = 1
+    runs: tuple[tuple[float | None, ...], ...] = field(default=(), metadata=OMITTED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON."""
+    """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON.
+
+    `replication`: what n counts, PRETRAININGS or TUNINGS.
+    """
 
     study: str
     scale: str
@@ -295,6 +321,7 @@ class Table:
     anchors: tuple[AnchorRow, ...] = ()
     aggregate: Aggregate | None = field(default=None, metadata=EMPTY)
     looks: LooksTaken | None = None
+    replication: str = PRETRAININGS
     paper: Paper | None = field(default=None, metadata=EMPTY)
     audit: Audit = Audit(())
     tuning: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)

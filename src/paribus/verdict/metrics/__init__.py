@@ -13,6 +13,7 @@ from typing import Protocol
 from paribus.core.registry import Registry
 
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
+MEAN = "mean"  # a column: the mean of a sweep's other task columns in points, seed by seed
 HELD_OUT = ("mlm_", "clm_", "denoising_")  # columns of the held-out evaluation, as against the scores of tasks
 
 
@@ -85,6 +86,11 @@ def in_points(column: str) -> bool:
 def is_task(column: str) -> bool:
     """Whether the column is the score of a task."""
     return "/" in column
+
+
+def is_score(column: str) -> bool:
+    """Whether the column is the score of a task, or the mean of several."""
+    return is_task(column) or column == MEAN
 
 
 def is_pairs(column: str) -> bool:

@@ -10,7 +10,7 @@ column shows that, and is not a fair scale for the quality of an encoder.
 
 from __future__ import annotations
 
-from paribus.verdict.metrics import METRICS, Metric
+from paribus.verdict.metrics import MEAN, METRICS, Metric
 
 _MASKS = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")
 _PAIRS = ("corpus", "tokenizer", "evaluation", "input.length")
@@ -20,6 +20,7 @@ _OTHERS = "they are not asked about the same pairs"
 METRICS.add(Metric("", points=True, decimals=1, fixed=_MASKS, reason=_FAVORS))  # accuracies and the like
 for _name in ("loss", "ppl", "error", "seconds", "unknown_rate"):
     METRICS.add(Metric(_name, lower_is_better=True, fixed=_MASKS, reason=_FAVORS))
+METRICS.add(Metric(MEAN, points=True, decimals=1))  # of tasks, which any two arms may be compared by
 METRICS.add(Metric("perplexity", lower_is_better=True, decimals=2, fixed=_MASKS, reason=_FAVORS))
 for _name in ("nsp_accuracy", "sop_accuracy", "sentence_accuracy"):
     _fixed = (*_PAIRS, "masking", "objective.view")

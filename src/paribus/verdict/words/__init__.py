@@ -5,13 +5,13 @@ B - A) is compared with zero and the margin m >= 0, in the metric's own unit. `c
 registered in one place, by a module of this package.
 
 A margin that is not given is zero; `~` needs one. If neither arm has a run: not run. With one shared seed, differences
-without any spread, or a column that fails its control: undecided, whatever the numbers.
+without any spread, or a contrast that fails its control (`contrast.py`): undecided, whatever the numbers.
 
-The interval is two-sided at 95%, so each one-sided test (non-inferiority, either side of equivalence) is at 2.5%, which
-is stricter than the customary 5% of equivalence tests: a `~` claim can go wrong in both directions, and at the margin
-both together stay at 5%. The customary test is in table.json beside the verdict (`statistics.tost`). The level over all
-contrasts of a table is that of `ruling.step_down`, in Holm's manner, and if seeds were added until the claims were
-decided, that of the look (`sequential.py`).
+The interval is two-sided, at 95% if the table has one claim on one column, so each one-sided test (non-inferiority,
+either side of equivalence) is at 2.5%, which is stricter than the customary 5% of equivalence tests: a `~` claim can go
+wrong in both directions, and at the margin both together stay at 5%. The customary test is in table.json beside the
+verdict (`statistics.tost`). `family.py` shares the level out among the claims of a table, in Holm's manner. If seeds
+were added until the claims were decided, `sequential.py` shares it out among the looks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from paribus.core.registry import Registry
 Relation = Literal[">", ">=", "~"]
 Holds = Callable[[Relation, float, float, float], bool]
 
+REPRODUCED = "reproduced"
+CONTRADICTED = "contradicted"
+EQUIVALENT = "equivalent"
 UNDECIDED = "undecided"
 NOT_RUN = "not run"
 

@@ -15,7 +15,7 @@ A ~ B      else                                       undecided
 
 from __future__ import annotations
 
-from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, Relation, Word
+from paribus.verdict.words import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, WORDS, Relation, Word
 
 
 def _is_inside(low: float, high: float, margin: float) -> bool:
@@ -41,8 +41,8 @@ def _is_equivalent(relation: Relation, low: float, high: float, margin: float) -
     return relation == ">" and _is_inside(low, high, margin)
 
 
-WORDS.add(Word("reproduced", 1, _is_reproduced, "circle", "var(--good)", 1))
-WORDS.add(Word("contradicted", 4, _is_contradicted, "cross", "var(--bad)", 2))
-WORDS.add(Word("equivalent", 2, _is_equivalent, "diamond", "var(--same)", 3))
+WORDS.add(Word(REPRODUCED, 1, _is_reproduced, "circle", "var(--good)", 1))
+WORDS.add(Word(CONTRADICTED, 4, _is_contradicted, "cross", "var(--bad)", 2))
+WORDS.add(Word(EQUIVALENT, 2, _is_equivalent, "diamond", "var(--same)", 3))
 WORDS.add(Word(UNDECIDED, 3, color="var(--open)", rank=4))
 WORDS.add(Word(NOT_RUN, 3, rank=5))
