@@ -85,7 +85,10 @@ def test_a_range_of_seeds_is_as_wide_as_what_is_known() -> None:
     assert few.most is not None
     assert 50 < few.most < 200
     assert many == Range(201, 201)
-    assert find_range([0.1], 1.0, 5) == Range(9, None)
+    vague = find_range([0.1], 1.0, 5)
+    assert vague is not None
+    assert 10 < vague.least < 40
+    assert vague.most is None
     assert find_range([0.0], 1.0, 5) is None
     assert str(Range(6, None)) == "needs 6 seeds or more"
     assert (str(Range(6, 71)), str(Range(9, 9))) == ("needs 6 to 71 seeds", "needs about 9 seeds")
