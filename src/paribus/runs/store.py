@@ -79,7 +79,7 @@ def write_failure(folder: Path, run: Record, error: str) -> None:
 
 
 def keep(folder: Path, root: Path, study: str) -> Path:
-    """Copy a finished run's record, config, curves and `gold.npz` (no weights) below `root`; returns the copy's folder."""
+    """Copy a finished run without its weights below `root`; returns the copy's folder."""
     target = root / study / folder.parent.name / folder.name
     if not target.is_dir():
         with whole_folder(target) as work:
