@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.files import write_bytes
+from paribus.runs.store import GOLD
 
-GOLD = "gold.npz"
 _LEAST = 2.0**-25  # half of the smallest float16 above 0
 
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from paribus.core.files import whole_folder, write_bytes, write_json
 from paribus.core.jsonable import to_json
-from paribus.runs.gold import GOLD
 from paribus.runs.record import Record, read_record, seal
 
 RECORD = "result.json"
 FAILED = "failed.json"
 CONFIG = "config.yaml"
 CURVES = "metrics.jsonl"  # learning curves of pre-training
+GOLD = "gold.npz"  # probabilities of right answers, see `runs.gold`
 TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetune.points
 KEPT = (CONFIG, CURVES, TUNING, GOLD, RECORD)  # of a run, in the committed results
 _TRIALS = ".tune"  # after the name of a study: its trials
