@@ -86,7 +86,7 @@ def test_a_written_label_has_the_product_of_its_tokens(tuned: list[str], archite
             batch = task_batch(rows, np.array([row]))
             log_PV = log_softmax(head.logits(model(batch), batch), -1)
             expected.append(float(log_PV[range(len(log_PV)), batch["target_P"]].sum().exp()))
-    assert found_B == pytest.approx(expected, rel=1e-4)
+    assert found_B == pytest.approx(expected, rel=1e-4, abs=0)
     assert len(set(expected)) > 2
 
 
@@ -101,10 +101,10 @@ def test_a_run_keeps_them_beside_its_record(tuned: list[str], family: list[str],
     assert record.gold["file"] == GOLD
     for number, own in enumerate(found.values()):
         assert own.gold.dtype == np.float16
-        assert ((own.gold > 0) & (own.gold < 1)).all()
         assert own.right.mean() == record.task_runs[number].metrics["accuracy"]
-        if not family:
-            assert (own.right == (own.gold > 0.5)).all()
+        if not family:  # of two classes; the probability of a written label can be below the smallest float16
+            assert (own.gold[own.right] >= 0.5).all()
+            assert (own.gold[~own.right] <= 0.5).all()
     kept = keep(folder, tmp_path / "kept", record.study)
     assert (kept / GOLD).read_bytes() == (folder / GOLD).read_bytes()
 

@@ -27,7 +27,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def task(kind: type[DocsOrder | DocsShift], **changes: Any) -> DocsOrder | DocsShift:
-    settings: dict[str, Any] = {"name": "docs", "packages": ["rich", "hypothesis"], "max_train": 400}
+    settings: dict[str, Any] = {"name": "docs", "packages": ["networkx"], "max_train": 400}
     return kind(**{**settings, **changes})
 
 
@@ -103,7 +103,7 @@ def test_swapped_words_are_neighbors(cache: Path) -> None:
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_held_out_paragraphs_are_evaluated_on(kind: type[DocsOrder | DocsShift], cache: Path) -> None:
-    corpus = Docstrings(["rich", "hypothesis"])
+    corpus = Docstrings(["networkx"])
     sides: dict[str, set[str]] = {"train": set(), "validation": set()}
     for document in corpus.documents(cache):
         sides[str(document.split)] |= {" ".join(line.split()) for line in document.text.split("\n")}

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from paribus.core.console import progress
 from paribus.core.errors import UserError
@@ -46,6 +46,9 @@ class WordOrder(DocsTask):
         super().__init__(name, Classification(classes, tuple(metrics)), packages, words, **sizes)
         if self.words[0] < FEWEST:
             raise UserError(f"{self.key}.words={list(self.words)}", f"give at least {FEWEST} words, as [6, 30]")
+
+    def source(self) -> Any:
+        return [self.disturbed, *super().source()]
 
     @abstractmethod
     def disturb(self, words: Sequence[str]) -> list[str]:
