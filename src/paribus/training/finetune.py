@@ -215,7 +215,7 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
         for split, rows in work.encoded.items():
             if split != "train":
                 suffix = "" if split == "validation" else f"_{split}"
-                values, gold = judged(model, head, work.task_type, rows, work.examples[split])
+                values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 found |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
     if found:
@@ -259,7 +259,7 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
     curve = TuningCurve(
-        lambda: judged(learner.encoder, _head(learner), work.task_type, rows, examples)[0],
+        lambda: judge_answers(learner.encoder, _head(learner), work.task_type, rows, examples)[0],
         0 if model else base.run.finetune.points,
         total,
     )
@@ -327,7 +327,7 @@ def _steps(run: Run, encoded: Rows, seed: int) -> TaskSteps:
     return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs, seed)
 
 
-def judged(
+def judge_answers(
     model: Network | Ensemble, head: Any, task_type: TaskType, encoded: Rows, examples: Sequence[Any]
 ) -> tuple[dict[str, float], Gold | None]:
     """Metrics over all examples, in full precision, and how likely each right answer was if answers have probabilities;
