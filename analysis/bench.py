@@ -20,6 +20,8 @@ from typing import Any
 
 from turns import HERE
 
+from paribus.runs.provenance import git_state
+
 BENCHES = ("training", "t5", "finetuning", "masking", "corruption", "start", "search", "report", "pruning")
 RESULTS = HERE / "results" / "bench"
 
@@ -78,7 +80,12 @@ def main() -> int:
     name = re.sub(r"[^a-z0-9]+", "-", f"{here['processor']} {here['cores']} cores".lower()).strip("-")
     path = given.out / f"{name}.json"
     kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"benches": {}}
-    kept |= {"machine": here, "matrix_gflops": speeds(), "day": datetime.now(UTC).date().isoformat()}
+    kept |= {
+        "machine": here,
+        "git": git_state(),
+        "matrix_gflops": speeds(),
+        "day": datetime.now(UTC).date().isoformat(),
+    }
     start = time.perf_counter()
     for bench in given.only or BENCHES:
         print(f"== {bench}", flush=True)

@@ -296,7 +296,9 @@ def rows(turns: int = 3, before: str = "", growth_steps: int = 10_000) -> list[R
                 found.append(Row(label, speed["ours"] / speed[name], "x", least, note=f"{speed['ours']:,.0f} tokens/s"))
         share = flops(SHAPES["mini"], size) * speed["ours"] / peak(None)
         least = (0.5 if wide else 0.65) if size == SIZES[0] else None
-        found.append(Row(f"BERT-mini, V {size}: share of the matrix peak", share, "", least))
+        found.append(
+            Row(f"BERT-mini, V {size}: share of the matrix peak if the last layer were whole", share, "", least)
+        )
         if "bare" in speed:
             overhead = speed["bare"] / speed["ours"] - 1
             found.append(Row("Lightning and our callbacks beside a bare loop, a step", 100 * overhead, "%", most=3.0))

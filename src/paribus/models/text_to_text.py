@@ -70,12 +70,12 @@ class TextToText(Network):
         """
         if self.spec.single:
             return Outputs(self.backbone(batch["ids_BL"], batch["prefix_length_B"]), state)
-        read = self.backbone.encoder(input_ids=batch["ids_BL"], attention_mask=self.real(batch))
+        read, seen_BL = {"input_ids": batch["ids_BL"]}, self.real(batch)
+        if "shown_BL" in batch:
+            read = {"encoder_outputs": self.backbone.encoder(input_ids=batch["ids_BL"], attention_mask=seen_BL)}
+            seen_BL = batch["shown_BL"].long()
         written = self.backbone(
-            encoder_outputs=read,
-            attention_mask=batch["shown_BL"].long() if "shown_BL" in batch else self.real(batch),
-            decoder_input_ids=batch["decoder_ids_BT"],
-            use_cache=False,
+            **read, attention_mask=seen_BL, decoder_input_ids=batch["decoder_ids_BT"], use_cache=False
         )
         return Outputs(written.last_hidden_state, state)
 

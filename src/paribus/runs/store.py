@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.files import whole_folder, write_json, write_text
+from paribus.core.files import whole_folder, write_bytes, write_json
 from paribus.core.jsonable import to_json
 from paribus.runs.record import Record, read_record, seal
 
@@ -21,8 +21,9 @@ RECORD = "result.json"
 FAILED = "failed.json"
 CONFIG = "config.yaml"
 CURVES = "metrics.jsonl"  # learning curves of pre-training
+GOLD = "gold.npz"  # probabilities of right answers, see `runs.gold`
 TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetune.points
-KEPT = (CONFIG, CURVES, TUNING, RECORD)  # of a run, in the committed results
+KEPT = (CONFIG, CURVES, TUNING, GOLD, RECORD)  # of a run, in the committed results
 _TRIALS = ".tune"  # after the name of a study: its trials
 
 
@@ -78,22 +79,23 @@ def write_failure(folder: Path, run: Record, error: str) -> None:
 
 
 def keep(folder: Path, root: Path, study: str) -> Path:
-    """Copy a finished run's record, config and curves (no weights) below `root`; returns the copy's folder."""
+    """Copy a finished run without its weights below `root`; returns the copy's folder."""
     target = root / study / folder.parent.name / folder.name
     if not target.is_dir():
         with whole_folder(target) as work:
             for name in KEPT:
                 if (folder / name).is_file():
-                    text = (folder / name).read_text(encoding="utf-8")
-                    write_text(work / name, _make_portable(text) if name == CONFIG else text)
+                    content = (folder / name).read_bytes()
+                    write_bytes(work / name, _make_portable(content) if name == CONFIG else content)
             work.chmod(0o755)
     return target
 
 
-def _make_portable(text: str) -> str:
+def _make_portable(content: bytes) -> bytes:
     import yaml
 
-    return str(yaml.safe_dump(portable_config(yaml.safe_load(text)), sort_keys=False, allow_unicode=True))
+    config = portable_config(yaml.safe_load(content))
+    return bytes(yaml.safe_dump(config, sort_keys=False, allow_unicode=True, encoding="utf-8"))
 
 
 def portable_config(config: Mapping[str, Any]) -> dict[str, Any]:

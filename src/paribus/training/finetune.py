@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
@@ -22,12 +24,13 @@ from paribus.models.heads.loss import loss_of
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
+from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
 from paribus.runs.store import TUNING
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.examples import Examples
 from paribus.tasks.rows import Rows, head_tokens, order
-from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.base import Pooler, Probable, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
@@ -76,7 +79,8 @@ def base_of(run: Run, encoder: Network, folder: Path) -> Base:
 def finetune(
     bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
-    """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}}.
+    """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}, "gold":
+    what `describe_gold` says}.
 
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
     """
@@ -95,7 +99,8 @@ def finetune(
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
-    return {"task_runs": runs, "baselines": baseline, "tuned": trained_share(bases) if run.tasks else {}}
+    tuned = trained_share(bases) if run.tasks else {}
+    return {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
 
 
 def trained_share(bases: Sequence[Base]) -> dict[str, float]:
@@ -205,12 +210,16 @@ def check_untrained(run: Run, encoder: Network) -> None:
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
     model, head = _tuned(bases, work, seed, how)
     metrics: dict[str, float] = {}
+    found = read_gold(how.folder)
     with placed(how.profile.device, model, head):
         for split, rows in work.encoded.items():
             if split != "train":
                 suffix = "" if split == "validation" else f"_{split}"
-                values = evaluated(model, head, work.task_type, rows, work.examples[split])
+                values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
+                found |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+    if found:
+        write_gold(how.folder, found)
     if how.tracked is not None:
         total = _steps(bases[0].run, work.encoded["train"], 0).total
         how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
@@ -250,7 +259,7 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
     curve = TuningCurve(
-        lambda: evaluated(learner.encoder, _head(learner), work.task_type, rows, examples),
+        lambda: judge_answers(learner.encoder, _head(learner), work.task_type, rows, examples)[0],
         0 if model else base.run.finetune.points,
         total,
     )
@@ -318,15 +327,24 @@ def _steps(run: Run, encoded: Rows, seed: int) -> TaskSteps:
     return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs, seed)
 
 
-def evaluated(
+def judge_answers(
     model: Network | Ensemble, head: Any, task_type: TaskType, encoded: Rows, examples: Sequence[Any]
-) -> dict[str, float]:
-    """Metrics over all examples, in full precision; an ensemble is its own head."""
+) -> tuple[dict[str, float], Gold | None]:
+    """Metrics over all examples, in full precision, and how likely each right answer was if answers have probabilities;
+    an ensemble is its own head.
+    """
     found: dict[int, Any] = {}
+    gold_N = np.zeros(len(encoded.length_N), np.float16)
     with evaluating(model, head):
         batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
         for row_B in (part for rows in batches for part in encoded.split(rows)):
             batch = on_device(task_batch(encoded, row_B), model)
-            found |= zip(row_B.tolist(), task_type.infer(model, head, batch), strict=True)
-    outputs_N = [found[row] for row in range(len(found))]
-    return task_type.score(task_type.predict(outputs_N, encoded, examples), examples)
+            outputs = task_type.infer(model, head, batch)
+            found |= zip(row_B.tolist(), outputs, strict=True)
+            if isinstance(task_type, Probable):
+                gold_N[row_B] = task_type.find_gold(model, head, batch, outputs)
+    predictions = task_type.predict([found[row] for row in range(len(found))], encoded, examples)
+    metrics = task_type.score(predictions, examples)
+    if isinstance(task_type, Probable):
+        return metrics, Gold(gold_N, task_type.find_right(predictions, examples))
+    return metrics, None

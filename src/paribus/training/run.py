@@ -106,6 +106,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         "overlap": measure_overlaps(run, data) if part["budget"]["steps"] else {},
         "task_runs": tuned["task_runs"],
         "tuned": tuned["tuned"],
+        "gold": tuned["gold"],
     }
 
 

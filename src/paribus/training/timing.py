@@ -10,12 +10,11 @@ import time
 from functools import cache
 from pathlib import Path
 
-import pytorch_lightning as pl
-
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
+from paribus.training.lightning import pl
 from paribus.training.pretrain import learner_of, open_stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
 from paribus.training.trainer import Profile, resolve, trainer

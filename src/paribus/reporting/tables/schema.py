@@ -204,10 +204,10 @@ class ClaimRow:
     contrasts: tuple[ContrastRow, ...] = ()
     says: str = field(default="", metadata=OMITTED)
     whose: str | None = field(default=None, metadata=OMITTED)
-    p: float | None = None
-    seeds_range: tuple[int, int | None] | None = None
-    measured: int = 0
-    asked: int = 0
+    p: float | None = field(default=None, metadata=OMITTED)
+    seeds_range: tuple[int, int | None] | None = field(default=None, metadata=OMITTED)
+    measured: int = field(default=0, metadata=OMITTED)
+    asked: int = field(default=0, metadata=OMITTED)
 
     @property
     def word(self) -> str:

@@ -138,3 +138,15 @@ class TaskType(ABC):
     @abstractmethod
     def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
         """{baseline: predictions for validation} without a neural model."""
+
+
+class Probable(ABC):
+    """A task type whose right answers have a probability. An example has one row."""
+
+    @abstractmethod
+    def find_gold(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch, outputs: Any) -> Array:
+        """float [B]: the probability of the right answer of each row, given what `infer` found."""
+
+    @abstractmethod
+    def find_right(self, predictions: Sequence[Any] | Array, examples: Sequence[Any]) -> Array:
+        """bool [N]: which predictions are right."""

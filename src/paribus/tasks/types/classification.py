@@ -14,15 +14,19 @@ from paribus.tasks.baselines import classify_by_words
 from paribus.tasks.examples import Example
 from paribus.tasks.metrics import METRICS
 from paribus.tasks.prompts import Fields
+from paribus.tasks.types.base import Probable
 from paribus.tasks.types.row import UNKNOWN, RowTaskType, WordTaskType
 
 if TYPE_CHECKING:
     from paribus.data.text import Array
     from paribus.data.tokens.tokenizer import Tokenizer
+    from paribus.models.ensemble import Ensemble
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Batch, Network
 
 
 @dataclass(frozen=True)
-class Classification(RowTaskType):
+class Classification(RowTaskType, Probable):
     """One of several classes, by a score for each."""
 
     classes: tuple[str, ...]
@@ -48,6 +52,17 @@ class Classification(RowTaskType):
         counts = Counter(row.label for row in rows)
         return {name: counts[label] for label, name in enumerate(self.classes)}
 
+    def find_gold(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch, outputs: Array) -> Array:
+        from scipy.special import softmax
+
+        share_BC = softmax(np.asarray(outputs, np.float64), axis=-1)
+        gold_B: Array = share_BC[np.arange(len(share_BC)), batch["label_B"].cpu().numpy()]
+        return gold_B
+
+    def find_right(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> Array:
+        right_N: Array = np.asarray(predictions).argmax(-1) == [row.label for row in examples]
+        return right_N
+
     def predict_baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
         """The most frequent class, and a linear model on a bag of words."""
         most = np.bincount(np.array([row.label for row in train])).argmax()
@@ -55,7 +70,7 @@ class Classification(RowTaskType):
 
 
 @dataclass(frozen=True)
-class ClassNames(WordTaskType):
+class ClassNames(WordTaskType, Probable):
     """A class by its name."""
 
     fields: Fields
@@ -78,6 +93,23 @@ class ClassNames(WordTaskType):
     def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> Array:
         """Class numbers, -1 for an unknown answer."""
         return self.find_words(texts, tokenizer)
+
+    def find_gold(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch, outputs: Any) -> Array:
+        """The probability that the model writes the name of the right class and its end; it is asked again, as in
+        training.
+        """
+        from torch.nn.functional import cross_entropy
+
+        loss_P = cross_entropy(head.logits(model(batch), batch).float(), batch["target_P"], reduction="none")
+        label_BT = batch["label_BT" if "label_BT" in batch else "label_BL"]
+        row_P = batch["slot_P"] // label_BT.shape[1]
+        total_B = loss_P.new_zeros(len(label_BT)).index_add(0, row_P, loss_P)
+        gold_B: Array = total_B.neg().exp().cpu().numpy()
+        return gold_B
+
+    def find_right(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> Array:
+        right_N: Array = np.asarray(predictions) == [row.label for row in examples]
+        return right_N
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
         """An unknown answer counts as the class after the right one, so that it is wrong."""
