@@ -72,7 +72,7 @@ def test_a_small_calibration_is_within_wide_bounds() -> None:
     entry = calibrate.measure(calibrate.Plan("x", better, 5, 3), 300, np.random.default_rng(1))
     assert entry["false_verdicts"] <= 27  # 9 %; without Holm about 20 % of these tables are false
     assert 0.92 < entry["coverage"] < 0.98
-    strong = calibrate.Plan("x", ("a > base",), 5, effects={"a": 2.0}, arms=("base", "a"))
+    strong = calibrate.Plan(calibrate.PLANTED, ("a > base",), 5, effects={"a": 2.0}, arms=("base", "a"))
     entry = calibrate.measure(strong, 200, np.random.default_rng(1))
     assert entry["power"] == pytest.approx(entry["formula"], abs=0.08)
 

@@ -64,7 +64,7 @@ def _find_references(table: Table, column: str) -> list[Reference]:
     ]
     metric = table.beside.get(column, "")
     arms = [(at, arm.published[metric]) for at, arm in enumerate(table.arms) if metric in arm.published]
-    return anchors + [Reference("paper", float(printed.value), at, printed.text) for at, printed in arms]
+    return anchors + [Reference("paper", printed.value, at, printed.shown) for at, printed in arms]
 
 
 def _make_scale(table: Table, column: str) -> axes.Scale:

@@ -151,7 +151,7 @@ def find_source(row: ArmRow | AnchorRow) -> str | None:
 
 def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
     found = row.published.get(metric) if isinstance(row, ArmRow) else None
-    return Text(NONE) if found is None or table.paper is None else Text(found.text, paper=table.paper.table)
+    return Text(NONE) if found is None or table.paper is None else Text(found.shown, paper=table.paper.table)
 
 
 def format_name(table: Table, row: ArmRow | AnchorRow) -> str:

@@ -208,7 +208,11 @@ def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dic
     if paper is None or row is None:
         return {}
     values = paper.row(row).values.items()
-    return {name: Printed(value, paper.source, str(value)) for name, value in values if value is not None}
+    return {
+        name: Printed(float(value), paper.source, "" if str(value) == str(float(value)) else str(value))
+        for name, value in values
+        if value is not None
+    }
 
 
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:

@@ -61,11 +61,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as its paper prints it: `text` keeps its last zeros."""
+    """A number of a paper. `text`: how the paper prints it, if the value alone would lose its last zeros."""
 
     value: float
     source: str
-    text: str
+    text: str = field(default="", metadata=OMITTED)
+
+    @property
+    def shown(self) -> str:
+        return self.text or str(self.value)
 
 
 @dataclass(frozen=True)
