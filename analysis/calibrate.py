@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ from paribus.verdict.bootstrap import bca
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.sequential import FIRST, Looks
-from paribus.verdict.statistics import ALPHA, LEVEL, summarize
+from paribus.verdict.statistics import ALPHA, LEVEL, moderate, summarize, t_quantile
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, find_word
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
@@ -308,8 +310,12 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
 def _find_ends(table: Verdicts, contrast: ContrastRow) -> tuple[float, float] | None:
     """The contrast's 95 % interval, or if there were looks, the one at the level of the last."""
     level = ALPHA if table.design.looks is None else table.design.looks.level(ALPHA, contrast.n)
-    _, _, _, low, high = summarize(_values(table, contrast)[: contrast.n], level)
-    return None if low is None or high is None else (low, high)
+    n, mean, sd, _, _ = summarize(_values(table, contrast)[: contrast.n])
+    if mean is None or sd is None:
+        return None
+    error = moderate(n, sd, contrast.residual)
+    half = t_quantile(error.df, level) * error.sd / math.sqrt(n)
+    return mean - half, mean + half
 
 
 def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> bool:
@@ -322,19 +328,30 @@ def _values(table: Verdicts, contrast: ContrastRow) -> list[float]:
     return [first[seed] - second[seed] for seed in first]
 
 
+def _measure_all(share: float) -> Iterator[dict[str, Any]]:
+    """The entries of all designs, in order, one process per core."""
+    every = plans()
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        yield from pool.map(_measure_one, range(len(every)), [max(1, round(share * one.simulations)) for one in every])
+
+
+def _measure_one(at: int, simulations: int) -> dict[str, Any]:
+    return measure(plans()[at], simulations, np.random.default_rng([20190726, at]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--share", type=float, default=1.0, help="of the simulations, for a quick look")
     given = parser.parse_args()
     start, entries = time.perf_counter(), []
-    for at, plan in enumerate(progress(plans(), "designs", unit="design")):
-        entry = measure(plan, max(1, round(given.share * plan.simulations)), np.random.default_rng([20190726, at]))
+    found = _measure_all(given.share)
+    for entry in progress(found, "designs", unit="design", total=len(plans())):
         entries.append(entry)
         rate = 100.0 * entry["false_verdicts"] / entry["tables"]
-        found = f"{rate:.2f} % false tables, coverage {100.0 * entry['coverage']:.2f} %"
+        rates = f"{rate:.2f} % false tables, coverage {100.0 * entry['coverage']:.2f} %"
         more = f", power {entry['power']} (formula {entry['formula']})" if "power" in entry else ""
-        say(f"{plan.name}: n={entry['seeds']}, tasks={plan.tasks}, {plan.tails}: {found}{more}")
+        say(f"{entry['design']}: n={entry['seeds']}, tasks={entry['tasks']}, {entry['tails']}: {rates}{more}")
     write_json(given.out, entries)
     say(f"{len(entries)} designs in {time.perf_counter() - start:.0f} s, written to {given.out}")
     return 0

@@ -165,6 +165,7 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("optimizer.lrr=1", "optimizer.lr"),
         ("model.buckets=1", "'model.buckets' is not a config group or key"),
         ("corpus.rules=1", "'corpus.rules' is not a config group or key"),
+        ("finetune.head.windows.stride=8", "'finetune.head.windows.stride' is not a config group or key"),  # no windows
         ("objective/inputs=mask", "'objective/inputs' has no place in this config"),
         ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, paper, smoke, test"),
         ("scale=smok", "scale=smok is unknown for family=bert: did you mean smoke?"),
