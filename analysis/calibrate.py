@@ -123,8 +123,8 @@ def plans() -> list[Plan]:
     better = tuple(f"{arm} > {BASE}" for arm in ARMS[1:])
     inside = tuple(f"{arm} > {BASE}, margin {{m}} points" for arm in ARMS[1:])
     kinds = [(n, tails) for n in (3, 5, 10) for tails in ("normal", "t3")]
-    many = {3: 80_000, 5: 10_000, 10: 10_000}  # three claims on one task come nearest to 5 %: these are counted finely
-    some = {"normal": 16_000, "t3": 2000}
+    many = {3: 20_000, 5: 10_000, 10: 10_000}  # three claims on one task come nearest to 5 %: these are counted finely
+    some = {"normal": 6000, "t3": 2000}
     found = [
         Plan("identical arms, one task", better, n, tails=tails, simulations=many[n] if tails == "normal" else 2000)
         for n, tails in kinds
@@ -156,7 +156,7 @@ def plans() -> list[Plan]:
     ]
     found += [
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
-             tails=tails, most=8, simulations=count) for tails, count in (("normal", 40_000), ("t3", 2000))
+             tails=tails, most=8, simulations=count) for tails, count in (("normal", 16_000), ("t3", 2000))
     ]  # fmt: skip
     return found + _corners()
 
