@@ -55,8 +55,10 @@ class HeldOut:
     """The held-out evaluation of every arm: an input format under fixed noise.
 
     `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
-    models.
+    models. `own_points` and `own_examples` are of the loss on the arm's own noise; they change no number of a table.
     """
+
+    ignored_settings: ClassVar[frozenset[str]] = frozenset({"own_points", "own_examples"})
 
     input: Any = None
     rate: float = 0.15
@@ -67,6 +69,8 @@ class HeldOut:
     examples: int = 1024
     points: int = 5
     probe_examples: int = 0
+    own_points: int = 0
+    own_examples: int = 512
 
 
 @dataclass(frozen=True)

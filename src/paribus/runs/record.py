@@ -45,7 +45,8 @@ class Record:
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
     really used, by name; `realised`: statistics of what was really masked; `overlap`: {task: the share of its
     evaluation texts that stands in the pre-training text}; `gold`: the file with the probability of each right answer,
-    its hash and the log-losses (see `runs.gold`); `error`: why a run failed or diverged.
+    its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own noise beside its trivial floor (see
+    `training.own`); `error`: why a run failed or diverged.
     """
 
     signature: str
@@ -63,6 +64,7 @@ class Record:
     realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     overlap: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     gold: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    own: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     profile: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     versions: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)

@@ -202,11 +202,19 @@ def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
         pointer, own = shelf / "folder", identity.folder.resolve()
         source = Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else own
-        if source != own and (source / STAGE).is_file() and not (own / STAGE).is_file():
+        if source != own and not (own / STAGE).is_file() and _serves(source / STAGE, run):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
             _adopt(source, own)
         yield
         write_text(pointer, f"{own}\n")
+
+
+def _serves(stage: Path, run: Run) -> bool:
+    """Whether a finished pre-training recorded what this run asks for."""
+    if not stage.is_file():
+        return False
+    part = json.loads(stage.read_text(encoding="utf-8"))
+    return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
 
 
 def _adopt(source: Path, own: Path) -> None:

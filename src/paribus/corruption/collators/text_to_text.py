@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.collator import Collator
+from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
 from paribus.data.formats.segments import runs
 from paribus.data.text import Arrays, Sequences, Text, Views
@@ -76,6 +76,10 @@ class EncoderDecoderCollator(Collator):
         if corruption.inputs.empty:
             raise UserError("objective/inputs=nothing leaves the encoder without text", "use masking=prefix")
 
+    def find_places(self, arrays: Arrays) -> Places:
+        """The token that the decoder reads before."""
+        return Places(arrays["target_P"], [arrays["decoder_ids_BT"].reshape(-1)[arrays["slot_P"]]])
+
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """corruption_rate: noise share of the text · mean_span_length: tokens · spans_per_row · targets_per_input:
         tokens written for each token read · padding_share: of positions.
@@ -125,6 +129,10 @@ class SingleStreamCollator(EncoderDecoderCollator):
             **_find_slots(label_BL),
             "prefix_length_B": np.where(read.length_B > 0, read.length_B + 1, 0),
         }
+
+    def find_places(self, arrays: Arrays) -> Places:
+        """The token of the stream before."""
+        return Places(arrays["target_P"], [arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]])
 
     def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
         """int32 [N]: tokens of the stream; means, rounded up, if the noise of a row varies."""

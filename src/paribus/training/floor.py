@@ -1,0 +1,135 @@
+"""The trivial floor of a pre-training: what the best model reaches that knows only frequencies and kinds of places.
+
+It knows how frequent each token is, and the kind of each place beside the one that it predicts: start or inside of a
+word, sentinel, mask, separator and so on. What is written is predicted from the kind of the token before, and which
+sentinel comes next is given away. A masked token is predicted from the kinds of both neighbors, and from the token that
+is shown in its place if that is not the mask: the text's own, or a random one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.corruption.collators.collator import Places
+from paribus.data.text import Arrays
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.vocabulary import Vocabulary
+
+BACKOFF: Final = 500.0  # occurrences for which the frequency in all of the text counts
+START, INSIDE, SENTINEL, OTHER, ROLES = range(5)  # kinds of tokens; from the last on special ones by role
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+
+
+class Kinds(NamedTuple):
+    """kind_V: of each id; merged_V: the id that counts for it, since all sentinels are one."""
+
+    kind_V: Ints
+    merged_V: Ints
+
+    @property
+    def size(self) -> int:
+        return int(self.kind_V.max()) + 1
+
+    def is_word(self, ids_P: Ints) -> NDArray[np.bool_]:
+        """Whether each token is an ordinary one."""
+        found: NDArray[np.bool_] = self.kind_V[ids_P] <= INSIDE
+        return found
+
+    def contexts(self, places: Places) -> Ints:
+        """[P]: the kinds of the places beside, as one number."""
+        context_P = np.zeros(len(places.target_P), np.int64)
+        for ids_P in places.near_KP:
+            context_P = context_P * self.size + self.kind_V[ids_P]
+        return context_P
+
+
+def find_kinds(vocabulary: Vocabulary, ids_T: Ints, starts_T: NDArray[Any]) -> Kinds:
+    """Kinds of ids: an ordinary one starts words if most of its occurrences in the text do."""
+    count_V = np.bincount(ids_T, minlength=vocabulary.size)
+    starts_V = np.bincount(ids_T, weights=starts_T, minlength=vocabulary.size)
+    kind_V, merged_V = np.where(2 * starts_V >= count_V, START, INSIDE), np.arange(vocabulary.size)
+    kind_V[list(vocabulary.specials)] = OTHER
+    for role, special in enumerate((vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask)):
+        if special >= 0:
+            kind_V[special] = ROLES + role
+    if vocabulary.sentinels:
+        ids = slice(vocabulary.first_sentinel + 1 - vocabulary.sentinels, vocabulary.first_sentinel + 1)
+        kind_V[ids], merged_V[ids] = SENTINEL, vocabulary.first_sentinel
+    return Kinds(kind_V, merged_V)
+
+
+class Trivial:
+    """The trivial model, fitted to packed batches of the training split. C: contexts, the kinds of the places beside.
+
+    Args:
+        count_V: how often the training text has each id.
+        drawn_V: how likely each id is as the random token that is shown in the place of another.
+        batches: each with its predicted places.
+    """
+
+    def __init__(self, kinds: Kinds, count_V: Ints, drawn_V: Floats, batches: Sequence[tuple[Arrays, Places]]) -> None:
+        self.kinds, self.drawn_V = kinds, drawn_V
+        places = join([places for _, places in batches])
+        seen = join([find_text(kinds, *batch) for batch in batches])
+        self.kept = self._find_kept(places)
+        self.share_CV = self._estimate(places, seen, count_V + 1.0)
+
+    def _find_kept(self, places: Places) -> float:
+        """The share of the text's own tokens among those that are shown in a predicted place."""
+        if places.shown_P is None:
+            return 0.0
+        word_P = self.kinds.is_word(places.shown_P)
+        return float((places.shown_P == places.target_P)[word_P].mean()) if word_P.any() else 0.0
+
+    def _estimate(self, places: Places, seen: Places, frequency_V: Floats) -> Floats:
+        """[C, V]: the kind of a place given the kinds beside, times the token given all of these."""
+        kinds, size = self.kinds, len(frequency_V)
+        rows = kinds.size ** len(places.near_KP)
+        member_KV = kinds.kind_V == np.arange(kinds.size)[:, None]
+        kind_P = kinds.contexts(places) * kinds.size + kinds.kind_V[places.target_P]
+        count_CK = np.bincount(kind_P, minlength=rows * kinds.size).reshape(rows, kinds.size)
+        kind_CK = count_CK + (count_CK.sum(0) + 0.5 * member_KV.any(1)) / (len(kind_P) + 1)  # one of any context
+        frequency_V = np.bincount(kinds.merged_V, weights=frequency_V, minlength=size)
+        token_P = kinds.contexts(seen) * size + kinds.merged_V[seen.target_P]
+        token_CV = np.bincount(token_P, minlength=rows * size).reshape(rows, size)
+        within_V = frequency_V / (member_KV @ frequency_V)[kinds.kind_V]
+        total_CK = token_CV @ member_KV.T + BACKOFF
+        kind_CK /= kind_CK.sum(1, keepdims=True) * total_CK
+        share_CV: Floats = (token_CV + BACKOFF * within_V) * kind_CK[:, kinds.kind_V]
+        return share_CV
+
+    def losses(self, places: Places) -> Floats:
+        """[P]: cross-entropy in nats."""
+        context_P, target_P = self.kinds.contexts(places), self.kinds.merged_V[places.target_P]
+        chance_P = self.share_CV[context_P, target_P]
+        if (shown_P := places.shown_P) is not None:
+            own_P = self.kept * self.share_CV[context_P, shown_P]
+            other_P = (1.0 - self.kept) * self.drawn_V[shown_P]
+            own_P = np.where(self.kinds.is_word(shown_P), own_P / np.maximum(own_P + other_P, 1e-12), 0.0)
+            chance_P = own_P * (shown_P == target_P) + (1.0 - own_P) * chance_P
+        return -np.log(chance_P)
+
+
+def find_text(kinds: Kinds, arrays: Arrays, places: Places) -> Places:
+    """The places in which tokens are counted: all of the text that a masked LM reads, or what is written."""
+    if places.shown_P is None:
+        return places
+    read = arrays["ids_BL"].reshape(-1)
+    text = read.copy()
+    text[arrays["slot_P"]] = places.target_P
+    at_P = np.flatnonzero(kinds.is_word(text))
+    return Places(text[at_P], [read[at_P - 1], read[np.minimum(at_P + 1, len(read) - 1)]])
+
+
+def join(parts: Sequence[Places]) -> Places:
+    """The places of all batches as one."""
+    near_KP = [np.concatenate(ids) for ids in zip(*(part.near_KP for part in parts), strict=True)]
+    shown = [part.shown_P for part in parts if part.shown_P is not None]
+    return Places(np.concatenate([part.target_P for part in parts]), near_KP, np.concatenate(shown) if shown else None)
