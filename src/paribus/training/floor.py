@@ -96,10 +96,10 @@ class Trivial:
         kind_P = kinds.contexts(places) * kinds.size + kinds.kind_V[places.target_P]
         count_CK = np.bincount(kind_P, minlength=rows * kinds.size).reshape(rows, kinds.size)
         kind_CK = count_CK + (count_CK.sum(0) + 0.5 * member_KV.any(1)) / (len(kind_P) + 1)  # one of any context
-        frequency_V = np.bincount(kinds.merged_V, weights=frequency_V, minlength=size)
+        merged_V = np.bincount(kinds.merged_V, weights=frequency_V, minlength=size)
         token_P = kinds.contexts(seen) * size + kinds.merged_V[seen.target_P]
         token_CV = np.bincount(token_P, minlength=rows * size).reshape(rows, size)
-        within_V = frequency_V / (member_KV @ frequency_V)[kinds.kind_V]
+        within_V = merged_V / (member_KV @ merged_V)[kinds.kind_V]
         total_CK = token_CV @ member_KV.T + BACKOFF
         kind_CK /= kind_CK.sum(1, keepdims=True) * total_CK
         share_CV: Floats = (token_CV + BACKOFF * within_V) * kind_CK[:, kinds.kind_V]

@@ -1,4 +1,4 @@
-"""Controls before any verdict: can the held-out loss show a difference at this scale, and are the budgets equal?"""
+"""Controls before any verdict: has every arm learned something, can the held-out loss show it, are budgets equal?"""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def find_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
     if below > CLEARLY_BELOW and below > SENSITIVE * (sd or 0.0):
         return None
     return f"{TOO_SMALL} (baseline loss {mean:.2f}, unigram {unigram:.2f} nats)"
+
+
+def find_stuck(left: Mapping[str, Sequence[bool]]) -> str | None:
+    """Why a pair of arms decides nothing in any column, or None: each run of both must have left its plateau.
+
+    Args:
+        left: {arm: whether each pre-training ended below the floor of a trivial model on its own noise}.
+    """
+    stuck = {arm: sum(not each for each in runs) for arm, runs in left.items()}
+    found = [f"{arm} ({count} of {len(left[arm])})" for arm, count in stuck.items() if count]
+    return f"runs still on the plateau of a trivial model: {', '.join(found)}" if found else None
 
 
 def find_unmatched(used: Mapping[str, float]) -> str | None:
