@@ -15,8 +15,9 @@ from paribus.core.config import compose
 from paribus.corruption.collators.collator import Places
 from paribus.training.description import Run
 from paribus.training.floor import Kinds, Trivial, join
-from paribus.training.own import FALLING, LEFT, OwnEvaluation, Point, judge, read_points, reads_held_out
+from paribus.training.own import OwnEvaluation, Point, judge, read_points, reads_held_out
 from paribus.training.run import run
+from paribus.verdict.controls import FALLING, LEFT
 
 PAIRS = ["objective=mlm_nsp", "input=segment_pair"]
 
@@ -53,8 +54,8 @@ def test_the_end_of_a_curve_says_whether_it_was_falling() -> None:
 KINDS = Kinds(np.array([0, 0, 1, 2, 2, 4]), np.array([0, 1, 2, 3, 3, 5]))  # two starts, an inside, two sentinels, pad
 
 
-def place(target: list[int], before: list[int]) -> Places:
-    return Places(np.array(target), [np.array(before)])
+def place(target: list[int], before: list[int], row: int = 4) -> Places:
+    return Places(np.array(target), [np.array(before)], row_P=np.arange(len(target)) // row)
 
 
 def fit(*batches: Places, count: list[int], drawn: list[float] | None = None) -> Trivial:
@@ -69,6 +70,14 @@ def test_the_floor_of_written_text_knows_where_sentinels_come_and_which() -> Non
     trivial = fit(place(target, before), count=[1000, 1000, 0, 0, 0, 0])
     assert trivial.losses(place(target, before)).mean() == pytest.approx(np.log(2) / 2, abs=0.01)
     assert trivial.losses(place([3, 4], [0, 1])) == pytest.approx([0.0, 0.0], abs=0.01)
+
+
+def test_the_floor_of_written_text_counts_words() -> None:
+    """Rows of three words and a sentinel: after three words the end is certain, after fewer it never comes."""
+    target, before = [0, 1, 0, 3] * 500, [5, 0, 1, 0] * 500
+    trivial = fit(place(target, before), count=[1000, 1000, 0, 0, 0, 0])
+    assert trivial.losses(place(target, before))[3] == pytest.approx(0.0, abs=0.01)
+    assert trivial.losses(place([0, 3], [5, 0]))[1] > 4.0
 
 
 def test_the_floor_of_masked_text_uses_the_token_shown_in_the_place() -> None:
@@ -89,7 +98,9 @@ def test_the_floor_of_masked_text_uses_the_token_shown_in_the_place() -> None:
 
 
 def test_places_of_batches_are_joined() -> None:
-    joined = join([place([0], [3]), place([1, 2], [4, 5])])
+    joined = join([place([0], [3]), place([1, 2], [4, 5], 1)])
+    assert joined.row_P is not None
+    assert joined.row_P.tolist() == [0, 1, 2]
     assert joined.target_P.tolist() == [0, 1, 2]
     assert joined.near_KP[0].tolist() == [3, 4, 5]
     assert joined.shown_P is None

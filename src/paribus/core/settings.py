@@ -6,6 +6,7 @@ is refused when a config is composed. A default here is what a config that was s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -56,9 +57,11 @@ class HeldOut:
 
     `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
     models. `own_points` and `own_examples` are of the loss on the arm's own noise; they change no number of a table.
+    `task_points`: how often tasks are fine-tuned, the last time at the end, or at which numbers of tokens they are too.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"own_points", "own_examples"})
+    unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0}
 
     input: Any = None
     rate: float = 0.15
@@ -71,6 +74,7 @@ class HeldOut:
     probe_examples: int = 0
     own_points: int = 0
     own_examples: int = 512
+    task_points: Any = 0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from paribus.training.callbacks import append_line
 from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, packed
 from paribus.training.floor import Trivial, find_kinds, join
 from paribus.training.streams import held_out_examples, training_examples
+from paribus.verdict.controls import FALLING, LEFT
 
 if TYPE_CHECKING:
     from paribus.corruption.examples import Examples
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 ROWS: Final = 8192  # examples of the training split to which the trivial model is fitted, at most
 OWN: Final = "own/"  # before the metric, in the lines of metrics.jsonl
 TOKENS: Final = "train/tokens"
-LEFT: Final = 0.1  # nats below the floor: measured plateaus lie within 0.06 of it, and 512 rows leave an error of 0.03
 LAST: Final = 0.25  # of the tokens: the end of a curve
-FALLING: Final = 0.05  # nats lost in that end
 
 
 class Point(NamedTuple):

@@ -54,6 +54,7 @@ from paribus.training.finetune import check_finetuning, check_untrained
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values, write_point
+from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
@@ -119,6 +120,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
     check_finetuning(run, encoder.depth, stage.pair_head is not None or pooler is not None, data.tokenizer)
     check_untrained(run, encoder)
+    check_points(run, profile)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
@@ -191,6 +193,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
             stage.reporter,
         ),
         *_own(stage, curves),
+        *make_snapshots(stage),
         _last_checkpoint(stage),
         Bar(f"{run.arm} seed {run.seed}", stage.steps),
     ]

@@ -21,6 +21,7 @@ class Places(NamedTuple):
     target_P: NDArray[np.int64]
     near_KP: list[NDArray[np.int64]]  # ids of the places of which a trivial model knows the kind
     shown_P: NDArray[np.int64] | None = None  # None: nothing is shown in the place itself
+    row_P: NDArray[np.int64] | None = None  # of text that is written from left to right
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class EncoderDecoderCollator(Collator):
 
     def find_places(self, arrays: Arrays) -> Places:
         """The token that the decoder reads before."""
-        return Places(arrays["target_P"], [arrays["decoder_ids_BT"].reshape(-1)[arrays["slot_P"]]])
+        return _find_written(arrays, arrays["decoder_ids_BT"])
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """corruption_rate: noise share of the text · mean_span_length: tokens · spans_per_row · targets_per_input:
@@ -132,7 +132,7 @@ class SingleStreamCollator(EncoderDecoderCollator):
 
     def find_places(self, arrays: Arrays) -> Places:
         """The token of the stream before."""
-        return Places(arrays["target_P"], [arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]])
+        return _find_written(arrays, arrays["ids_BL"])
 
     def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
         """int32 [N]: tokens of the stream; means, rounded up, if the noise of a row varies."""
@@ -180,6 +180,11 @@ def _find_slots(label_BT: Ints) -> Arrays:
     """slot_P: flat places of the labels that are predicted, ascending · target_P: their labels."""
     slot_P = np.flatnonzero(label_BT != IGNORED)
     return {"slot_P": slot_P, "target_P": label_BT.reshape(-1)[slot_P]}
+
+
+def _find_written(arrays: Arrays, before_BT: Ints) -> Places:
+    slot_P = arrays["slot_P"]
+    return Places(arrays["target_P"], [before_BT.reshape(-1)[slot_P]], row_P=slot_P // before_BT.shape[1])
 
 
 def _find_shown(read: Sequences | Text, vocabulary: Vocabulary) -> NDArray[np.bool_]:

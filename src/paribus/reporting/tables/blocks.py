@@ -21,6 +21,7 @@ from paribus.reporting.tables.schema import (
     Table,
 )  # fmt: skip
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.verdict.controls import FALLING, LEFT
 from paribus.verdict.metrics import find_metric
 
 NONE = "-"
@@ -218,8 +219,8 @@ def _make_own(table: Table) -> Block:
     below = [
         f"Own loss: on held-out text under the arm's own input and noise, in nats{_list_held_out(table)}. "
         "Trivial floor: of a model that knows only frequencies and the kinds of the places beside. Left it: runs that "
-        "stay more than 0.1 nats below. Still falling: runs that lost more than 0.05 nats over the last quarter of "
-        "their tokens, and the mean loss.",
+        f"stay more than {LEFT} nats below. Still falling: runs that lost more than {FALLING} nats over the last "
+        "quarter of their tokens, and the mean loss.",
         "A contrast of which a run has not left its floor decides nothing.",
     ]
     return Block("Pre-training of each arm", header, lines, below)
