@@ -36,7 +36,7 @@ def make_curve(*losses: float) -> list[Point]:
 
 
 def test_a_run_leaves_its_plateau_at_the_first_point_below_for_good() -> None:
-    below, above = 6.0 - LEFT - 0.01, 6.0 - LEFT + 0.01
+    below, above = 6.0 * (1 - LEFT) - 0.01, 6.0 * (1 - LEFT) + 0.01
     assert judge(make_curve(6.5, below, above, below, below), 6.0)["left"] == {"step": 40, "tokens": 4000}
     assert judge(make_curve(6.5, below, below, above), 6.0)["left"] is None
     assert judge(make_curve(below), 6.0) == {"left": {"step": 10, "tokens": 1000}, "fall": None, "falling": None}
@@ -114,6 +114,8 @@ def test_places_of_batches_are_joined() -> None:
         ["objective=clm", "masking=none", "model.attention=left"],
         [*T5, "model.architecture=encoder_decoder"],
         [*T5, "model.architecture=prefix_lm", "masking=iid"],
+        [*T5, "masking=iid", "objective/inputs=mask_random", "objective/targets=full"],
+        [*T5, "masking=permute", "objective/inputs=permuted", "objective/targets=full"],
     ],
 )
 def test_a_record_holds_the_own_loss_and_its_floor(arguments: list[str], change: list[str]) -> None:
@@ -144,6 +146,15 @@ def test_the_floor_follows_the_noise_and_not_the_seed(arguments: list[str]) -> N
 
     assert find() == find("seed=5")
     assert find("objective.view.mask=1", "objective.view.random=0", "objective.view.keep=0") > find()
+
+
+def test_the_floor_of_a_whole_text_copies_what_is_read_in_its_place(arguments: list[str]) -> None:
+    def find(*change: str) -> float:
+        described = Run.of(compose([*arguments, *T5, *change]))
+        return OwnEvaluation(described, described.data(), "denoising").find_floor()
+
+    copied = find("masking=iid", "objective/inputs=mask_random", "objective/targets=full")
+    assert copied < 0.3 * find("masking=permute", "objective/inputs=permuted", "objective/targets=full")
 
 
 def test_evaluating_on_the_own_noise_changes_no_bit_and_no_name(arguments: list[str], tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 It knows how frequent each token is, and the kind of each place beside the one that it predicts: start or inside of a
 word, sentinel, mask, separator and so on. What is written is predicted from the kind of the token before and the number
 of words before, and which sentinel comes next is given away. A masked token is predicted from the kinds of both
-neighbors, and from the token that is shown in its place if that is not the mask: the text's own, or a random one.
+neighbors. A token that is shown in the place itself, the text's own or a random one, is used too.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def count_words(kinds: Kinds, places: Places) -> Ints:
 
 def find_text(kinds: Kinds, arrays: Arrays, places: Places) -> Places:
     """The places in which tokens are counted: all of the text that a masked LM reads, or what is written."""
-    if places.shown_P is None:
+    if places.row_P is not None or places.shown_P is None:
         return places
     read = arrays["ids_BL"].reshape(-1)
     text = read.copy()

@@ -23,7 +23,9 @@ from paribus.training.streams import held_out_examples, training_examples
 from paribus.verdict.controls import FALLING, LEFT
 
 if TYPE_CHECKING:
+    from paribus.corruption.collators.collator import Places
     from paribus.corruption.examples import Examples
+    from paribus.data.text import Arrays
     from paribus.data.tokens.prepare import Data
     from paribus.training.description import Run
 
@@ -60,15 +62,21 @@ class OwnEvaluation:
         """The mean loss of the trivial model on the same places."""
         assert self.held_out is not None
         assert self.examples is not None
-        train, collator = _open(self.run, self.data, "train"), self.examples.collator
+        train = _open(self.run, self.data, "train")
         assert train is not None
         store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
         kinds = find_kinds(vocabulary, store.ids, store.word_start)
         word_V = kinds.is_word(np.arange(vocabulary.size))
         drawn_V = word_V * (count_V if self.examples.corruption.inputs.needs_counts else 1.0)
-        batches = [(arrays, collator.find_places(arrays)) for arrays in packed(train, ROWS)]
+        batches = [(arrays, self._find_places(arrays)) for arrays in packed(train, ROWS)]
         trivial = Trivial(kinds, count_V, drawn_V / drawn_V.sum(), batches)
-        return float(trivial.losses(join([collator.find_places(arrays) for arrays in self.held_out.arrays])).mean())
+        return float(trivial.losses(join([self._find_places(arrays) for arrays in self.held_out.arrays])).mean())
+
+    def _find_places(self, arrays: Arrays) -> Places:
+        assert self.examples is not None
+        found = self.examples.collator.find_places(arrays)
+        reorders = self.examples.corruption.masking.reorders
+        return found._replace(shown_P=None) if reorders else found  # what is read there is from elsewhere
 
     def describe(self, path: Path) -> dict[str, Any]:
         """The part `own` of a record, from the lines of metrics.jsonl; empty if nothing was asked."""
@@ -134,13 +142,14 @@ def read_points(path: Path) -> list[Point]:
 def judge(points: Sequence[Point], floor: float) -> dict[str, Any]:
     """When the loss left the plateau for good, and what it still lost at the end.
 
-    `left`: the first point from which on all are more than `LEFT` nats below the floor, as {"step", "tokens"}, or None.
+    `left`: the first point from which on all are below the floor by more than the share `LEFT` of it, as {"step",
+    "tokens"}, or None.
     `fall`: nats lost over the last quarter of the tokens, by a line through its points; `falling`: more than `FALLING`;
     both None with fewer than three points in it.
     """
     left = None
     for point in reversed(points):
-        if point.loss >= floor - LEFT:
+        if point.loss >= (1.0 - LEFT) * floor:
             break
         left = {"step": point.step, "tokens": point.tokens}
     last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]

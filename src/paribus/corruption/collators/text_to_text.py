@@ -77,8 +77,13 @@ class EncoderDecoderCollator(Collator):
             raise UserError("objective/inputs=nothing leaves the encoder without text", "use masking=prefix")
 
     def find_places(self, arrays: Arrays) -> Places:
-        """The token that the decoder reads before."""
-        return _find_written(arrays, arrays["decoder_ids_BT"])
+        """The token that the decoder reads before; also the one that is read in the same place, if all rows are written
+        as long as they are read.
+        """
+        found, read_BL = _find_written(arrays, arrays["decoder_ids_BT"]), arrays["ids_BL"]
+        if read_BL.shape != arrays["label_BT"].shape or (arrays["length_B"] != arrays["target_length_B"]).any():
+            return found
+        return found._replace(shown_P=read_BL.reshape(-1)[arrays["slot_P"]])
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """corruption_rate: noise share of the text · mean_span_length: tokens · spans_per_row · targets_per_input:

@@ -219,7 +219,7 @@ def _make_own(table: Table) -> Block:
     below = [
         f"Own loss: on held-out text under the arm's own input and noise, in nats{_list_held_out(table)}. "
         "Trivial floor: of a model that knows only frequencies and the kinds of the places beside. Left it: runs that "
-        f"stay more than {LEFT} nats below. Still falling: runs that lost more than {FALLING} nats over the last "
+        f"stay more than {LEFT:.0%} below. Still falling: runs that lost more than {FALLING} nats over the last "
         "quarter of their tokens, and the mean loss.",
         "A contrast of which a run has not left its floor decides nothing.",
     ]
