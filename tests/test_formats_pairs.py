@@ -182,9 +182,7 @@ def test_a_separator_behind_each_sentence(documents: list[list[int]], length: in
         assert ids[size - 1] == SEP
         assert ids[part.index(1) - 1] == SEP
         assert all(after == SEP for token, after in itertools.pairwise(ids[:size]) if token in last)
-        cut = sum(
-            token > SEP and token not in last and after == SEP for token, after in itertools.pairwise(ids)
-        )
+        cut = sum(token > SEP and token not in last and after == SEP for token, after in itertools.pairwise(ids))
         assert cut <= 2
 
 

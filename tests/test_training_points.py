@@ -13,7 +13,7 @@ from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.reporting.tables.curves import Curve, average_effects, read_points, subtract
 from paribus.runs.record import Record, read_record
-from paribus.training.points import Snapshots
+from paribus.training.points import Snapshots, count_rounds
 from paribus.training.run import run
 
 
@@ -65,6 +65,7 @@ def test_points_are_numbers_of_tokens_too(asked: list[str]) -> None:
 def test_points_are_spaced_evenly_and_leave_out_the_end() -> None:
     assert Snapshots(4, 8, lambda step, tokens: None).at == {2, 4, 6}
     assert Snapshots(1, 8, lambda step, tokens: None).at == set()
+    assert [count_rounds(points) for points in (0, 1, 4, [100, 200])] == [1, 1, 4, 3]
 
 
 def test_curves_and_effects_hold_the_points(asked: list[str], tmp_path: Path) -> None:
@@ -107,3 +108,18 @@ def test_points_that_cannot_be_are_refused(
 ) -> None:
     assert main(["train", *asked, *change]) == 2
     assert cause in capsys.readouterr().err
+
+
+def test_a_task_has_its_own_rate_and_epochs(asked: list[str]) -> None:
+    plain = record(run(compose(asked)))
+    own = record(run(compose([*asked, "+finetune.each.sst2={epochs: 2, lr: 1e-3}"])))
+    same = record(run(compose([*asked, "finetune.epochs=2", "finetune.optimizer.lr=1e-3"])))
+    assert own["task_runs"] == same["task_runs"]
+    assert own["pretrain_signature"] == plain["pretrain_signature"]
+    assert own["signature"] not in (plain["signature"], same["signature"])
+
+
+@pytest.mark.parametrize("each", ["mnli={epochs: 2}", "sst2={rate: 2}", "sst2={epochs: 0}", "sst2={lr: 0.0}", "sst2=3"])
+def test_odd_settings_of_a_task_are_refused(asked: list[str], each: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *asked, f"+finetune.each.{each}"]) == 2
+    assert "finetune.each." in capsys.readouterr().err

@@ -7,7 +7,7 @@ is refused when a config is composed. A default here is what a config that was s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 
@@ -79,9 +79,13 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a task is fine-tuned. See `conf/finetune/default.yaml`."""
+    """How a task is fine-tuned. See `conf/finetune/default.yaml`.
+
+    `each`: {task: {"epochs", "lr"}} of tasks that need others than the rest.
+    """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
+    unset_values: ClassVar[Mapping[str, Any]] = {"each": {}}
 
     method: Any = None
     head: Any = None
@@ -100,6 +104,15 @@ class FineTuning:
     head_lr: float | None = None
     points: int = 0
     keep: bool = False
+    each: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, task: str) -> FineTuning:
+        """The settings of one task."""
+        own = self.each.get(task, {})
+        if not own:
+            return self
+        rate = replace(self.optimizer, lr=own.get("lr", self.optimizer.lr))
+        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs))
 
 
 @dataclass(frozen=True)

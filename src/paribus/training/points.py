@@ -61,6 +61,11 @@ def check_points(run: Run, profile: Profile) -> None:
         raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
 
 
+def count_rounds(points: int | Sequence[int]) -> int:
+    """How often the tasks are fine-tuned, the end included."""
+    return max(1, points) if isinstance(points, int) else len(points) + 1
+
+
 def make_snapshots(stage: Stage) -> list[Snapshots]:
     """What saves the stage's weights on the way; nothing unless that is asked of the run itself."""
 
