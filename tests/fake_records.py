@@ -36,6 +36,12 @@ def record(arm: str, seed: int, metrics: dict[str, float], **more: Any) -> dict[
     return {**base, **more}
 
 
+def own(loss: float, floor: float = 6.0, step: int = 300) -> dict[str, Any]:
+    """What a record says of the loss on its run's own noise; below the floor it left its plateau at a step."""
+    left = {"step": step, "tokens": 1000 * step} if loss < floor else None
+    return {"loss": loss, "floor": floor, "left": left, "fall": 0.1, "falling": True, "held_out": False}
+
+
 def study(seeds: int = 5, spread: float = 0.01) -> list[dict[str, Any]]:
     """Arms share a seed's luck, so that pairing helps; every number is reproducible."""
     noise = random.Random(7)

@@ -168,6 +168,30 @@ def test_no_pair_crosses_the_limit_and_no_sentence_is_lost(
     assert [token for a, b, label in rows for token in (a if label else a + b)] == list(range(len(store.ids)))
 
 
+@given(documents=DOCUMENTS, length=st.integers(9, 60), seed=st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_a_separator_behind_each_sentence(documents: list[list[int]], length: int, seed: int) -> None:
+    """Each end of a sentence that is kept has its separator, the row fits, and its two parts each end with one."""
+    store = store_of(documents)
+    examples = examples_of(store, length, seed, input_format=SegmentPair(length, separators="sentences"))
+    text = examples.views(0, np.arange(examples.size(0))).text
+    assert np.array_equal(text.length_B, examples.lengths(0))
+    assert text.length_B.max() <= length
+    last = {5 + (end - 1) % 995 for end in store.sentence_start[1:].tolist()}
+    for ids, part, size in zip(text.ids_BL.tolist(), text.part_BL.tolist(), text.length_B.tolist(), strict=True):
+        assert ids[size - 1] == SEP
+        assert ids[part.index(1) - 1] == SEP
+        assert all(after == SEP for token, after in itertools.pairwise(ids[:size]) if token in last)
+        cut = sum(token > SEP and token not in last and after == SEP for token, after in itertools.pairwise(ids))
+        assert cut <= 2
+
+
+def test_separators_are_behind_segments_or_sentences() -> None:
+    assert SegmentPair(32) == SegmentPair(32, separators="segments")
+    with pytest.raises(UserError, match=r"input\.separators=words"):
+        SegmentPair(32, separators="words")
+
+
 def test_truncation_takes_from_the_longer_and_of_a_tie_from_b() -> None:
     a_N, b_N = (grid.reshape(-1) for grid in np.mgrid[1:30, 1:30])
     for most in (2, 3, 10, 11):

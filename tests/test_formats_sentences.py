@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import pickle
 from typing import Any
@@ -58,6 +59,27 @@ def test_the_frame_of_roberta() -> None:
     store = store_of([[2, 1], [3]])
     assert rows_of(store, FullSentences(16), 16) == [[CLS, 5, 6, SEP, 7, SEP, SEP, 8, 9, 10, SEP]]
     assert rows_of(store, DocSentences(16), 16) == [[CLS, 5, 6, SEP, 7, SEP], [CLS, 8, 9, 10, SEP]]
+
+
+def test_separators_behind_segments_alone() -> None:
+    store = store_of([[2, 1], [3]])
+    assert rows_of(store, FullSentences(16, "segments"), 16) == [[CLS, 5, 6, 7, SEP, SEP, 8, 9, 10, SEP]]
+    assert rows_of(store, DocSentences(16, "segments"), 16) == [[CLS, 5, 6, 7, SEP], [CLS, 8, 9, 10, SEP]]
+    with pytest.raises(UserError, match=r"input\.separators=words"):
+        FullSentences(16, "words")
+
+
+@pytest.mark.parametrize("mode", FORMS)
+@given(documents=DOCUMENTS, length=st.integers(7, 30))
+@settings(max_examples=60, deadline=None)
+def test_separators_change_no_text_of_a_row(mode: str, documents: list[list[int]], length: int) -> None:
+    store, kind = store_of(documents), FORMS[mode]
+    marked, bare = (rows_of(store, kind(length, separators), length) for separators in ("sentences", "segments"))
+    assert [[i for i in row if i != SEP] for row in bare] == [[i for i in row if i != SEP] for row in marked]
+    ends = {5 + (end - 1) % 995 for end in store.sentence_start[store.document_start][1:].tolist()}
+    for row in bare:
+        inner = [before for before, after in itertools.pairwise(row[:-1]) if after == SEP]
+        assert all(before in {*ends, CLS, SEP} for before in inner)
 
 
 @pytest.mark.parametrize("mode", FORMS)

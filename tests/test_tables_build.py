@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import Any
 
 import pytest
-from fake_records import LOSS, TASK, build, design, make_table, record, study
+from fake_records import LOSS, TASK, build, design, make_table, own, record, study
 from scipy import stats
 
 from paribus.core.errors import UserError
@@ -241,3 +243,52 @@ def test_a_decision_of_an_early_look_stays() -> None:
     assert n < 6
     assert early["said"] == f"reproduced at smoke scale (at the look after {n} seeds)"
     assert build(design(claims=claims, seeds=tuple(range(12))), records)["claims"][0]["verdict"] == "undecided"
+
+
+def add_own(records: list[dict[str, Any]], **losses: float) -> list[dict[str, Any]]:
+    return [r | {"own": own(losses[r["arm"]])} if r["arm"] in losses else r for r in records]
+
+
+@pytest.mark.parametrize("losses", [{"dynamic": 5.0, "static_x10": 6.1}, {"dynamic": 6.1, "static_x10": 5.0}])
+def test_a_contrast_of_an_arm_on_its_plateau_decides_nothing_in_any_column(losses: dict[str, float]) -> None:
+    free = build(design(), add_own(study(), dynamic=5.0, static_x10=5.0))["claims"][0]["contrasts"]
+    assert [found["verdict"] for found in free] == ["reproduced", "reproduced"]
+    stuck = build(design(), add_own(study(), **losses))["claims"][0]
+    assert stuck["verdict"] == "undecided"
+    assert [found["verdict"] for found in stuck["contrasts"]] == ["undecided", "undecided"]
+    assert all("plateau of a trivial model" in found["reason"] for found in stuck["contrasts"])
+    assert not stuck["open"]
+
+
+def test_one_stuck_seed_is_enough() -> None:
+    records = add_own(study(), dynamic=5.0, static_x10=5.0)
+    next(r for r in records if r["arm"] == "dynamic")["own"] = own(6.2)
+    reason = build(design(), records)["claims"][0]["contrasts"][1]["reason"]
+    assert reason == "runs still on the plateau of a trivial model: dynamic (1 of 5)"
+
+
+def test_a_table_prints_when_each_arm_left_its_plateau() -> None:
+    records = add_own(study(2), dynamic=5.0, static_x10=6.1)
+    found = {arm["name"]: arm.get("own") for arm in build(design(seeds=(0, 1)), records)["arms"]}
+    assert (found["dynamic"]["left"], found["dynamic"]["steps"], found["static_x10"]["steps"]) == (2, [300, 300], None)
+    text = re.sub(" +", " ", render_markdown(make_table(design(seeds=(0, 1)), records)))
+    assert "| dynamic | 2 | 5.00 | 6.00 | 1.00 | 2 of 2 | 300 | 300,000 | 2 of 2 (0.10) |" in text
+    assert "| static_x10 | 2 | 6.10 | 6.00 | -0.10 | 0 of 2 | - | - | 2 of 2 (0.10) |" in text
+    assert "Not recorded whether runs left the plateau of a trivial model: static." in text
+
+
+def test_records_from_before_say_so_in_one_line() -> None:
+    made = build(design(), study())
+    assert [note for note in made["notes"] if "plateau" in note] == [
+        "Not recorded whether runs left the plateau of a trivial model: static_x10, dynamic, static."
+    ]
+    assert "own" not in made["arms"][0]
+
+
+def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
+    above = [r | {"baselines": {TASK: {"bag_of_words": 0.9}}} for r in study()]
+    asked = design(claims=(f"dynamic >= static_x10 on {TASK}, margin 1 points",))
+    claim = make_table(asked, above).claims[0]
+    assert claim.word == f"reproduced (every arm is below the bag of words on {TASK})"
+    assert claim.said.startswith(claim.word)
+    assert make_table(asked, study()).claims[0].word == "reproduced"

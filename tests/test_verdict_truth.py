@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from paribus.reporting.tables.schema import qualify
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast
-from paribus.verdict.controls import find_plateau, find_unmatched
+from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import find_incomparable, lower_is_better
 from paribus.verdict.power import Range
-from paribus.verdict.ruling import Outcome, Ruling, combine, rule
+from paribus.verdict.ruling import Ruling, combine, rule
 from paribus.verdict.statistics import pair_seeds
 from paribus.verdict.words import judge
 
@@ -227,12 +228,19 @@ def test_a_claim_is_its_weakest_contrast(rulings: list[Ruling], verdict: str) ->
 
 def test_a_verdict_says_its_scale_its_columns_and_the_seeds_it_needs() -> None:
     open_ones = [Ruling("undecided", seeds=9, range=Range(6, 20)), Ruling("undecided", seeds=14, range=Range(8, 98))]
-    assert combine(open_ones).describe("smoke") == "undecided at smoke scale (needs 8 to 98 seeds)"
+    assert combine(open_ones).describe("smoke", "undecided") == "undecided at smoke scale (needs 8 to 98 seeds)"
     endless = combine([*open_ones, Ruling("undecided", seeds=40, range=Range(7, None))])
-    assert endless.describe("smoke", 3, 6) == "undecided (3 of 6 columns) at smoke scale (needs 8 seeds or more)"
+    assert (
+        endless.describe("smoke", qualify("undecided", 3, 6, ()))
+        == "undecided (3 of 6 columns) at smoke scale (needs 8 seeds or more)"
+    )
     assert combine([*open_ones, Ruling("undecided", reason="not sensitive")]).reason == "not sensitive"
-    assert combine([R["contradicted"]]).describe("cpu", 1, 6) == "contradicted (1 of 6 columns) at cpu scale"
-    assert Outcome("not run", None, "").describe("cpu", 0, 6) == "not run at cpu scale"
+    assert (
+        combine([R["contradicted"]]).describe("cpu", qualify("contradicted", 1, 6, ()))
+        == "contradicted (1 of 6 columns) at cpu scale"
+    )
+    assert qualify("not run", 0, 6, ()) == "not run"
+    assert qualify("undecided", 6, 6, ("a",)) == "undecided"
 
 
 def test_the_plateau_is_said_plainly() -> None:
@@ -271,3 +279,10 @@ def test_accuracies_on_pairs_carry_claims_where_inputs_and_objectives_differ() -
 def test_a_models_own_head_reads_masks_and_a_trained_probe_does_not(key: str) -> None:
     assert "no verdict" in str(find_incomparable("nsp_accuracy", (key,)))
     assert find_incomparable("nsp_probe_accuracy", (key,)) is None
+
+
+def test_a_pair_decides_nothing_while_a_run_of_it_is_on_its_plateau() -> None:
+    assert find_stuck({"iid": [True, True], "span3": [True]}) is None
+    assert find_stuck({"iid": [], "span3": []}) is None  # not recorded, or not pre-trained
+    assert str(find_stuck({"iid": [True, False], "span3": [True]})).endswith("trivial model: iid (1 of 2)")
+    assert str(find_stuck({"iid": [False], "span3": [False]})).endswith("iid (1 of 1), span3 (1 of 1)")

@@ -6,7 +6,8 @@ is refused when a config is composed. A default here is what a config that was s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 
@@ -55,8 +56,12 @@ class HeldOut:
     """The held-out evaluation of every arm: an input format under fixed noise.
 
     `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
-    models.
+    models. `own_points` and `own_examples` are of the loss on the arm's own noise; they change no number of a table.
+    `task_points`: how often tasks are fine-tuned, the last time at the end, or at which numbers of tokens they are too.
     """
+
+    ignored_settings: ClassVar[frozenset[str]] = frozenset({"own_points", "own_examples"})
+    unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0}
 
     input: Any = None
     rate: float = 0.15
@@ -67,13 +72,20 @@ class HeldOut:
     examples: int = 1024
     points: int = 5
     probe_examples: int = 0
+    own_points: int = 0
+    own_examples: int = 512
+    task_points: Any = 0
 
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a task is fine-tuned. See `conf/finetune/default.yaml`."""
+    """How a task is fine-tuned. See `conf/finetune/default.yaml`.
+
+    `each`: {task: {"epochs", "lr"}} of tasks that need others than the rest.
+    """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
+    unset_values: ClassVar[Mapping[str, Any]] = {"each": {}}
 
     method: Any = None
     head: Any = None
@@ -92,6 +104,15 @@ class FineTuning:
     head_lr: float | None = None
     points: int = 0
     keep: bool = False
+    each: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, task: str) -> FineTuning:
+        """The settings of one task."""
+        own = self.each.get(task, {})
+        if not own:
+            return self
+        rate = replace(self.optimizer, lr=own.get("lr", self.optimizer.lr))
+        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs))
 
 
 @dataclass(frozen=True)

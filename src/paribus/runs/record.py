@@ -31,6 +31,15 @@ class TaskRun:
 
 
 @dataclass(frozen=True)
+class TaskPoint:
+    """The scores of fine-tunings from a checkpoint on the way of the pre-training."""
+
+    step: int
+    tokens: int
+    task_runs: tuple[TaskRun, ...]
+
+
+@dataclass(frozen=True)
 class Git:
     """The commit that the code was at; `dirty` if files had changed since."""
 
@@ -43,9 +52,10 @@ class Record:
     """A run that ended: what was run, what it spent, and what was measured.
 
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
-    really used, by name; `realised`: statistics of what was really masked; `overlap`: {task: the share of its
-    evaluation texts that stands in the pre-training text}; `gold`: the file with the probability of each right answer,
-    its hash and the log-losses (see `runs.gold`); `error`: why a run failed or diverged.
+    really used, by name; `task_points`: scores of tasks on the way; `realised`: statistics of what was really masked;
+    `overlap`: {task: the share of its evaluation texts that stands in the pre-training text}; `gold`: the file with the
+    probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
+    noise beside its trivial floor (see `training.own`); `error`: why a run failed or diverged.
     """
 
     signature: str
@@ -58,11 +68,13 @@ class Record:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     task_runs: tuple[TaskRun, ...] = ()
+    task_points: tuple[TaskPoint, ...] = field(default=(), metadata=OMITTED)
     budget: Mapping[str, float] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     overlap: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     gold: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    own: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     profile: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     versions: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)

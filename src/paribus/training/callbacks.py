@@ -170,6 +170,11 @@ def evaluation_steps(points: int, total: int) -> set[int]:
     return {math.ceil(total * point / points) for point in range(1, points)} - {total}
 
 
+def name_validation(values: dict[str, float], tokens: int) -> dict[str, float]:
+    """Values of the held-out evaluation as they stand in metrics.jsonl."""
+    return {f"validation/{name}": value for name, value in values.items()}
+
+
 class Reporter(Protocol):
     """Hears of each validation of a run that is a trial of a search."""
 
@@ -178,7 +183,10 @@ class Reporter(Protocol):
 
 
 class Evaluations(StepCallback):
-    """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned."""
+    """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned.
+
+    `name(values, tokens)` are the entries of a line of metrics.jsonl.
+    """
 
     def __init__(
         self,
@@ -187,16 +195,18 @@ class Evaluations(StepCallback):
         total: int,
         curves: Curves,
         reporter: Reporter | None = None,
+        name: Callable[[dict[str, float], int], dict[str, float]] = name_validation,
     ) -> None:
-        self.evaluate, self.curves, self.reporter = evaluate, curves, reporter
+        self.evaluate, self.curves, self.reporter, self.name = evaluate, curves, reporter, name
         self.at = evaluation_steps(points, total)
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if trainer.global_step in self.at:
-            values = self.evaluate(module)
-            self.curves.write(trainer, trainer.global_step, {f"validation/{k}": v for k, v in values.items()})
+            values, tokens = self.evaluate(module), int(module.tokens_seen)
+            if values:
+                self.curves.write(trainer, trainer.global_step, self.name(values, tokens))
             if self.reporter is not None:
-                self._prune(self.reporter, trainer, int(module.tokens_seen), values)
+                self._prune(self.reporter, trainer, tokens, values)
 
     def _prune(self, reporter: Reporter, trainer: pl.Trainer, tokens: int, values: dict[str, float]) -> None:
         """Rank 0 reports and decides; all ranks stop together. Raises TrialPruned."""

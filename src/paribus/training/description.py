@@ -149,6 +149,11 @@ class Run:
             data.stores["train"] = sample_store(data.stores["train"], self.trainer.train_tokens)
         return data
 
+    def tuned_for(self, task: str) -> Run:
+        """The run with the fine-tuning of one task."""
+        own = self.finetune.of(task)
+        return self if own is self.finetune else replace(self, finetune=own)
+
     def task_type(self, name: str) -> TaskType:
         """What the model does with a task. Raises UserError if it cannot do it."""
         return self.tasks[name].type_for(self.model)

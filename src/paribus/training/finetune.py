@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +93,8 @@ def finetune(
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
         work = _work(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
         for seed in missing:
-            done[name, seed] = _run(bases, work, seed, How(profile, folder, tracked))
+            own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
+            done[name, seed] = _run(own, work, seed, How(profile, folder, tracked))
             lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
@@ -147,6 +148,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     """Raise UserError for settings that do not fit the number of layers, or that need a pooler if there is none."""
     settings = run.finetune
     check_ensemble(run)
+    check_each(run)
     settings.method.check(layers)
     settings.head.check(layers, settings.length)
     loss_of(settings)
@@ -175,6 +177,17 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
             "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
         )
+
+
+def check_each(run: Run) -> None:
+    """Raise UserError for settings of a task that the run does not have, and for unknown or odd ones."""
+    for task, own in run.finetune.each.items():
+        if task not in run.tasks:
+            raise UserError(f"finetune.each.{task}, but there is no such task", f"name one of {', '.join(run.tasks)}")
+        known = isinstance(own, Mapping) and own.keys() <= {"epochs", "lr"}
+        epochs, rate = (own.get("epochs", 1), own.get("lr", 1.0)) if known else (0, 0)
+        if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
+            raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
 
 
 def check_ensemble(run: Run) -> None:
@@ -283,6 +296,7 @@ def _own_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
 
 def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
+    run = run.tuned_for(task)
     work = _work(run, data, task)
     pooler = base_of(run, encoder, folder / "model").pooler
     learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, _own_seed(run, work.name, seed), pooler)

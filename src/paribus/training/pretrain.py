@@ -53,6 +53,8 @@ from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_untrained
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
+from paribus.training.own import OwnEvaluation, name_values, write_point
+from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
@@ -78,6 +80,7 @@ class Stage:
     encoder: Network
     objective: Objective
     evaluation: HeldOutEvaluation
+    own: OwnEvaluation | None
     probes: list[Probe | TrainedProbe]
     pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
     reporter: Reporter | None = None  # of a run that is a trial of a search
@@ -113,9 +116,11 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
         asked = None  # its weights are random and stay so
     evaluation = HeldOutEvaluation(held_out_examples(run, data), run.evaluation.examples, objective.token_head_name)
     probes = probes_of(run, data, objective, asked)
-    stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, probes, pooler)
+    own = OwnEvaluation(run, data, objective.token_head_name) if run.evaluation.own_points and steps else None
+    stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
     check_finetuning(run, encoder.depth, stage.pair_head is not None or pooler is not None, data.tokenizer)
     check_untrained(run, encoder)
+    check_points(run, profile)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
@@ -141,17 +146,21 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         _fit(stage, meter, curves, noise, tracked)
     with placed(stage.profile.device, stage.encoder, stage.objective):
         metrics = stage.evaluation.measure(stage.encoder, stage.head)
+        own = {} if stage.own is None else stage.own.measure(stage.encoder, stage.head)
         for probe in stage.probes:
             metrics |= probe.measure(stage.encoder, stage.pair_head)
     if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
         raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
     append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
+    write_point(stage.folder / "metrics.jsonl", stage.steps, meter.counts["input_tokens"], own)
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head, stage.pooler)
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True)
     part = _record(stage, meter, metrics)
+    if stage.own is not None:
+        part["own"] = stage.own.describe(stage.folder / "metrics.jsonl")
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     write_json(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
@@ -183,11 +192,23 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
             curves,
             stage.reporter,
         ),
+        *_own(stage, curves),
+        *make_snapshots(stage),
         _last_checkpoint(stage),
         Bar(f"{run.arm} seed {run.seed}", stage.steps),
     ]
     with helpers(stage.folder, stage.profile) as group:
         _train(stage, callbacks, tracked, group)
+
+
+def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
+    """What evaluates on the stage's own noise, if that is asked for."""
+    if (own := stage.own) is None:
+        return []
+    points = stage.run.evaluation.own_points
+    return [
+        Evaluations(lambda _: own.measure(stage.encoder, stage.head), points, stage.steps, curves, name=name_values)
+    ]
 
 
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
@@ -243,7 +264,8 @@ def _gathering(stage: Stage) -> list[Gathering]:
     """What puts shards together in the stage's modules, if there are shards."""
     if not stage.profile.sharded:
         return []
-    at = evaluation_steps(stage.run.evaluation.points, stage.steps)
+    points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
+    at = set.union(*(evaluation_steps(number, stage.steps) for number in points))
     return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
 
 

@@ -86,6 +86,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
     """The pre-training of each member, then the tasks."""
     from paribus.training.finetune import base_of
+    from paribus.training.points import tune_points
     from paribus.training.pretrain import combine
 
     folder = run.identity.folder
@@ -99,12 +100,14 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         tell(tracked, part, folder / CURVES)
     bases = [base_of(own.run, own.encoder, own.folder / "model") for own, _ in trained]
     tuned = _finetuned(bases, data, profile, stages)
+    points = tune_points(bases[0], data, profile, folder)
     return {
         **part,
         "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
         "baselines": {**part["baselines"], **tuned["baselines"]},
         "overlap": measure_overlaps(run, data) if part["budget"]["steps"] else {},
         "task_runs": tuned["task_runs"],
+        **({"task_points": points} if points else {}),
         "tuned": tuned["tuned"],
         "gold": tuned["gold"],
     }
@@ -202,11 +205,19 @@ def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
         pointer, own = shelf / "folder", identity.folder.resolve()
         source = Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else own
-        if source != own and (source / STAGE).is_file() and not (own / STAGE).is_file():
+        if source != own and not (own / STAGE).is_file() and _serves(source / STAGE, run):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
             _adopt(source, own)
         yield
         write_text(pointer, f"{own}\n")
+
+
+def _serves(stage: Path, run: Run) -> bool:
+    """Whether a finished pre-training recorded what this run asks for; points on the way are never shared."""
+    if not stage.is_file() or run.evaluation.task_points:
+        return False
+    part = json.loads(stage.read_text(encoding="utf-8"))
+    return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
 
 
 def _adopt(source: Path, own: Path) -> None:

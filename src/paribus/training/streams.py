@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from paribus.training.description import Run
 
 
-def training_examples(run: Run, data: Data, split: str = "train") -> Examples:
+def training_examples(run: Run, data: Data, split: str = "train", seed: int | None = None) -> Examples:
     """The examples of a run: its input format under its masking, as its objective reads and predicts them.
+
+    Their noise is that of the run, or of another `seed`.
 
     Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
@@ -33,7 +35,8 @@ def training_examples(run: Run, data: Data, split: str = "train") -> Examples:
     corruption = objective.corruption(run.masking)
     check_frame(corruption.targets is not None, run.input.framed)
     check_noise(objective, corruption.masking, run.model.attention)
-    return open_examples(data, split, run.input, corruption, run.root_seed, _collator(run, corruption, objective))
+    own = run.root_seed if seed is None else seed
+    return open_examples(data, split, run.input, corruption, own, _collator(run, corruption, objective))
 
 
 def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None = None) -> Collator:

@@ -15,6 +15,7 @@ from paribus.models.network import Network
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
 from paribus.training.lightning import pl
+from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of, open_stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
 from paribus.training.trainer import Profile, resolve, trainer
@@ -55,7 +56,7 @@ def seconds(run: Run) -> dict[str, float]:
         "seconds_per_step": last,
         "start_seconds": start_seconds(),
         "pretrain_seconds": total * run.members,
-        "finetune_seconds": tasks * run.members * run.finetune.ensemble,
+        "finetune_seconds": tasks * run.members * run.finetune.ensemble * count_rounds(run.evaluation.task_points),
     }
     return {**found, "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune"))}
 
@@ -69,6 +70,7 @@ def start_seconds() -> float:
 
 
 def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Profile) -> float:
+    run = run.tuned_for(name)
     settings, task_type = run.finetune, run.task_type(name)
     train = run.tasks[name].examples(run.cache)["train"]
     rows = train[: settings.batch_size * (WARM + STEPS)]

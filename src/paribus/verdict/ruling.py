@@ -67,10 +67,9 @@ class Outcome:
     p: float | None = None
     rulings: tuple[Ruling, ...] = ()
 
-    def describe(self, scale: str, measured: int = 1, asked: int = 1) -> str:
-        """Such as "undecided (1 of 6 columns) at smoke scale (needs 9 to 40 seeds)"."""
-        share = f" ({measured} of {asked} columns)" if measured < asked and self.verdict != NOT_RUN else ""
-        return f"{self.verdict}{share} at {scale} scale" + (f" ({self.reason})" if self.reason else "")
+    def describe(self, scale: str, verdict: str) -> str:
+        """The qualified verdict in words, such as "undecided (1 of 6 columns) at smoke scale (needs 9 to 40 seeds)"."""
+        return f"{verdict} at {scale} scale" + (f" ({self.reason})" if self.reason else "")
 
 
 def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None) -> list[Outcome]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,15 @@ from numpy.typing import NDArray
 from paribus.corruption.corruption import Corruption
 from paribus.data.text import Arrays, Views
 from paribus.data.tokens.vocabulary import Vocabulary
+
+
+class Places(NamedTuple):
+    """The predicted places of a batch: what stands there, what is read beside them, and what is shown in them."""
+
+    target_P: NDArray[np.int64]
+    near_KP: list[NDArray[np.int64]]  # ids of the places of which a trivial model knows the kind
+    shown_P: NDArray[np.int64] | None = None  # None: nothing is shown in the place itself
+    row_P: NDArray[np.int64] | None = None  # of text that is written from left to right
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,10 @@ class Collator(ABC):
     def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
         """Counts of how the predicted tokens are shown in place."""
         return {}
+
+    @abstractmethod
+    def find_places(self, arrays: Arrays) -> Places:
+        """What stands beside each predicted place of packed arrays."""
 
     @abstractmethod
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.corruption.attention_mask import KINDS, count_kinds
-from paribus.corruption.collators.collator import Collator
+from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.units import find_begins
 from paribus.data.text import Array, Arrays, Text, Views
@@ -55,6 +55,11 @@ class EncoderCollator(Collator):
         masked, kept = (int(np.count_nonzero(read_P == shown)) for shown in (vocabulary.mask, arrays["target_P"]))
         return {"masked": masked, "kept": kept, "randomized": len(read_P) - masked - kept}
 
+    def find_places(self, arrays: Arrays) -> Places:
+        """Both neighbors; a predicted place lies between special tokens."""
+        read, slot_P = arrays["ids_BL"].reshape(-1), arrays["slot_P"]
+        return Places(arrays["target_P"], [read[slot_P - 1], read[slot_P + 1]], read[slot_P])
+
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """masking_rate: predicted share of the text · corruption_rate: noise share of the text · predicted_share:
         predicted share of all tokens read · mask, random, keep: how predicted tokens are shown · padding_share: of
@@ -85,6 +90,10 @@ class CausalCollator(EncoderCollator):
         """Those of an encoder; slot_P is one place to the left of each target."""
         arrays = super().arrays(views, vocabulary)
         return {**arrays, "slot_P": arrays["slot_P"] - 1}
+
+    def find_places(self, arrays: Arrays) -> Places:
+        """The token before."""
+        return Places(arrays["target_P"], [arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]])
 
     def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
         """No token is shown in its own place."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.corruption.collators.collator import Collator
+from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
 from paribus.data.formats.segments import runs
 from paribus.data.text import Arrays, Sequences, Text, Views
@@ -76,6 +76,15 @@ class EncoderDecoderCollator(Collator):
         if corruption.inputs.empty:
             raise UserError("objective/inputs=nothing leaves the encoder without text", "use masking=prefix")
 
+    def find_places(self, arrays: Arrays) -> Places:
+        """The token that the decoder reads before; also the one that is read in the same place, if all rows are written
+        as long as they are read.
+        """
+        found, read_BL = _find_written(arrays, arrays["decoder_ids_BT"]), arrays["ids_BL"]
+        if read_BL.shape != arrays["label_BT"].shape or (arrays["length_B"] != arrays["target_length_B"]).any():
+            return found
+        return found._replace(shown_P=read_BL.reshape(-1)[arrays["slot_P"]])
+
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """corruption_rate: noise share of the text · mean_span_length: tokens · spans_per_row · targets_per_input:
         tokens written for each token read · padding_share: of positions.
@@ -126,6 +135,10 @@ class SingleStreamCollator(EncoderDecoderCollator):
             "prefix_length_B": np.where(read.length_B > 0, read.length_B + 1, 0),
         }
 
+    def find_places(self, arrays: Arrays) -> Places:
+        """The token of the stream before."""
+        return _find_written(arrays, arrays["ids_BL"])
+
     def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
         """int32 [N]: tokens of the stream; means, rounded up, if the noise of a row varies."""
         raw_U, at_N = np.unique(raw_N, return_inverse=True)
@@ -172,6 +185,11 @@ def _find_slots(label_BT: Ints) -> Arrays:
     """slot_P: flat places of the labels that are predicted, ascending · target_P: their labels."""
     slot_P = np.flatnonzero(label_BT != IGNORED)
     return {"slot_P": slot_P, "target_P": label_BT.reshape(-1)[slot_P]}
+
+
+def _find_written(arrays: Arrays, before_BT: Ints) -> Places:
+    slot_P = arrays["slot_P"]
+    return Places(arrays["target_P"], [before_BT.reshape(-1)[slot_P]], row_P=slot_P // before_BT.shape[1])
 
 
 def _find_shown(read: Sequences | Text, vocabulary: Vocabulary) -> NDArray[np.bool_]:

@@ -8,9 +8,9 @@ chunks of a pass share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats.blocks import walk
-from paribus.data.formats.segments import Draw, InputFormat, Segments, Store, before, runs
+from paribus.data.formats.segments import Draw, InputFormat, Segments, Store, before, check_separators, runs
 from paribus.data.schedule import Dynamic, Schedule
 from paribus.data.text import Array
 
@@ -57,18 +57,23 @@ class SegmentPair(_PairFormat):
     """SEGMENT-PAIR: chunks of whole sentences of a document up to a target length, split in two.
 
     short_seq_prob: share of documents whose target in a pass is drawn from [2, length - 3] instead of being length - 3.
+    separators: behind the two `segments`, or behind each of their `sentences`, which then count as one token longer.
     """
 
     short_seq_prob: float = 0.1
+    separators: str = "segments"
+    unset_values: ClassVar[Mapping[str, str]] = {"separators": "segments"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         share = self.short_seq_prob
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise UserError(f"input.short_seq_prob={share}", "give a share from 0 to 1")
+        check_separators(self.separators)
 
     def index(self, store: Store, length: int, draw: Draw) -> PairIndex:
-        return Sampler(self.pairs, length - FRAME, self.short_seq_prob, single=False).index(store, draw)
+        marked = self.separators == "sentences"
+        return Sampler(self.pairs, length - FRAME, self.short_seq_prob, single=False, marked=marked).index(store, draw)
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class PairIndex:
 
     label_N: 0 if B follows A, otherwise 1; of three kinds 1 if B precedes A and 2 if it is random.
     single: number of chunks of one sentence, which have no next segment.
+    marked: starts and lengths count a separator behind each sentence as its last token.
     """
 
     store: Store
@@ -98,6 +104,7 @@ class PairIndex:
     length_N: NDArray[np.int32]
     single: int
     pairs: str
+    marked: bool
 
     @property
     def report(self) -> dict[str, float]:
@@ -113,7 +120,7 @@ class PairIndex:
 
     def segments(self, rows_B: Ints) -> Segments:
         """One run of tokens per sentence, or what truncation left of it; a separator ends A and B."""
-        edge = self.store.sentence_start
+        edge = find_edges(self.store, self.marked)
         start_G = self.start_N2[rows_B].reshape(-1)  # G: segments, A and B of each row in turn
         end_G = start_G + self.length_N2[rows_B].reshape(-1)
         first_G = np.searchsorted(edge, start_G, side="right") - 1
@@ -121,10 +128,18 @@ class PairIndex:
         segment_S, sentence_S = np.repeat(np.arange(len(start_G)), count_G), runs(first_G, count_G)
         start_S = np.maximum(edge[sentence_S], start_G[segment_S])
         end_S = np.minimum(edge[sentence_S + 1], end_G[segment_S])
-        close_S = np.zeros_like(segment_S)
+        close_S = (self.marked & (end_S == edge[sentence_S + 1])).astype(np.int64)
+        length_S = end_S - start_S - close_S
         close_S[np.cumsum(count_G) - 1] = 1
         row_S, part_S = np.divmod(segment_S, 2)
-        return Segments(row_S, start_S, end_S - start_S, close_S, part_S, self.label_N[rows_B].astype(np.int64))
+        label_B = self.label_N[rows_B].astype(np.int64)
+        return Segments(row_S, start_S - self.marked * sentence_S, length_S, close_S, part_S, label_B)
+
+
+def find_edges(store: Store, marked: bool) -> Array:
+    """[S + 1]: where sentences start; if they are `marked`, each is one token longer, its separator."""
+    edge = store.sentence_start
+    return edge + np.arange(len(edge)) if marked else edge
 
 
 @dataclass(frozen=True)
@@ -139,15 +154,18 @@ class Sampler:
     most: int  # tokens of a pair
     short: float  # share of documents with a shorter target
     single: bool
+    marked: bool = False  # a separator behind each sentence
 
     def index(self, store: Store, draw: Draw) -> PairIndex:
         """Raises UserError if the documents of the store allow no such pairs."""
         start_D = np.unique(store.document_start)
         self._check(len(start_D) - 1, int(start_D[-1]))
-        parts = _Pass(self, store.sentence_start, start_D, draw).parts()
+        edge = find_edges(store, self.marked)
+        parts = _Pass(self, edge, start_D, draw).parts()
         start, length, label, single = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        framed_N = (FRAME + length.sum(axis=1)).astype(np.int32)
-        return PairIndex(store, start, length, label, framed_N, int(single.sum()), self.pairs)
+        closed = np.isin(start + length, edge).sum(axis=1) if self.marked else 0  # segments that end with a separator
+        framed_N = (FRAME + length.sum(axis=1) - closed).astype(np.int32)
+        return PairIndex(store, start, length, label, framed_N, int(single.sum()), self.pairs, self.marked)
 
     def _check(self, documents: int, sentences: int) -> None:
         if self.pairs != "order" and documents < 2:

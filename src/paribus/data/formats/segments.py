@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.data.order import Order, Read, StepPlan
 from paribus.data.schedule import Schedule, Static
@@ -67,6 +68,8 @@ class Index(Protocol):
 
     def segments(self, rows_B: NDArray[np.int64]) -> Segments | BareRows: ...
 
+
+SEPARATORS = ("sentences", "segments")  # behind what a separator comes
 
 Draw = Callable[[NDArray[np.int64]], Noise]  # the noise of these ids in one pass
 
@@ -162,6 +165,12 @@ def _ordinary(vocabulary: Vocabulary) -> NDArray[np.bool_]:
     table_V = np.ones(vocabulary.size, np.bool_)
     table_V[list(vocabulary.specials)] = False
     return table_V
+
+
+def check_separators(separators: str) -> None:
+    """Raise UserError if separators come behind neither sentences nor segments."""
+    if separators not in SEPARATORS:
+        raise UserError(f"input.separators={separators}", f"choose {' or '.join(SEPARATORS)}")
 
 
 def before(count_S: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ loss of text; a block of separators alone is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.data.formats.blocks import line_blocks
-from paribus.data.formats.segments import Draw, Index, InputFormat, Segments, Store, before, runs
+from paribus.data.formats.segments import Draw, Index, InputFormat, Segments, Store, before, check_separators, runs
 from paribus.data.text import Array
 
 CHUNK = 1 << 18  # lines cut into blocks at a time, which bounds memory
@@ -41,17 +41,21 @@ class Rows(NamedTuple):
 class FullSentences(InputFormat):
     """Whole sentences up to the budget, across the ends of documents: fairseq's `complete`.
 
-    Nothing is sampled, so that every pass has the same rows.
-    Raises UserError for a length without room for text.
+    Nothing is sampled, so that every pass has the same rows. separators: behind each of its `sentences`, or behind the
+    row's `segments` alone: the text of a row up to the end of a document. The rows hold the same text either way.
+    Raises UserError for a length without room for text, and for unknown separators.
     """
 
+    separators: str = "sentences"
     cross: ClassVar[bool] = True  # a row may hold sentences of several documents
+    unset_values: ClassVar[Mapping[str, str]] = {"separators": "sentences"}
 
     def __post_init__(self) -> None:
         check_length(self.length)
+        check_separators(self.separators)
 
     def index(self, store: Store, length: int, draw: Draw) -> Index:
-        return index_sentences(store, length, cross=self.cross)
+        return index_sentences(store, length, cross=self.cross, bare=self.separators == "segments")
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class SentenceIndex:
     store: Store
     rows: Rows
     length_N: NDArray[np.int32]
+    bare: bool = False  # no separators between the sentences of a document
     report: ClassVar[dict[str, float]] = {}
 
     def segments(self, rows_B: NDArray[np.int64]) -> Segments:
@@ -78,10 +83,11 @@ class SentenceIndex:
         first_B = before(count_B)
         sentence_S = runs(chosen.sentence_N - chosen.lead_N, count_B)
         start_S, length_S = self._tokens(chosen, sentence_S, row_S)
-        close_S = np.ones_like(row_S)
+        ends_S = _is_member(sentence_S + 1, self.store.document_start)
+        close_S = ends_S.astype(np.int64) if self.bare else np.ones_like(row_S)
         if chosen.inner_N.any():
-            close_S += _is_member(sentence_S + 1, self.store.document_start)
-            close_S[first_B + count_B - 1] = 1
+            close_S += ends_S
+        close_S[first_B + count_B - 1] = 1
         close_S[first_B + count_B - 1] += chosen.trail_N
         lead_S = first_B[chosen.lead_N]
         length_S[lead_S], close_S[lead_S] = 0, 1
@@ -106,13 +112,17 @@ def check_length(length: object) -> None:
         raise UserError(f"input.length={length}", "give a whole number, at least 3: a token between two specials")
 
 
-def index_sentences(store: Store, length: int, cross: bool) -> SentenceIndex:
-    """The rows of at most `length` tokens; with `cross` a row may contain the end of a document."""
+def index_sentences(store: Store, length: int, cross: bool, bare: bool = False) -> SentenceIndex:
+    """The rows of at most `length` tokens; with `cross` a row may contain the end of a document.
+
+    If they are `bare`, they lose the separators between the sentences of a document.
+    """
     none = Rows(*_narrow(*(np.zeros(0) for _ in Rows._fields)))
     parts = [none, *(_cut(store, *found, length - 1) for found in _find_blocks(store, length - 1, cross))]
     rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    close_N = rows.count_N + rows.lead_N + rows.trail_N + rows.inner_N
-    return SentenceIndex(store, rows, (1 + rows.tokens_N + close_N).astype(np.int32))
+    marked_N = 1 + 2 * rows.inner_N if bare else rows.count_N + rows.inner_N  # separators of sentences and documents
+    close_N = marked_N + rows.lead_N + rows.trail_N
+    return SentenceIndex(store, rows, (1 + rows.tokens_N + close_N).astype(np.int32), bare)
 
 
 class _Lines(NamedTuple):

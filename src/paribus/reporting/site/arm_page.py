@@ -13,7 +13,7 @@ from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list
 from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
-from paribus.reporting.tables.curves import read_curves, thin
+from paribus.reporting.tables.curves import read_curves, read_points, thin
 from paribus.reporting.tables.html import render_figure
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record
@@ -66,7 +66,8 @@ def _draw_curves(own: Sequence[Record], folders: dict[int, Path]) -> list[Scene]
     """Curves of the first metrics, losses before the others, with one line per run."""
     found: dict[str, dict[str, Band]] = {}
     for record in own:
-        for metric, curve in (read_curves(folders[record.seed]) if record.seed in folders else {}).items():
+        measured = read_curves(folders[record.seed]) if record.seed in folders else {}
+        for metric, curve in (measured | read_points(record)).items():
             short = thin(curve, _POINTS)
             empty = (None,) * len(short.tokens)
             band = Band(tuple(short.tokens), tuple(short.values), empty, empty)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paribus.reporting.tables.build import build_table
-from paribus.reporting.tables.curves import average_curves
+from paribus.reporting.tables.curves import average_curves, average_effects
 from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.schema import Table, Tuned
 from paribus.runs.store import find_manifest, find_records
@@ -28,12 +28,13 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
     design = design.apply(find_manifest(roots, design.study, design.scale))
     found = find_records(design.study, design.scale, roots)
-    table = build_table(design, found.records)
+    table, arms = build_table(design, found.records), tuple(design.arms)
     return replace(
         table,
         notes=(*table.notes, *(f"Left out: {why}." for why in found.left_out)),
         tuned=count_trials(design.tuning),
-        curves=average_curves(found.records, tuple(design.arms), roots),
+        curves=average_curves(found.records, arms, roots)
+        | average_effects(found.records, arms, design.baseline, roots),
     )
 
 

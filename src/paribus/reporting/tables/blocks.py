@@ -17,9 +17,11 @@ from paribus.reporting.tables.schema import (
     Difference,
     Estimate,
     OrderRow,
+    OwnLoss,
     Table,
 )  # fmt: skip
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.verdict.controls import FALLING, LEFT
 from paribus.verdict.metrics import find_metric
 
 NONE = "-"
@@ -81,8 +83,11 @@ def format_p(p: float | None) -> str:
 
 
 def make_blocks(table: Table) -> list[Block]:
-    """The table's parts in reading order: our results, differences, all tasks, the paper's own numbers, orders."""
-    parts = (_make_results(table), _make_differences(table), _make_overall(table), _make_papers(table))
+    """The table's parts in reading order: our results, differences, all tasks, what pre-training came to, the paper's
+    own numbers, orders.
+    """
+    ours = (_make_results(table), _make_differences(table), _make_overall(table), _make_own(table))
+    parts = (*ours, _make_papers(table))
     return [block for block in (*parts, _make_orders(table)) if block.lines]
 
 
@@ -206,6 +211,44 @@ def _make_overall(table: Table) -> Block:
         f"Over {', '.join(table.aggregate.columns)}; [95% t interval over n {table.replication}, paired for the gain]."
     )
     return Block("All tasks", header, lines, [below])
+
+
+def _make_own(table: Table) -> Block:
+    """What each arm learned of its own noise, beside a model that knows only frequencies and kinds of places."""
+    lines = [_make_own_line(arm.name, arm.own) for arm in table.arms if arm.own is not None]
+    header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
+    below = [
+        f"Own loss: on held-out text under the arm's own input and noise, in nats{_list_held_out(table)}. "
+        "Trivial floor: of a model that knows only frequencies and the kinds of the places beside. Left it: runs that "
+        f"stay more than {LEFT:.0%} below. Still falling: runs that lost more than {FALLING} nats over the last "
+        "quarter of their tokens, and the mean loss.",
+        "A contrast of which a run has not left its floor decides nothing.",
+    ]
+    return Block("Pre-training of each arm", header, lines, below)
+
+
+def _list_held_out(table: Table) -> str:
+    same = [arm.name for arm in table.arms if arm.own is not None and arm.own.held_out]
+    return f"; that of the held-out evaluation in {', '.join(same)}" if same else ""
+
+
+def _make_own_line(name: str, own: OwnLoss) -> list[Text]:
+    texts = [
+        str(own.n),
+        f"{own.loss:.2f}",
+        f"{own.floor:.2f}",
+        f"{own.below:.2f}",
+        f"{own.left} of {own.n}",
+        _format_span(own.steps),
+        _format_span(own.tokens),
+        NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
+    ]
+    return [Text(text, arm=name) for text in (name, *texts)]
+
+
+def _format_span(span: tuple[int, int] | None) -> str:
+    """Such as `800 to 2,000`."""
+    return NONE if span is None else " to ".join(f"{value:,}" for value in dict.fromkeys(span))
 
 
 def _make_estimate(found: Estimate | None) -> Text:

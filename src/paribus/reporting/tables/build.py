@@ -25,16 +25,18 @@ from paribus.reporting.tables.schema import (
     Difference,
     Level,
     LooksTaken,
+    OwnLoss,
     Paper,
     Printed,
     RunRow,
     Table,
+    qualify,
 )  # fmt: skip
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.claims import Claim, Pair, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
-from paribus.verdict.controls import find_plateau, find_unmatched
+from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_score, is_task, lower_is_better
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.ruling import Outcome, Ruling, rule
@@ -45,6 +47,7 @@ BUDGETS = {
     "tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops", UNMATCHED: "input_tokens",
 }  # fmt: skip
 SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
+LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
 ANCHORS = {"majority": "majority class"}  # names of anchor rows that are not simply those of the record
 
 Reasons = Mapping[str, str | None]  # {column: why it decides no claim, or None}
@@ -149,6 +152,27 @@ def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, 
             for seed, run in sorted(evidence.runs.get(arm, {}).items())
         ),
         reason=design.absent.get(arm, ""),
+        own=_summarize_own(evidence, arm),
+    )
+
+
+def _summarize_own(evidence: Evidence, arm: str) -> OwnLoss | None:
+    """The loss of an arm's pre-trainings on their own noise; None if no run measured it."""
+    runs = list(evidence.own(arm).values())
+    if not runs:
+        return None
+    steps, tokens = ([run["left"][key] for run in runs if run["left"]] for key in ("step", "tokens"))
+    falls = [run["fall"] for run in runs if run["fall"] is not None]
+    return OwnLoss(
+        n=len(runs),
+        loss=rounded(mean_sd([run["loss"] for run in runs])[0]),
+        floor=rounded(mean_sd([run["floor"] for run in runs])[0]),
+        left=len(steps),
+        steps=(min(steps), max(steps)) if steps else None,
+        tokens=(min(tokens), max(tokens)) if tokens else None,
+        fall=rounded(mean_sd(falls)[0]) if falls else None,
+        falling=sum(bool(run["falling"]) for run in runs),
+        held_out=all(run["held_out"] for run in runs),
     )
 
 
@@ -286,6 +310,7 @@ def _make_claim(
 ) -> ClaimRow:
     asked = len(design.carrying if claim.columns is None else claim.columns)
     measured = len({contrast.column for contrast in group if contrast.paired.differences})
+    below = find_below(design, evidence, [contrast.column for contrast in group if contrast.paired.differences])
     rows = (
         _make_contrast_row(design, evidence, paper, contrast, ruling)
         for contrast, ruling in zip(group, outcome.rulings, strict=True)
@@ -293,7 +318,7 @@ def _make_claim(
     return ClaimRow(
         claim.text,
         outcome.verdict,
-        outcome.describe(design.scale, measured, asked),
+        outcome.describe(design.scale, qualify(outcome.verdict, measured, asked, below)),
         outcome.seeds,
         outcome.more,
         tuple(rows),
@@ -302,7 +327,19 @@ def _make_claim(
         seeds_range=outcome.range,
         measured=measured,
         asked=asked,
+        below=below,
     )
+
+
+def find_below(design: Design, evidence: Evidence, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns in which a linear model on the task's words is better than every arm."""
+    found = []
+    for column in dict.fromkeys(columns):
+        means = [mean_sd(list(values.values()))[0] for arm in design.arms if (values := evidence.values(arm, column))]
+        linear = evidence.anchors(tuple(design.arms), column).get(LINEAR)
+        if linear is not None and is_task(column) and not lower_is_better(column) and linear > max(means):
+            found.append(column)
+    return tuple(found)
 
 
 def _make_contrasts(
@@ -316,7 +353,7 @@ def _make_contrasts(
             arms,
             claim.margin(column),
             _pair(evidence, arms.arm, arms.versus, column, seeds),
-            reasons[column],
+            reasons[column] or find_stuck({arm: evidence.left(arm, seeds) for arm in (arms.arm, arms.versus)}),
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
             (
                 _pair(evidence, arms.arm, SCRATCH, column, seeds),

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.reporting.tables.schema import Band
-from paribus.runs.record import Record
+from paribus.runs.record import Record, TaskPoint
 from paribus.runs.store import CURVES, TUNING, find_folder, read_lines
 from paribus.verdict.statistics import summarize
 
 POINTS = 40  # of a curve, at most
 DIGITS = 6  # of a value that is drawn
 TOKENS = "train/tokens"
+ON_THE_WAY = " after pre-training"  # after a task's column: against the tokens of the pre-training
+_HELD_OUT = "validation/"
 _SHOWN = ("_loss", "_accuracy")
 
 
@@ -48,6 +50,24 @@ def _read_tuning(folder: Path) -> dict[str, Curve]:
             if math.isfinite(value):
                 found.setdefault(f"{task}/{name}", {}).setdefault(step, []).append((float(line["tokens"]), value))
     return {name: _average_points([points for _, points in sorted(steps.items())]) for name, steps in found.items()}
+
+
+def read_points(record: Record) -> dict[str, Curve]:
+    """{"task/metric after pre-training": its scores against the tokens of the pre-training, the end included}."""
+    found: dict[str, Curve] = {}
+    last = record.own["curve"][-1][1] if record.own else record.budget.get("input_tokens", 0)  # of its last stage
+    ends = [TaskPoint(0, int(last), record.task_runs)] if record.task_points else []
+    for point in (*record.task_points, *ends):
+        values: dict[str, list[float]] = {}
+        for run in point.task_runs:
+            for name, value in run.metrics.items():
+                if value is not None and math.isfinite(value):
+                    values.setdefault(f"{run.task}/{name}{ON_THE_WAY}", []).append(value)
+        for name, scores in values.items():
+            curve = found.setdefault(name, Curve([], []))
+            curve.tokens.append(float(point.tokens))
+            curve.values.append(math.fsum(scores) / len(scores))
+    return found
 
 
 def _average_points(points: Sequence[Sequence[tuple[float, float]]]) -> Curve:
@@ -89,14 +109,50 @@ def thin(curve: Curve, points: int = POINTS) -> Curve:
 
 def average_curves(records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path]) -> dict[str, dict[str, Band]]:
     """{metric: {arm: the mean curve}} over the seeds of finished runs."""
-    found: dict[str, dict[str, list[Curve]]] = {}
+    found = _collect(records, arms, roots)
+    return {
+        metric: {arm: average([thin(curve) for curve in runs[arm].values()]) for arm in arms if arm in runs}
+        for metric, runs in sorted(found.items())
+    }
+
+
+def average_effects(
+    records: Sequence[Record], arms: Sequence[str], baseline: str, roots: Sequence[Path]
+) -> dict[str, dict[str, Band]]:
+    """{"metric: difference from BASELINE": {arm: the mean difference, paired by seed}} against tokens, of the held-out
+    losses and of the tasks that were fine-tuned on the way.
+    """
+    effects: dict[str, dict[str, Band]] = {}
+    for metric, runs in sorted(_collect(records, arms, roots).items()):
+        if not metric.endswith(ON_THE_WAY) and not (metric.startswith(_HELD_OUT) and metric.endswith("_loss")):
+            continue
+        for arm in arms:
+            pairs = [
+                (own, runs[baseline][seed]) for seed, own in runs.get(arm, {}).items() if seed in runs.get(baseline, {})
+            ]
+            if arm != baseline and pairs:
+                name = f"{metric.removesuffix(ON_THE_WAY)}: difference from {baseline}"
+                effects.setdefault(name, {})[arm] = average([subtract(own, base) for own, base in pairs])
+    return effects
+
+
+def subtract(own: Curve, base: Curve) -> Curve:
+    """The difference point by point if both were measured at the same steps, otherwise at the points of the first."""
+    if _is_in_step([own, base]):
+        return Curve(own.tokens, [first - second for first, second in zip(own.values, base.values, strict=True)])
+    return Curve(own.tokens, [value - interpolate(base, at) for at, value in zip(*own, strict=True)])
+
+
+def _collect(
+    records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path]
+) -> dict[str, dict[str, dict[int, Curve]]]:
+    """{metric: {arm: {seed: curve}}} of finished runs."""
+    found: dict[str, dict[str, dict[int, Curve]]] = {}
     for record in records:
         folder = find_folder(record, roots) if record.done and record.arm in arms else None
-        for metric, curve in (read_curves(folder) if folder else {}).items():
-            found.setdefault(metric, {}).setdefault(record.arm, []).append(thin(curve))
-    return {
-        metric: {arm: average(found[metric][arm]) for arm in arms if arm in found[metric]} for metric in sorted(found)
-    }
+        for metric, curve in (read_curves(folder) | read_points(record) if folder else {}).items():
+            found.setdefault(metric, {}).setdefault(record.arm, {})[record.seed] = curve
+    return found
 
 
 def average(curves: Sequence[Curve]) -> Band:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
-from paribus.sweeps.sweep import SCRATCH
+from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.verdict.metrics import MEAN, find_metric, in_points, is_task
 
 
@@ -60,6 +60,14 @@ class Evidence:
         runs = [run for seeds in self.runs.values() for run in seeds.values() if run.done]
         return sum(run.budget.get("steps", 1) > 0 for run in runs)
 
+    def own(self, arm: str) -> dict[int, Mapping[str, Any]]:
+        """{seed: what the record says of the loss on the run's own noise} of the runs that measured it."""
+        return {seed: run.own for seed, run in self.done(arm).items() if run.own}
+
+    def left(self, arm: str, seeds: Collection[int] | None = None) -> list[bool]:
+        """Whether each run that measured it, of these seeds or of all, left its plateau."""
+        return [own["left"] is not None for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
+
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
         task, _, metric = column.rpartition("/")
@@ -107,6 +115,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         *_note_statuses(design, evidence),
         *_note_odd_values(design, evidence),
         *_note_older(design, evidence),
+        *_note_unjudged(design, evidence),
     ]
     return Evidence(runs, tuple(notes), tasks)
 
@@ -181,3 +190,15 @@ def _note_older(design: Design, evidence: Evidence) -> list[str]:
         if run.sweep_hash not in (None, design.sweep_hash)
     ]
     return [f"Made under another version of the sweep file: {', '.join(odd)}."] if odd else []
+
+
+def _note_unjudged(design: Design, evidence: Evidence) -> list[str]:
+    """Arms with pre-trained runs that did not measure the loss on their own noise."""
+    odd = [
+        arm
+        for arm in design.arms
+        if any(run.budget.get("steps", 1) > 0 and not run.own for run in evidence.done(arm).values())
+    ]
+    if not odd or design.scale == TRIAL:
+        return []
+    return [f"Not recorded whether runs left the plateau of a trivial model: {', '.join(odd)}."]

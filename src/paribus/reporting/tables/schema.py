@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.verdict.claims import OURS, OWNERS
-from paribus.verdict.words import Relation
+from paribus.verdict.words import Relation, find_word
 
 SCHEMA = 1
 PRETRAININGS, TUNINGS = "pre-trainings", "fine-tunings of one checkpoint"  # what the n of a table counts
@@ -84,8 +84,36 @@ class RunRow:
 
 
 @dataclass(frozen=True)
+class OwnLoss:
+    """Pre-trainings on their own noise: mean loss and floor of the trivial model, in nats, over n runs.
+
+    `left`: how many left their plateau, between which `steps` and `tokens`. `fall`: what was lost over the last
+    quarter of the tokens; `falling`: how many runs were still falling. `held_out`: the noise is that of the held-out
+    evaluation.
+    """
+
+    n: int
+    loss: float
+    floor: float
+    left: int
+    steps: tuple[int, int] | None
+    tokens: tuple[int, int] | None
+    fall: float | None
+    falling: int
+    held_out: bool
+
+    @property
+    def below(self) -> float:
+        """Nats below the floor."""
+        return self.floor - self.loss
+
+
+@dataclass(frozen=True)
 class ArmRow:
-    """An arm. `best`: the columns on which it beats every other arm; `reason`: why no machine ran it."""
+    """An arm. `best`: the columns on which it beats every other arm; `reason`: why no machine ran it.
+
+    `own`: its loss on its own noise, if its runs measured it.
+    """
 
     name: str
     overrides: tuple[str, ...]
@@ -97,6 +125,7 @@ class ArmRow:
     published: Mapping[str, Printed]
     runs: tuple[RunRow, ...]
     reason: str = field(default="", metadata=OMITTED)
+    own: OwnLoss | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True)
@@ -199,7 +228,8 @@ class ClaimRow:
     """A claim. `said`: the verdict with its scale and reason; `open`: whether more seeds may decide it.
 
     `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A". `p`: the smallest
-    error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured.
+    error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured;
+    every arm is below a linear model in those of `below`.
     """
 
     text: str
@@ -214,11 +244,12 @@ class ClaimRow:
     seeds_range: tuple[int, int | None] | None = field(default=None, metadata=OMITTED)
     measured: int = field(default=0, metadata=OMITTED)
     asked: int = field(default=0, metadata=OMITTED)
+    below: tuple[str, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def word(self) -> str:
-        """The verdict with the columns that it rests on, such as "reproduced (1 of 6 columns)"."""
-        return f"{self.verdict} ({self.measured} of {self.asked} columns)" if self.partial else self.verdict
+        """The verdict with what qualifies it, such as "reproduced (1 of 6 columns)"."""
+        return qualify(self.verdict, self.measured, self.asked, self.below)
 
     @property
     def partial(self) -> bool:
@@ -229,6 +260,14 @@ class ClaimRow:
     def sentence(self) -> str:
         """Such as "Removing the loss does not hurt (the paper's claim)", or the claim itself."""
         return f"{self.says} ({OWNERS[self.whose or OURS]})" if self.says else self.text
+
+
+def qualify(verdict: str, measured: int, asked: int, below: Sequence[str]) -> str:
+    """The verdict with the columns that it rests on, and with those in which a linear model beats every arm."""
+    parts = [f"{measured} of {asked} columns"] if 0 < measured < asked else []
+    if below and find_word(verdict).decides:
+        parts.append(f"every arm is below the bag of words on {', '.join(below)}")
+    return f"{verdict} ({'; '.join(parts)})" if parts else verdict
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,160 @@
+"""The loss of a pre-training on its own noise, and whether it left the plateau of the trivial model.
+
+Arms are compared at one number of tokens, at which some may still sit where frequencies and kinds of places lead and
+others not. Such a comparison says when an arm learned, not what it is worth.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from paribus.core.console import say
+from paribus.core.errors import UserError
+from paribus.training.callbacks import append_line
+from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, packed
+from paribus.training.floor import Trivial, find_kinds, join
+from paribus.training.streams import held_out_examples, training_examples
+from paribus.verdict.controls import FALLING, LEFT
+
+if TYPE_CHECKING:
+    from paribus.corruption.collators.collator import Places
+    from paribus.corruption.examples import Examples
+    from paribus.data.text import Arrays
+    from paribus.data.tokens.prepare import Data
+    from paribus.training.description import Run
+
+ROWS: Final = 8192  # examples of the training split to which the trivial model is fitted, at most
+OWN: Final = "own/"  # before the metric, in the lines of metrics.jsonl
+TOKENS: Final = "train/tokens"
+LAST: Final = 0.25  # of the tokens: the end of a curve
+
+
+class Point(NamedTuple):
+    """The loss on the own noise after a step."""
+
+    step: int
+    tokens: int
+    loss: float
+
+
+class OwnEvaluation:
+    """Held-out text as the run itself reads it: its input format, its noise, its objective's head on tokens."""
+
+    def __init__(self, run: Run, data: Data, name: str | None) -> None:
+        self.run, self.data = run, data
+        self.examples = _open(run, data, "validation") if name else None
+        self.held_out: HeldOutEvaluation | None = None
+        if self.examples is not None:
+            self.held_out = HeldOutEvaluation(self.examples, run.evaluation.own_examples, name)
+
+    def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
+        """{"mlm_loss": mean cross-entropy in nats}, with the head's name; empty if nothing is asked."""
+        found = {} if self.held_out is None else self.held_out.measure(network, head)
+        return {name: value for name, value in found.items() if name.endswith("_loss")}
+
+    def find_floor(self) -> float:
+        """The mean loss of the trivial model on the same places."""
+        assert self.held_out is not None
+        assert self.examples is not None
+        train = _open(self.run, self.data, "train")
+        assert train is not None
+        store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
+        kinds = find_kinds(vocabulary, store.ids, store.word_start)
+        word_V = kinds.is_word(np.arange(vocabulary.size))
+        drawn_V = word_V * (count_V if self.examples.corruption.inputs.needs_counts else 1.0)
+        batches = [(arrays, self._find_places(arrays)) for arrays in packed(train, ROWS)]
+        trivial = Trivial(kinds, count_V, drawn_V / drawn_V.sum(), batches)
+        return float(trivial.losses(join([self._find_places(arrays) for arrays in self.held_out.arrays])).mean())
+
+    def _find_places(self, arrays: Arrays) -> Places:
+        assert self.examples is not None
+        found = self.examples.collator.find_places(arrays)
+        reorders = self.examples.corruption.masking.reorders
+        return found._replace(shown_P=None) if reorders else found  # what is read there is from elsewhere
+
+    def describe(self, path: Path) -> dict[str, Any]:
+        """The part `own` of a record, from the lines of metrics.jsonl; empty if nothing was asked."""
+        points = read_points(path)
+        if self.held_out is None or not points:
+            return {}
+        floor = self.find_floor()
+        about = {
+            "head": self.held_out.name,
+            "held_out": reads_held_out(self.run, self.data),
+            "predicted": len(self.held_out.targets),
+            "loss": points[-1].loss,
+            "floor": floor,
+        }
+        return {**about, **judge(points, floor), "curve": [list(point) for point in points]}
+
+
+def _open(run: Run, data: Data, split: str) -> Examples | None:
+    """The split as the run reads it, under noise that no seed of a run changes; None if it has no such example."""
+    try:
+        return training_examples(run, data, split, run.evaluation.seed)
+    except UserError as error:
+        say(f"no loss on the arm's own noise: {error}")
+        return None
+
+
+def reads_held_out(run: Run, data: Data) -> bool:
+    """Whether the held-out evaluation has the run's own input format and noise, but for when noise is drawn anew."""
+    own, fixed = training_examples(run, data, "validation"), held_out_examples(run, data)
+    return _plain(own) == _plain(fixed)
+
+
+def _plain(examples: Examples) -> str:
+    """What the examples are, as text without schedules."""
+    corruption = examples.corruption
+    parts = [examples.input, corruption.masking, corruption.inputs, corruption.targets, corruption.shuffling]
+    return repr([{**vars(part), "schedule": None, "redraw": None, "kind": type(part)} for part in parts if part])
+
+
+def write_point(path: Path, step: int, tokens: int, values: dict[str, float]) -> None:
+    """One line of metrics.jsonl, if there is anything to write."""
+    if values:
+        append_line(path, {"step": step, **name_values(values, tokens)})
+
+
+def name_values(values: dict[str, float], tokens: int) -> dict[str, float]:
+    """As they stand in metrics.jsonl."""
+    return {**{f"{OWN}{name}": value for name, value in values.items()}, TOKENS: tokens}
+
+
+def read_points(path: Path) -> list[Point]:
+    """The points that a run wrote, in the order of their steps."""
+    lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    points = [
+        Point(line["step"], int(line[TOKENS]), value)
+        for line in lines
+        for name, value in line.items()
+        if name.startswith(OWN)
+    ]
+    return sorted({point.step: point for point in points}.values())
+
+
+def judge(points: Sequence[Point], floor: float) -> dict[str, Any]:
+    """When the loss left the plateau for good, and what it still lost at the end.
+
+    `left`: the first point from which on all are below the floor by more than the share `LEFT` of it, as {"step",
+    "tokens"}, or None.
+    `fall`: nats lost over the last quarter of the tokens, by a line through its points; `falling`: more than `FALLING`;
+    both None with fewer than three points in it.
+    """
+    left = None
+    for point in reversed(points):
+        if point.loss >= (1.0 - LEFT) * floor:
+            break
+        left = {"step": point.step, "tokens": point.tokens}
+    last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]
+    fall = None
+    if len(last) > 2:
+        line = statistics.linear_regression([point.tokens for point in last], [point.loss for point in last])
+        fall = -line.slope * LAST * points[-1].tokens
+    return {"left": left, "fall": fall, "falling": None if fall is None else fall > FALLING}

@@ -1,0 +1,102 @@
+"""Checkpoints on the way of a pre-training, from which the tasks are fine-tuned as at its end."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paribus.core.errors import UserError
+from paribus.core.files import write_json
+from paribus.data.tokens.prepare import Data
+from paribus.models import checkpoint
+from paribus.training.callbacks import StepCallback, evaluation_steps
+from paribus.training.finetune import Base, base_of, finetune
+from paribus.training.lightning import pl
+
+if TYPE_CHECKING:
+    from paribus.training.description import Run
+    from paribus.training.learner import Learner
+    from paribus.training.pretrain import Stage
+    from paribus.training.trainer import Profile
+
+FOLDER = "points"  # in a run's folder, one folder for each number of steps
+ABOUT = "point.json"
+
+
+class Snapshots(StepCallback):
+    """Calls `save(step, tokens)` at evenly spaced steps, or after the steps that reach these numbers of tokens."""
+
+    def __init__(self, points: int | Sequence[int], total: int, save: Callable[[int, int], None]) -> None:
+        self.tokens = () if isinstance(points, int) else tuple(points)
+        self.at = evaluation_steps(points, total) if isinstance(points, int) else set()
+        self.total, self.save = total, save
+
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
+        step, tokens = trainer.global_step, int(module.tokens_seen)
+        before = tokens - module.last["counts"]["input_tokens"]
+        if step < self.total and (step in self.at or any(before < asked <= tokens for asked in self.tokens)):
+            self.save(step, tokens)
+
+
+def check_points(run: Run, profile: Profile) -> None:
+    """Raise UserError for points that are no points, and for runs that cannot be fine-tuned on the way."""
+    points = run.evaluation.task_points
+    asked = [points] if isinstance(points, int) else points
+    numbers = isinstance(asked, Sequence) and all(isinstance(one, int) and one >= 0 for one in asked)
+    if not numbers or isinstance(points, str | bool):
+        mend = "give how often tasks are fine-tuned, or a list of numbers of tokens"
+        raise UserError(f"evaluation.task_points={points}", mend)
+    if not points:
+        return
+    if not run.tasks:
+        raise UserError(f"evaluation.task_points={points}, but there is no task", "give task=, or leave it at 0")
+    for key, several in (("members", run.members > 1), ("finetune.ensemble", run.finetune.ensemble > 1)):
+        if several:
+            raise UserError(f"evaluation.task_points={points}, but {key} makes an ensemble", f"set {key}=1")
+    if profile.sharded:
+        raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
+
+
+def count_rounds(points: int | Sequence[int]) -> int:
+    """How often the tasks are fine-tuned, the end included."""
+    return max(1, points) if isinstance(points, int) else len(points) + 1
+
+
+def make_snapshots(stage: Stage) -> list[Snapshots]:
+    """What saves the stage's weights on the way; nothing unless that is asked of the run itself."""
+
+    def save(step: int, tokens: int) -> None:
+        place = stage.folder / FOLDER / str(step)
+        checkpoint.save(stage.encoder, stage.head, place / "model", stage.pair_head, stage.pooler)
+        write_json(place / ABOUT, {"step": step, "tokens": tokens})
+
+    points = stage.run.evaluation.task_points
+    return [Snapshots(points, stage.steps, save)] if points and not stage.run.stage else []
+
+
+def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[dict[str, Any]]:
+    """[{"step", "tokens", "task_runs": [{task, seed, metrics}]}] of the points on the way, in their order.
+
+    Each is fine-tuned as the end is, with the same seeds. Its weights go afterwards, unless `finetune.keep` is set.
+    """
+    places = sorted((folder / FOLDER).glob(f"*/{ABOUT}"), key=lambda path: int(path.parent.name))
+    return [_tune_point(base, data, profile, path) for path in places]
+
+
+def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[str, Any]:
+    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if "task_runs" not in about:
+        encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
+        checkpoint.load(encoder, weights)
+        tuned = finetune([base_of(base.run, encoder, weights)], data, profile, path.parent)
+        about["task_runs"] = tuned["task_runs"]
+        write_json(path, about)
+    if not base.run.finetune.keep:
+        for own in path.parent.iterdir():
+            if own != path:
+                shutil.rmtree(own) if own.is_dir() else own.unlink()
+    return about
