@@ -70,6 +70,8 @@ def test_a_fork_has_the_cores_the_threads_and_the_device_of_its_slot(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "told.py").write_text(TOLD)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [told]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     config = plain(compose([*arguments, *SHORT]))

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.config import FAMILY, PRESETS, SCALE, renamed, unknown_key, unknown_recipe
 from paribus.core.errors import UserError
+from paribus.core.names import is_name
+from paribus.core.trust import check_composed
 
 if TYPE_CHECKING:
     from hydra._internal.config_repository import IConfigRepository
     from hydra._internal.defaults_list import DefaultsList
     from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
 
 NONE = "none"  # the recipe that changes nothing; `scale=null`
 _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experiment=NAME`
@@ -20,6 +23,8 @@ _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experime
 
 def install() -> None:
     """Make Hydra resolve `scale`, `family` and `model` to a recipe whenever it composes our `conf/train.yaml`.
+
+    What it has composed is then checked for classes that are not trusted, before it makes anything of it.
 
     Hydra's defaults list cannot do this itself: a group that is chosen by interpolation (`recipe: ${family}/${scale}`)
     may not override other groups, which is all that a recipe does.
@@ -46,6 +51,15 @@ def install() -> None:
         return found
 
     loader.create_defaults_list = create_defaults_list
+    load = config_loader_impl.ConfigLoaderImpl.load_configuration
+
+    def load_configuration(self: Any, *arguments: Any, **named: Any) -> DictConfig:
+        config = load(self, *arguments, **named)
+        if self.repository.config_exists(f"recipe/{FAMILY}/{SCALE}"):
+            check_composed(config)
+        return config
+
+    config_loader_impl.ConfigLoaderImpl.load_configuration = load_configuration  # type: ignore[method-assign]
 
 
 def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[Override]:
@@ -102,7 +116,7 @@ def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
     family = chosen.get("family") or brought.get("family") or family
     scale = (given["scale"] or NONE) if "scale" in given else scale
     recipe = NONE if scale == NONE else f"{family}/{scale}"
-    if recipe != NONE and not repo.config_exists(f"recipe/{recipe}"):
+    if recipe != NONE and not (is_name(family) and is_name(scale) and repo.config_exists(f"recipe/{recipe}")):
         raise unknown_recipe(family, str(scale))
     return None if recipe == current else recipe
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from paribus.core.build import build, kind
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
+from paribus.core.trust import check_tree
 from paribus.finetuning.method import Method
 from paribus.models.heads.choices import TaskHead
 from paribus.models.network import Batch, Network
@@ -86,7 +87,8 @@ def save(
 def load(path: Path, backbone: Network) -> Tuned:
     """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
 
-    Raises UserError for a file that is none of these, and for one that belongs to another backbone.
+    Raises UserError for a file that is none of these, that names a class which is not trusted, or that belongs to
+    another backbone.
     """
     about, tensors = _read(path)
     if about["backbone"] != fingerprint(backbone):
@@ -109,6 +111,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["paribus"])
+            check_tree(about)
             return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not a saved fine-tuning", "name a file that finetune.keep=true wrote") from error

@@ -38,12 +38,12 @@ def reporter(node: Mapping[str, object] | None) -> Reporter | None:
         return None
     import json
 
-    from hydra.utils import instantiate
     from optuna import load_study
     from optuna.trial import Trial
 
+    from paribus.core.build import build
     from paribus.sweeps.search.storage import open_storage
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
-    study.pruner = instantiate(json.loads(study.user_attrs[PRUNER]))
+    study.pruner = build(json.loads(study.user_attrs[PRUNER]))
     return Reporter(Trial(study, int(str(node["id"]))), str(node["metric"]))
