@@ -10,6 +10,7 @@ from typing import Any
 
 from paribus.core.hashing import digest
 from paribus.core.jsonable import OMITTED, REST, from_json
+from paribus.core.names import is_name
 
 SCHEMA = 1
 STATUSES = ("done", "failed", "diverged")
@@ -132,6 +133,8 @@ def _find_fault(content: object) -> str:
         return f"schema {content['schema']}, not {SCHEMA}"
     if odd := _find_odd(content, _FIELDS) or (_find_odd(content, _DONE) if content["status"] == "done" else ""):
         return f"'{odd}' is missing or of the wrong type"
+    if odd := next((name for name in ("signature", "study", "arm") if not is_name(content[name])), ""):
+        return f"'{odd}' cannot name a folder"
     if content["status"] not in STATUSES:
         return f"status {content['status']} is unknown"
     return "" if verify(content) else "edited after the run (checksum)"

@@ -29,7 +29,7 @@ _KEYS = (
     "seeds", "tune",
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _NAMING = "use a letter first, then letters, digits, _ . -"
 _NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these as values
 

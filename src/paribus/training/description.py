@@ -12,6 +12,7 @@ from paribus.core.build import build
 from paribus.core.config import plain, root_seed
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+from paribus.core.names import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
@@ -73,10 +74,11 @@ class Run:
     def of(cfg: Mapping[str, Any]) -> Run:
         """The run of a composed or stored config.
 
-        Raises UserError for a missing value, an argument that a component does not know, and settings that a component
-        refuses.
+        Raises UserError for a missing value, an argument that a component does not know, settings that a component
+        refuses, and a name that cannot name a folder.
         """
         config = dict(cfg) if isinstance(cfg, dict) else plain(cfg)
+        check_names(config)
         before = None
         for name in config.get("stages", {}):
             before = Run._one(stage_config(config, name), before)
