@@ -90,12 +90,13 @@ def test_a_fork_has_the_cores_the_threads_and_the_device_of_its_slot(
 LONG = """
 import json, sys
 from pathlib import Path
+from paribus.core.processes import Stopped
 from paribus.sweeps.launchers.base import Events, Work
 from paribus.sweeps.launchers.local import Slot, Slots
 config = json.loads(Path(sys.argv[1]).read_text())
 try:
     Slots([Slot((%d,))]).run([Work("long", ("paribus",), Path(sys.argv[2]), config)], Events())
-except KeyboardInterrupt:
+except Stopped:
     print("interrupted")
 """
 

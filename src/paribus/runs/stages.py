@@ -102,7 +102,7 @@ def _abandon(tracked: Tracked | None, error: BaseException) -> None:
     if tracked is None:
         return
     kind = type(error).__name__
-    status = {"TrialPruned": "pruned", "Diverged": "diverged", "KeyboardInterrupt": "stopped"}.get(kind, "failed")
+    status = {"TrialPruned": "pruned", "Diverged": "diverged", "Stopped": "stopped"}.get(kind, "failed")
     if status == "pruned":
         tracked.tag(status)
     tracked.close(status, failed=status != "pruned")

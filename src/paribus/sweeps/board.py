@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from paribus.core.console import say, watched
+from paribus.core.processes import Stopped
 from paribus.sweeps.sweep import Job
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def show(look: Callable[[], Sheet]) -> None:
     if not sys.stdout.isatty():
         print(look().text())
         return
-    with watch_sheet(look, sys.stdout) as again, suppress(KeyboardInterrupt):
+    with watch_sheet(look, sys.stdout) as again, suppress(Stopped):
         while again().count("running"):
             time.sleep(0.2)
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from paribus.core.console import watched
 from paribus.core.errors import UserError
+from paribus.core.processes import Stopped, asked_to_stop
 from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
@@ -218,7 +219,10 @@ class Evaluations(StepCallback):
 
 
 class LastCheckpoint(StepCallback):
-    """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move."""
+    """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move.
+
+    If a signal asks the process to end, it writes one and raises Stopped.
+    """
 
     def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
         self.folder, self.seconds, self.steps = folder, seconds, steps
@@ -227,8 +231,12 @@ class LastCheckpoint(StepCallback):
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
         due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
+        number = asked_to_stop()
+        due = due or number is not None
         if trainer.strategy.reduce_boolean_decision(due, all=False):  # all ranks save together, the first writes
             self.save(trainer)
+        if number is not None:
+            raise Stopped(number)
 
     def save(self, trainer: pl.Trainer) -> None:
         """Raises UserError on a full disk; the checkpoint before it stays."""

@@ -20,6 +20,7 @@ import torch
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
+from paribus.core.processes import patient
 from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
 from paribus.data.order import Order
@@ -212,19 +213,18 @@ def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
 
 
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
-    """Train from the last checkpoint to the last step. Raises KeyboardInterrupt if SIGTERM came in between."""
+    """Train from the last checkpoint to the last step. Raises Stopped if a signal came in between."""
     done, learner = _done(stage), learner_of(stage)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
-    trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
-        learner,
-        StepData(steps, done, stage.profile.workers),
-        ckpt_path=stage.folder / LAST if done else None,
-        weights_only=True,
-    )
-    if interrupted := learner.trainer.received_sigterm:
-        raise KeyboardInterrupt(interrupted)
+    with patient():
+        trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
+            learner,
+            StepData(steps, done, stage.profile.workers),
+            ckpt_path=stage.folder / LAST if done else None,
+            weights_only=True,
+        )
 
 
 def learner_of(stage: Stage) -> Pretraining:
