@@ -158,12 +158,12 @@ def test_a_sweep_file_of_a_stranger(
     for bomb in bombs:
         sweep = {"study": "s", "varies": ["seed"], "matched": "tokens", "baseline": "a", "columns": ["mlm_loss"]}
         told = f"+masking.x={json.dumps(bomb)}".replace('"', "'").replace("'_target_'", "_target_")
-        for place in ({"base": [told], "arms": {"a": []}}, {"arms": {"a": [told]}}):
+        for place in ({"base": [told], "arms": {"a": [], "b": []}}, {"arms": {"a": [told], "b": []}}):
             (tmp_path / "sweep.yaml").write_text(yaml.safe_dump({**sweep, **place}))
             for verb in ("plan", "run"):
                 refused([verb, "sweep.yaml", *given], mark, capsys)
     (tmp_path / "sweep.yaml").write_text(
-        yaml.safe_dump({**sweep, "base": ["hydra.searchpath=[pkg://this]"], "arms": {"a": []}})
+        yaml.safe_dump({**sweep, "base": ["hydra.searchpath=[pkg://this]"], "arms": {"a": [], "b": []}})
     )
     assert "hydra.searchpath" in refused(["run", "sweep.yaml", *given], mark, capsys)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import FAMILY, PRESETS, SCALE, renamed, unknown_key, unknown_recipe
-from paribus.core.errors import UserError
+from paribus.core.config import FAMILY, PRESETS, SCALE, choices, renamed, unknown_key, unknown_recipe
+from paribus.core.errors import UserError, suggest
 from paribus.core.names import is_name
 from paribus.core.trust import check_composed
 
@@ -44,6 +44,8 @@ def install() -> None:
         skip_missing: bool,
     ) -> DefaultsList:
         ours = repo.config_exists(f"recipe/{FAMILY}/{SCALE}")
+        if ours:
+            _check_choices(repo, overrides_list)
         overrides = with_recipe(repo, overrides_list) if ours else overrides_list
         found: DefaultsList = create(repo, config_name, overrides, prepend_hydra, skip_missing)
         if ours:
@@ -60,6 +62,21 @@ def install() -> None:
         return config
 
     config_loader_impl.ConfigLoaderImpl.load_configuration = load_configuration  # type: ignore[method-assign]
+
+
+def _check_choices(repo: IConfigRepository, overrides: Sequence[Override]) -> None:
+    """Raises UserError for a choice that cannot be a file's name, such as a number; Hydra would break on it."""
+    from hydra.core.override_parser.types import QuotedString
+
+    for override in overrides:
+        group, value = override.key_or_group, override._value
+        if override.is_delete() or override.is_sweep_override() or not repo.group_exists(group):
+            continue
+        if value is None and group in _ADDED:
+            continue
+        listed = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str | QuotedString) for one in listed):
+            raise UserError(f"unknown choice {group}={override.get_value_string()}", suggest("", choices(group)))
 
 
 def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[Override]:

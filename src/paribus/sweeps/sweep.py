@@ -317,6 +317,8 @@ def _seeds(path: Path, key: str, value: Any) -> tuple[int, ...] | None:
 def _check(sweep: Sweep) -> None:
     if not _NAME.fullmatch(sweep.study):
         raise UserError(f"{sweep.path}: study '{sweep.study}' cannot name a folder", _NAMING)
+    if len(sweep.arms) < 2:
+        raise UserError(f"{sweep.path}: one arm is no comparison", "give two arms, or run it with `paribus train`")
     if sweep.baseline not in sweep.arms:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"

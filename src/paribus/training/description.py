@@ -14,6 +14,7 @@ from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.names import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
+from paribus.core.values import check_values
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
 from paribus.runs.identity import Identity, identify
@@ -86,6 +87,7 @@ class Run:
 
     @staticmethod
     def _one(config: dict[str, Any], before: Run | None) -> Run:
+        check_values({key: value for key, value in config.items() if key not in ("trial", "logger")})
         parts = build(config)
         parts |= {name: _settings(name, group, parts[name]) for name, group in GROUPS.items()}
         parts["mixture"] = parts.get("mixture") or None

@@ -155,6 +155,8 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_tokens(settings.truncation)
+    if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
+        raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
     if run.tasks and run.model.writes_text:
         _check_writing(run)
     for key, value, what in (

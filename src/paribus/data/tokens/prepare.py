@@ -184,7 +184,8 @@ def prepare(
     With an annotator the training text has its spans.
 
     Raises:
-        UserError: as `data_fingerprint`; for an annotator that finds nothing in the text.
+        UserError: as `data_fingerprint`; for an annotator that finds nothing in the text; if all splits have the same
+            tokens.
     """
     plan = Plan(corpus, tokenizer, cache, trained_on)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
@@ -192,6 +193,11 @@ def prepare(
     for split in ("train", "validation"):
         if not counts.get(split):
             raise UserError(f"the {split} text of the corpus has no tokens", "give text that the tokenizer can read")
+    own, other = stores["train"].ids, stores["validation"].ids
+    if len(own) == len(other) and np.array_equal(own, other):
+        raise UserError(
+            "the train and the validation text of the corpus are the same", "give other text to one of them"
+        )
     if annotator is not None:
         stores["train"] = TokenStore(stores["train"].folder, plan.spans_file(annotator))
     return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts, **_spans(annotator)})
