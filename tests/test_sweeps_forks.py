@@ -126,7 +126,8 @@ def test_a_stop_lets_a_fork_end_by_itself(long: tuple[subprocess.Popen[str], Pat
     assert output == "interrupted\n"
     assert read_state(log.parent)[0] == "stopped"
     assert (log.parent / "last.ckpt").is_file()
-    assert log.read_text() == "$ paribus\n", "no traceback"
+    said = "paribus: stopped by SIGTERM; run the same command again to resume\n"
+    assert log.read_text() == f"$ paribus\n{said}", "no traceback"
 
 
 def test_forks_end_with_a_pool_that_is_killed(long: tuple[subprocess.Popen[str], Path]) -> None:
