@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from paribus.verdict.metrics import LOSS, held_out_loss
+
 if TYPE_CHECKING:
     from optuna.trial import Trial
 
@@ -24,7 +26,10 @@ class Reporter:
 
         Raises KeyError if the validation does not have the metric.
         """
-        self.trial.report(float(values[self.metric]), step)
+        value = held_out_loss(values) if self.metric == LOSS else values[self.metric]
+        if value is None:
+            raise KeyError(self.metric)
+        self.trial.report(float(value), step)
         self.trial.set_user_attr("tokens", tokens)
         return bool(self.trial.should_prune())
 

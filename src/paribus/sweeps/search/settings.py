@@ -13,6 +13,7 @@ from paribus.core.hashing import digest
 from paribus.core.trust import check_name
 from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.sweeps.space import Choice, Dimension, dimension
+from paribus.verdict.metrics import LOSS
 
 if TYPE_CHECKING:
     from hydra.types import HydraContext
@@ -93,6 +94,11 @@ def read_settings(
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
     _check(given, space, directions)
     base = _compose_base(context, config, fixed)
+    if not objectives and "trial" in base and len(directions) == 1:
+        objectives = (LOSS,)
+    if len(objectives) != len(directions) and (objectives or "trial" in base):
+        cause = f"hydra.sweeper.objective names {len(objectives)} objectives for {len(directions)} directions"
+        raise UserError(cause, "give one name for each, such as [mlm_loss, flops]")
     kind = [
         {key: repr(part) for key, part in space.items()},
         given["custom_search_space"],
