@@ -11,7 +11,8 @@ from paribus.commands.cli import main
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.core.names import is_name
-from paribus.runs.record import read_record, seal
+from paribus.core.sealed import seal
+from paribus.runs.record import read_record
 from paribus.training.description import Run
 
 BAD = ["../../x", "..", ".", ".hidden", "/abs", "a/b", "a b", "x" * 300, "été", "研究", "a\n", ""]

@@ -1,4 +1,4 @@
-"""Types and bounds of settings: what is wrong is refused before anything is computed, and not taken as something else."""
+"""Types and bounds of settings: what is wrong is refused before anything is computed."""
 
 from __future__ import annotations
 

@@ -27,7 +27,10 @@ def read_name(text: str) -> str:
 def check_names(config: Mapping[str, Any]) -> None:
     """Raises UserError if a resolved config of a run has a name that would leave the folder of the runs."""
     given = [(key, str(config[key])) for key in ("study", "arm", "scale") if config.get(key) is not None]
-    given += [(key, str(name)) for key in ("stages", "tasks") for name in config.get(key) or ()]
+    for key in ("stages", "tasks"):
+        if not isinstance(config.get(key), Mapping):
+            raise UserError(f"{key}={config.get(key)} is no mapping", "write NAME: SETTINGS below it")
+        given += [(key, str(name)) for name in config[key]]
     for key, name in given:
         if not is_name(name):
             raise UserError(f"{key}={name!r} cannot name a folder", NAMING)

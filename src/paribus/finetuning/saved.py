@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from paribus.core.build import build, kind
 from paribus.core.errors import UserError
+from paribus.core.sealed import sync
 from paribus.core.settings import FineTuning
 from paribus.core.trust import check_tree
 from paribus.finetuning.method import Method
@@ -81,6 +82,7 @@ def save(
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     part = path.with_suffix(".part")
     save_file(kept, part, {"paribus": json.dumps(about)})
+    sync(part)
     part.replace(path)
 
 

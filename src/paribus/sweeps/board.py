@@ -137,7 +137,7 @@ class Board(Sheet):
         return mean * sum(1.0 - cell.share for cell in open_) / max(1, min(self.slots, len(open_)))
 
     def summary(self) -> str:
-        done = self.count("done", "found", "diverged")
+        done = self.count("done", "found")
         return self.summarize(done, len(self.jobs), "running", "stopped", "failed", "diverged")
 
     def grid(self) -> tuple[list[str], list[list[str]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,9 +89,12 @@ class Run:
     def _one(config: dict[str, Any], before: Run | None) -> Run:
         check_values({key: value for key, value in config.items() if key not in ("trial", "logger")})
         parts = build(config)
-        parts |= {name: _settings(name, group, parts[name]) for name, group in GROUPS.items()}
+        parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items()}
         parts["mixture"] = parts.get("mixture") or None
         known = {each.name for each in fields(Run)} - {"config", "before"}
+        needed = {each.name for each in fields(Run) if each.default is MISSING} & known
+        if missing := sorted(needed - parts.keys()):
+            raise UserError(f"the config has no '{missing[0]}'", "do not delete it")
         return Run(config=config, before=before, **{name: parts[name] for name in known & parts.keys()})
 
     def like(self, config: dict[str, Any]) -> Run:
@@ -173,9 +176,11 @@ class Run:
         return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})
 
 
-def _settings(name: str, group: type, values: Mapping[str, Any]) -> Any:
+def _settings(name: str, group: type, values: Any) -> Any:
     """A plain group as its typed settings. Raises UserError for a key that it does not have."""
     known = {each.name for each in fields(group)}
+    if not isinstance(values, Mapping):
+        raise UserError(f"the config has no settings '{name}'", "do not delete or replace it")
     if unknown := sorted(values.keys() - known):
         raise UserError(f"unknown key '{name}.{unknown[0]}'", f"known: {', '.join(sorted(known))}")
     return group(**values)

@@ -16,6 +16,7 @@ from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder
 from paribus.core.hashing import digest
+from paribus.core.sealed import is_stored
 from paribus.data.annotators.annotator import Annotator
 from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.fingerprint import Fingerprint, fingerprint
@@ -92,7 +93,7 @@ class Plan:
             return Plan(self.trained_on, self.source, self.cache).tokenizer_folder
         text = self.text.text if self.source.trained else None
         folder = self.cache / "tokenizers" / digest([text, self.source.identity()], 16)
-        if not folder.is_dir():
+        if not is_stored(folder):
             with whole_folder(folder) as work:
                 self.source.build(self._training_text() if self.source.trained else (), work)
         return folder
@@ -114,7 +115,7 @@ class Plan:
     def store_folder(self) -> Path:
         """The stores of all splits, built if they are not there yet."""
         folder = self.cache / "stores" / digest(self.plain, 16)
-        if not folder.is_dir():
+        if not is_stored(folder):
             total = sum(self.text.characters.values())
             say(f"tokenizing {total / 1e6:.1f} million characters")
             store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.splitter, folder, total)
@@ -124,7 +125,7 @@ class Plan:
         """The annotated spans of the training text, built if they are not there yet."""
         key = digest([self.plain, annotator.identity(), annotation.SEMANTICS], 16)
         folder = self.cache / "spans" / key
-        if not folder.is_dir():
+        if not is_stored(folder):
             total = self.text.characters["train"]
             say(f"annotating {total / 1e6:.1f} million characters, once")
             train = (document for document in self.documents() if document.split == "train")
