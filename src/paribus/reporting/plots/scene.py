@@ -15,8 +15,13 @@ COLORS: Final = {
     "ink": "#1b1f24",
     "soft": "#5c6570",
     "grid": "#dde1e6",
-    "paper": "#D55E00",
-    "anchor": "#009E73",
+    "paper": "#1b1f24",
+    "anchor": "#007A58",
+    "good": "#0a6b4f",
+    "bad": "#a8340b",
+    "same": "#4b4fa8",
+    "open": "#6b5a00",
+    "idle": "#5c6570",
     "none": "none",
 }
 SYMBOLS: Final = {
