@@ -33,7 +33,7 @@ from paribus.reporting.plots.scene import (
 )
 from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.tables.curves import Curve, average, interpolate, subtract, thin
-from paribus.reporting.tables.schema import Band, Cell, Printed, Table
+from paribus.reporting.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +260,15 @@ def test_no_labels_collide(table: Table) -> None:
         for (left, one), (right, other) in itertools.combinations(zip(boxes, texts(panel), strict=True), 2):
             apart = left[1] <= right[0] or right[1] <= left[0] or left[3] <= right[2] or right[3] <= left[2]
             assert apart, f"{panel.title}: {one} | {other}"
+
+
+def test_names_of_anchors_near_the_edge_do_not_collide(table: Table) -> None:
+    cells = {"from scratch": 0.600, "bag of words": 0.602, "majority class": 0.604}
+    anchors = tuple(AnchorRow(name, None, {TASK: Level(mean)}) for name, mean in cells.items())
+    panel = arms.draw_arms(View(replace(table, anchors=anchors)))[1]
+    boxes = sorted(find_box(item)[:2] for item in panel.items if isinstance(item, Label) and item.color == "anchor")
+    assert len(boxes) == 3
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
 
 
 def find_box(label: Label) -> tuple[float, float, float, float]:

@@ -202,7 +202,7 @@ def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
 def _find_uncommitted(done: Sequence[Record]) -> list[str]:
     """Runs whose commit is not the code that ran."""
     odd = [record.label for record in done if record.changed]
-    return [f"{len(odd)} of {len(done)} runs from a tree with uncommitted changes: {_list_some(odd)}"] if odd else []
+    return [f"{len(odd)} of {len(done)} runs from a tree with uncommitted changes: {', '.join(odd)}"] if odd else []
 
 
 def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Path]) -> tuple[list[str], int]:

@@ -12,10 +12,11 @@ from paribus.reporting.plots.panel import (
     draw_text,
     draw_title,
     find_color,
+    find_symbol,
     format_heading,
     make_scene,
 )
-from paribus.reporting.plots.scene import SYMBOLS, Area, Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, cut_text
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.schema import ContrastRow, Table
 from paribus.reporting.turned import turn
@@ -68,7 +69,8 @@ def _draw_row(table: Table, row: ContrastRow, scale: axes.Scale, top: float) -> 
     items.append(Label(_LEFT, top + 14, cut_text(text, WIDTH - 30, 10.5), 10.5))
     if found.low is not None and found.high is not None:
         items += draw_interval((scale(found.low * unit), y), (scale(found.high * unit), y), color)
-    items.append(Mark(scale(found.effect * unit), y, find_word(row.verdict).mark, color, 8))
+    word = find_word(row.verdict)
+    items.append(Mark(scale(found.effect * unit), y, word.mark, color, 8, word.decides))
     if found.published is not None:
         items.append(Mark(scale(found.published * unit), y, "diamond", "paper", 9, filled=False))
     return items
@@ -76,7 +78,7 @@ def _draw_row(table: Table, row: ContrastRow, scale: axes.Scale, top: float) -> 
 
 def _write_legend(contrasts: list[ContrastRow]) -> list[str]:
     shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
-    marks = "; ".join(f"{SYMBOLS[word.mark]} {word.name}" for word in shown)
+    marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
     band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
     paper = any(contrast.published is not None for contrast in contrasts)
     return [

@@ -6,9 +6,22 @@ from collections.abc import Sequence
 from typing import Final
 
 from paribus.reporting.plots import axes
-from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark, Scene, cut_text, get_style, wrap_text
+from paribus.reporting.plots.scene import (
+    COLORS,
+    HOLLOW,
+    SYMBOLS,
+    Area,
+    Item,
+    Label,
+    Line,
+    Mark,
+    Scene,
+    cut_text,
+    get_style,
+    wrap_text,
+)
 from paribus.reporting.tables.schema import Table
-from paribus.verdict.words import find_word
+from paribus.verdict.words import Word, find_word
 
 WIDTH: Final = 360.0
 LEFT: Final = 56.0  # of a panel with numbers on its left
@@ -28,6 +41,11 @@ def find_color(verdict: str) -> str:
     """The name of a verdict's color; one whose word brings its own CSS color is drawn in ink."""
     name = find_word(verdict).color.removeprefix("var(--").removesuffix(")")
     return name if name in COLORS else "ink"
+
+
+def find_symbol(word: Word) -> str:
+    """The letter for a verdict's mark, hollow if it decides nothing."""
+    return SYMBOLS[word.mark] if word.decides else HOLLOW.get(word.mark, SYMBOLS[word.mark])
 
 
 def draw_title(text: str, below: str = "") -> list[Item]:

@@ -16,6 +16,7 @@ from paribus.reporting.plots.panel import (
     draw_text,
     draw_title,
     find_color,
+    find_symbol,
     make_scene,
 )
 from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text
@@ -70,7 +71,8 @@ def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: fl
     items: list[Item] = []
     if rung.ci_low is not None and rung.ci_high is not None:
         items += draw_interval((x, y(rung.ci_low * unit)), (x, y(rung.ci_high * unit)), color)
-    items.append(Mark(x, y(rung.difference * unit), find_word(rung.verdict).mark, color, 8))
+    word = find_word(rung.verdict)
+    items.append(Mark(x, y(rung.difference * unit), word.mark, color, 8, word.decides))
     below = [f"n={rung.n}", f"{axes.short(rung.flops, 2)} FLOPs" if rung.flops else ""]
     return [
         *items,
@@ -84,7 +86,8 @@ def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: fl
 def _write_legend(ladder: Ladder, unit: float) -> list[str]:
     verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
     several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
-    shown = [f"color and mark: {', '.join(verdicts)}; bar: the interval that the verdict was read off"]
+    marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
+    shown = [f"{marks}; bar: the interval that the verdict was read off"]
     shown += ["◇ the paper's effect"] if ladder.published is not None else []
     return [*shown, *several]
 

@@ -27,6 +27,7 @@ COLORS: Final = {
 SYMBOLS: Final = {
     "square": "■", "circle": "●", "up": "▲", "diamond": "◆", "down": "▼", "cross": "×", "plus": "+", "bar": "▮",
 }  # fmt: skip
+HOLLOW: Final = {"square": "□", "circle": "○", "up": "△", "diamond": "◇", "down": "▽"}
 SHAPES: Final = tuple(SYMBOLS)
 DASHES: Final = ((), (7, 3), (2, 2), (8, 3, 2, 3), (12, 3), (4, 2, 1, 2), (1, 3), (10, 2, 2, 2, 2, 2))
 LETTER: Final = 0.56  # mean width of a letter, in font sizes

@@ -6,23 +6,18 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from paribus.reporting.ladder import build_ladders, rate_stability
-from paribus.reporting.plots.curves import draw_panel
 from paribus.reporting.plots.scales import STABILITY, draw_ladder
-from paribus.reporting.plots.scene import Scene
 from paribus.reporting.site.claims import Line, format_effect, list_scales, render_effect, render_source
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import add_hours, format_hours
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
+from paribus.reporting.site.tokens import TITLE, draw_tokens
 from paribus.reporting.tables.blocks import format_number
-from paribus.reporting.tables.curves import Curve, average, subtract
 from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
-from paribus.reporting.tables.schema import Band, ClaimRow, ContrastRow, Table
-from paribus.reporting.turned import name_unit
+from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.sweeps.sweep import TRIAL
 from paribus.verdict.claims import OWNERS
-from paribus.verdict.metrics import in_points, lower_is_better
-
-_LEAST = 2  # points of a curve
+from paribus.verdict.metrics import lower_is_better
 
 
 def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
@@ -41,9 +36,7 @@ def _render_body(line: Line, title: str, scales: Sequence[str]) -> Iterator[str]
     tables = [entry.table for entry, _ in line.entries]
     ladders = [ladder for ladder in build_ladders(tables) if ladder.claim == line.claim.text]
     yield render_figure("Effects at each scale", [draw_ladder(ladder, scales) for ladder in ladders])
-    yield render_figure(
-        "Effects against tokens", [scene for entry, claim in line.entries for scene in draw_tokens(entry, claim)]
-    )
+    yield render_figure(TITLE, [scene for entry, claim in line.entries for scene in draw_tokens(entry, [claim])])
     for entry, claim in line.entries:
         yield from _render_scale(entry, claim)
     if line.sweep is not None:
@@ -81,37 +74,6 @@ def _render_rung(entry: Entry, claim: ClaimRow, key: tuple[str, ...]) -> str:
             number = render_link(f"#{entry.scale}", format_effect(entry.table, row))
             return f'{number}<br><span class="small">{escape(row.verdict)}, n = {row.n}</span>'
     return ""
-
-
-def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Scene]:
-    """A panel for each contrast whose column was measured on the way: the paired effect with its interval."""
-    found = ((row, _measure_on_the_way(entry, row)) for row in claim.contrasts)
-    return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
-
-
-def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
-    """The effect against tokens over the seeds that both arms have, in the unit that the column is read in."""
-    unit = (100.0 if in_points(row.column) else 1.0) * (-1.0 if lower_is_better(row.column) else 1.0)
-    first, second = (_list_curves(entry, arm, row.column) for arm in (row.arm, row.versus))
-    pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
-    curves = [Curve(one.tokens, [value * unit for value in one.values]) for one in pairs if one.tokens]
-    return average(curves) if curves else None
-
-
-def _list_curves(entry: Entry, arm: str, column: str) -> dict[int, Curve]:
-    """{seed: curve} of a column's evaluations."""
-    own = {seed: curves for (name, seed), curves in entry.curves.items() if name == arm}
-    found = {seed: curves.get(f"validation/{column}") or curves.get(column) for seed, curves in own.items()}
-    return {seed: curve for seed, curve in found.items() if curve is not None}
-
-
-def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
-    unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
-    title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
-    shown = "each seed" if band.runs else "mean and 95% interval"
-    name = f"{shown}, paired (n={band.n})"
-    below = f"{row.arm} against {row.versus}; up: the first is better"
-    return draw_panel(title, [name], {name: band}, below, "tokens", margin=margin)
 
 
 def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:

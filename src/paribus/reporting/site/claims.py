@@ -130,11 +130,10 @@ def render_effect(table: Table, row: ContrastRow, place: str) -> str:
     ends = format_interval(table, row.column, low, high)
     unit = name_unit(row.column)
     number = render_link(place, f"{size}{f' {unit}' if unit else ''}{ends}")
-    word = "worse" if flip else "better"
-    arms = f'<span class="name">{escape(row.arm)}</span> is {word} than <span class="name">{escape(row.versus)}</span>'
-    return (
-        f'{arms} by <span class="name">{number}</span> on <span class="name">{escape(row.column)}</span>, n = {row.n}'
-    )
+    word = "is worse than" if flip else "is better than"
+    word = word if float(size) else "differs from"
+    arm, versus, column = (f'<span class="name">{escape(text)}</span>' for text in (row.arm, row.versus, row.column))
+    return f'{arm} {word} {versus} by <span class="name">{number}</span> on {column}, n&nbsp;=&nbsp;{row.n}'
 
 
 def format_effect(table: Table, row: ContrastRow) -> str:

@@ -53,7 +53,8 @@ def _render_cell(line: Line, entry: Entry, claim: ClaimRow) -> str:
     if row is None:
         return verdict
     below = f'<span class="small">{escape(row.column)}, n = {row.n}</span>'
-    return f"{verdict}{render_link(place, format_effect(entry.table, row))}<br>{below}"
+    number = render_link(place, format_effect(entry.table, row))
+    return f'{verdict}<span class="found name">{number}<br>{below}</span>'
 
 
 def _find_weakest(claim: ClaimRow) -> ContrastRow | None:

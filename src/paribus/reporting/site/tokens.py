@@ -1,0 +1,48 @@
+"""Effects against tokens: the paired difference of two arms at each evaluation on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paribus.reporting.plots.curves import draw_panel
+from paribus.reporting.plots.scene import Scene
+from paribus.reporting.site.collect import Entry
+from paribus.reporting.tables.curves import Curve, average, subtract
+from paribus.reporting.tables.schema import Band, ClaimRow, ContrastRow
+from paribus.reporting.turned import name_unit
+from paribus.verdict.metrics import in_points, lower_is_better
+
+TITLE = "Effects against tokens"
+_LEAST = 2  # points of a curve
+
+
+def draw_tokens(entry: Entry, claims: Sequence[ClaimRow]) -> list[Scene]:
+    """A panel for each contrast whose column was measured on the way: the paired effect with its interval."""
+    rows = {(row.arm, row.versus, row.column): row for claim in claims for row in claim.contrasts}
+    found = ((row, _measure_on_the_way(entry, row)) for row in rows.values())
+    return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
+
+
+def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
+    """The effect against tokens over the seeds that both arms have, in the unit that the column is read in."""
+    unit = (100.0 if in_points(row.column) else 1.0) * (-1.0 if lower_is_better(row.column) else 1.0)
+    first, second = (_list_curves(entry, arm, row.column) for arm in (row.arm, row.versus))
+    pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
+    curves = [Curve(one.tokens, [value * unit for value in one.values]) for one in pairs if one.tokens]
+    return average(curves) if curves else None
+
+
+def _list_curves(entry: Entry, arm: str, column: str) -> dict[int, Curve]:
+    """{seed: curve} of a column's evaluations."""
+    own = {seed: curves for (name, seed), curves in entry.curves.items() if name == arm}
+    found = {seed: curves.get(f"validation/{column}") or curves.get(column) for seed, curves in own.items()}
+    return {seed: curve for seed, curve in found.items() if curve is not None}
+
+
+def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
+    unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
+    title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
+    shown = "each seed" if band.runs else "mean and 95% interval"
+    name = f"{shown}, paired (n={band.n})"
+    below = f"{row.arm} against {row.versus}; up: the first is better"
+    return draw_panel(title, [name], {name: band}, below, "tokens", margin=margin)
