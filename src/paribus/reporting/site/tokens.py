@@ -18,7 +18,9 @@ _LEAST = 2  # points of a curve
 
 def draw_tokens(entry: Entry, claims: Sequence[ClaimRow]) -> list[Scene]:
     """A panel for each contrast whose column was measured on the way: the paired effect with its interval."""
-    rows = {(row.arm, row.versus, row.column): row for claim in claims for row in claim.contrasts}
+    rows: dict[tuple[str, ...], ContrastRow] = {}
+    for row in (row for claim in claims for row in claim.contrasts):
+        rows.setdefault((row.column, *sorted((row.arm, row.versus))), row)
     found = ((row, _measure_on_the_way(entry, row)) for row in rows.values())
     return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
 
@@ -42,7 +44,6 @@ def _list_curves(entry: Entry, arm: str, column: str) -> dict[int, Curve]:
 def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
     unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
     title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
-    shown = "each seed" if band.runs else "mean and 95% interval"
-    name = f"{shown}, paired (n={band.n})"
+    name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"
     below = f"{row.arm} against {row.versus}; up: the first is better"
     return draw_panel(title, [name], {name: band}, below, "tokens", margin=margin)
