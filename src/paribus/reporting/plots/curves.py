@@ -8,6 +8,7 @@ from paribus.reporting.plots import axes
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_margin, draw_text, draw_title, make_scene
 from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style
+from paribus.reporting.tables.curves import DIFFERENCE
 from paribus.reporting.tables.schema import Band
 
 _HEIGHT = 190.0
@@ -24,7 +25,11 @@ def draw_curves(view: View) -> list[Scene]:
         names = {arm.name: f"{arm.name} (n={found[arm.name].n})" for arm in view.table.arms if arm.name in found}
         listed = [names.get(arm.name, arm.name) for arm in view.table.arms]
         bands = {names[arm]: band for arm, band in found.items() if arm in names}
-        panels.append(draw_panel(metric, listed, bands, "mean over seeds, band: 95% interval (of two seeds: both)"))
+        below, margin = (
+            "mean over seeds, band: 95% interval (of two seeds: both)",
+            0.0 if DIFFERENCE in metric else None,
+        )
+        panels.append(draw_panel(metric, listed, bands, below, margin=margin))
     return panels
 
 

@@ -11,7 +11,7 @@ from paribus.reporting.site.claims import Line, format_effect, list_scales, rend
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import add_hours, format_hours
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
-from paribus.reporting.site.tokens import TITLE, draw_tokens
+from paribus.reporting.site.tokens import draw_tokens
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
@@ -36,7 +36,8 @@ def _render_body(line: Line, title: str, scales: Sequence[str]) -> Iterator[str]
     tables = [entry.table for entry, _ in line.entries]
     ladders = [ladder for ladder in build_ladders(tables) if ladder.claim == line.claim.text]
     yield render_figure("Effects at each scale", [draw_ladder(ladder, scales) for ladder in ladders])
-    yield render_figure(TITLE, [scene for entry, claim in line.entries for scene in draw_tokens(entry, [claim])])
+    scenes = [scene for entry, claim in line.entries for scene in draw_tokens(entry, claim)]
+    yield render_figure("Effects against tokens", scenes)
     for entry, claim in line.entries:
         yield from _render_scale(entry, claim)
     if line.sweep is not None:

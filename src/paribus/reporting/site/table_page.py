@@ -10,12 +10,10 @@ from paribus.reporting.audit import IN_ORDER
 from paribus.reporting.plots.drawing import View
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_bullets, render_frame, render_link
-from paribus.reporting.site.tokens import TITLE, draw_tokens
 from paribus.reporting.tables.blocks import NONE, Text
 from paribus.reporting.tables.html import (
     render_claims,
     render_evidence,
-    render_figure,
     render_figures,
     render_notes,
     render_results,
@@ -53,7 +51,6 @@ def _render_body(
     yield from render_claims(table, places)
     yield from render_results(table, link)
     yield from render_figures(View(table, [sibling.table for sibling in siblings], entry.landscape))
-    yield render_figure(TITLE, draw_tokens(entry, table.claims))
     yield from render_evidence(table, link)
     yield _render_runs(pages)
     yield from _render_cost(entry)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from paribus.reporting.plots.curves import draw_panel
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.tables.curves import Curve, average, subtract
+from paribus.reporting.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reporting.tables.schema import Band, ClaimRow, ContrastRow
 from paribus.reporting.turned import name_unit
 from paribus.verdict.metrics import in_points, lower_is_better
 
-TITLE = "Effects against tokens"
 _LEAST = 2  # points of a curve
 
 
-def draw_tokens(entry: Entry, claims: Sequence[ClaimRow]) -> list[Scene]:
+def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Scene]:
     """A panel for each contrast whose column was measured on the way: the paired effect with its interval."""
-    rows: dict[tuple[str, ...], ContrastRow] = {}
-    for row in (row for claim in claims for row in claim.contrasts):
-        rows.setdefault((row.column, *sorted((row.arm, row.versus))), row)
-    found = ((row, _measure_on_the_way(entry, row)) for row in rows.values())
+    found = ((row, _measure_on_the_way(entry, row)) for row in claim.contrasts)
     return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
 
 
@@ -37,8 +31,10 @@ def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
 def _list_curves(entry: Entry, arm: str, column: str) -> dict[int, Curve]:
     """{seed: curve} of a column's evaluations."""
     own = {seed: curves for (name, seed), curves in entry.curves.items() if name == arm}
-    found = {seed: curves.get(f"validation/{column}") or curves.get(column) for seed, curves in own.items()}
-    return {seed: curve for seed, curve in found.items() if curve is not None}
+    found = (
+        (seed, curves.get(f"{HELD_OUT}{column}") or curves.get(f"{column}{ON_THE_WAY}")) for seed, curves in own.items()
+    )
+    return {seed: curve for seed, curve in found if curve is not None}
 
 
 def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
@@ -46,4 +42,4 @@ def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
     title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
     name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"
     below = f"{row.arm} against {row.versus}; up: the first is better"
-    return draw_panel(title, [name], {name: band}, below, "tokens", margin=margin)
+    return draw_panel(title, [name], {name: band}, below, "input tokens of pre-training", margin=margin)
