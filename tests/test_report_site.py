@@ -21,6 +21,7 @@ from paribus.commands.cli import main
 from paribus.commands.report import report
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
+from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
 from paribus.reporting.site.cost import add_hours, format_hours
 from paribus.reporting.site.samples import color_html
@@ -28,7 +29,6 @@ from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
 from paribus.reporting.tables.schema import Table
 from paribus.reporting.turned import measure, turn
-from paribus.runs.record import seal
 from paribus.verdict.published import ids
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
