@@ -17,6 +17,7 @@ from paribus.verdict.statistics import summarize
 POINTS = 40  # of a curve, at most
 DIGITS = 6  # of a value that is drawn
 TOKENS = "train/tokens"
+_NEAR, _TOGETHER = 0.01, 0.05  # of a run: points as near as this are the same; runs that end so near, end together
 ON_THE_WAY = " after pre-training"  # after a task's column: against the tokens of the pre-training
 HELD_OUT = "validation/"  # before a held-out column
 DIFFERENCE = ": difference from "  # between a metric and the baseline
@@ -168,7 +169,7 @@ def subtract(first: Curve, second: Curve) -> Curve:
     """The difference of two runs, point by point if they are in step, else at the first's points that both reach."""
     if _is_in_step([first, second]):
         return Curve(first.tokens, [a - b for a, b in zip(first.values, second.values, strict=True)])
-    kept = [at for at, tokens in enumerate(first.tokens) if tokens <= second.tokens[-1] * (1 + 1e-9)]
+    kept = [at for at, tokens in enumerate(first.tokens) if tokens <= second.tokens[-1] * (1 + _TOGETHER)]
     return Curve(
         [first.tokens[at] for at in kept],
         [first.values[at] - interpolate(second, first.tokens[at]) for at in kept],
@@ -178,7 +179,7 @@ def subtract(first: Curve, second: Curve) -> Curve:
 def _is_in_step(curves: Sequence[Curve]) -> bool:
     """Whether the runs have as many points, at the same tokens within 1% of a run."""
     first, *others = (curve.tokens for curve in curves)
-    near = 0.01 * first[-1]
+    near = _NEAR * first[-1]
     return all(
         len(other) == len(first) and all(abs(a - b) <= near for a, b in zip(first, other, strict=True))
         for other in others
