@@ -48,8 +48,11 @@ def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Ta
     import pyarrow as pa
 
     try:
-        return pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
-    except (pa.ArrowException, OSError) as error:
+        table = pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
+        if len(set(table.column_names)) < len(table.column_names):  # names that are no UTF-8 raise here
+            raise KeyError("a column exists twice")
+        return table
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         kind = files[0].suffix[1:]
         raise UserError(
             f"{key}.path: {files[0]} is not a readable {kind} file ({_first_line(error)})", "replace it"
