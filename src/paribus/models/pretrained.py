@@ -250,13 +250,14 @@ def _pairs(folder: Path) -> str | None:
 def _setting(folder: Path, part: str) -> Any:
     """A component of our run that a checkpoint is of, or None for a checkpoint of others."""
     from paribus.core.build import build
+    from paribus.core.stages import settle
 
     path = folder.parent / "config.yaml"
     if folder.name != source.MODEL or not path.is_file():
         return None
     import yaml
 
-    return build(yaml.safe_load(path.read_text(encoding="utf-8"))[part])
+    return build(settle(yaml.safe_load(path.read_text(encoding="utf-8")))[part])
 
 
 def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:

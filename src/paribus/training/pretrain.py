@@ -10,7 +10,7 @@ import copy
 import json
 import math
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import torch
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
+from paribus.core.sources import MODEL
 from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
 from paribus.data.order import Order
@@ -61,7 +62,8 @@ from paribus.training.streams import held_out_examples, probe_examples
 from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
 
 STAGE = "pretrain.json"
-STAGES = "stages"  # in a run's folder: the pre-trainings before the last one
+FORGETTING = "forgetting"  # a metric: how much worse the first stage's held-out text is predicted than at its end
+STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
@@ -84,6 +86,7 @@ class Stage:
     probes: list[Probe | TrainedProbe]
     pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
     reporter: Reporter | None = None  # of a run that is a trial of a search
+    earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
 
     @property
     def before(self) -> Path | None:
@@ -91,6 +94,11 @@ class Stage:
         if self.run.before is None:
             return None
         return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
+
+    @property
+    def keeps_pooler(self) -> bool:
+        """Whether its checkpoint holds a pooler."""
+        return self.pair_head is not None or self.pooler is not None
 
     @property
     def head(self) -> Any:
@@ -101,8 +109,8 @@ class Stage:
         return self.objective.pair_head
 
 
-def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
-    """Compose everything and check it. Raises UserError before any compute."""
+def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
+    """Compose everything and check it; `earlier`: the stages before. Raises UserError before any compute."""
     check_ranks(run, profile)
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
@@ -118,7 +126,8 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     probes = probes_of(run, data, objective, asked)
     own = OwnEvaluation(run, data, objective.token_head_name) if run.evaluation.own_points and steps else None
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
-    check_finetuning(run, encoder.depth, stage.pair_head is not None or pooler is not None, data.tokenizer)
+    stage.earlier = tuple(one.evaluation for one in earlier)
+    check_finetuning(run, encoder.depth, any(one.keeps_pooler for one in (stage, *earlier[-1:])), data.tokenizer)
     check_untrained(run, encoder)
     check_points(run, profile)
     if probes and run.members > 1:
@@ -135,7 +144,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     """
     found = stage.folder / STAGE
     if found.is_file():
-        checkpoint.load(stage.encoder, stage.folder / "model")
+        checkpoint.load(stage.encoder, stage.folder / MODEL)
         part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
         return part
     _start(stage)
@@ -149,6 +158,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         own = {} if stage.own is None else stage.own.measure(stage.encoder, stage.head)
         for probe in stage.probes:
             metrics |= probe.measure(stage.encoder, stage.pair_head)
+        earlier = [one.measure(stage.encoder, stage.head) if _is_asked(stage, one) else {} for one in stage.earlier]
     if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
         raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
@@ -156,25 +166,37 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     write_point(stage.folder / "metrics.jsonl", stage.steps, meter.counts["input_tokens"], own)
     if tracked is not None:
         tracked.log(last, stage.steps)
-    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head, stage.pooler)
-    shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True)
+    checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
+    shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True)
     part = _record(stage, meter, metrics)
     if stage.own is not None:
         part["own"] = stage.own.describe(stage.folder / "metrics.jsonl")
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
+    part |= {"earlier": earlier} if earlier else {}
     write_json(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
 
 
+def _is_asked(stage: Stage, evaluation: HeldOutEvaluation) -> bool:
+    """Whether the stage's head on tokens can answer the evaluation of an earlier stage."""
+    return evaluation.name == stage.evaluation.name
+
+
 def _start(stage: Stage) -> None:
-    """Give a stage the final weights of the stage before; a head on pairs starts with new weights."""
-    if stage.before is not None:
-        checkpoint.load(stage.encoder, stage.before / "model")
-        if stage.head is not None:
-            checkpoint.load_head(stage.encoder, stage.head, stage.before / "model")
-        if stage.pooler is not None:
-            stage.pooler = checkpoint.load_pooler(stage.encoder, stage.before / "model")
+    """Give a stage the final weights of the stage before, as `model=pretrained` would."""
+    before = stage.run.before
+    if stage.before is None or before is None:
+        return
+    folder, encoder = stage.before / MODEL, stage.encoder
+    checkpoint.load(encoder, folder)
+    if stage.head is not None:
+        checkpoint.load_head(encoder, stage.head, folder)
+    if stage.pair_head is None:
+        stage.pooler = checkpoint.find_pooler(encoder, folder)
+    else:
+        alike = stage.run.objective.needed_pairs == before.objective.needed_pairs
+        checkpoint.load_pair_head(encoder, stage.pair_head, folder, alike)
 
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
@@ -328,12 +350,26 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
     last = parts[-1]
     if len(parts) == 1:
         return last
+    names = [stage.run.last_stage for stage in stages]
     each = [
-        {"stage": stage.run.stage, "metrics": part["metrics"], "budget": part["budget"]}
-        for stage, part in zip(stages, parts, strict=True)
+        {
+            "stage": name,
+            **{key: part[key] for key in ("metrics", "budget", "realised")},
+            "earlier": dict(zip(names, part.get("earlier", []), strict=False)),
+        }
+        for name, part in zip(names, parts, strict=True)
     ]
-    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in last["budget"]}
-    return {**last, "budget": budget, "stages": each}
+    keys = dict.fromkeys(key for part in parts for key in part["budget"])
+    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in keys}
+    metrics = {**last["metrics"], **forgotten(parts[0]["metrics"], last["earlier"][0])}
+    own = {key: value for key, value in last.items() if key != "earlier"}
+    return {**own, "metrics": metrics, "budget": budget, "stages": each}
+
+
+def forgotten(first: Mapping[str, float], later: Mapping[str, float]) -> dict[str, float]:
+    """{"forgetting": by how many nats the held-out loss rose}; empty if it was not measured both times."""
+    name = next((name for name in later if name.endswith("_loss") and name in first), None)
+    return {} if name is None else {FORGETTING: later[name] - first[name]}
 
 
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -345,7 +381,7 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
     if len(stages) == 1:
         return part
     for stage in stages:  # one that was found done has no head yet
-        checkpoint.load_head(stage.encoder, stage.head, stage.folder / "model")
+        checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)
     ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
     with placed(first.profile.device, ensemble):
         metrics = first.evaluation.measure(ensemble, ensemble)
@@ -361,8 +397,9 @@ def check_chain(stages: Sequence[Stage]) -> None:
     """Raise UserError for a stage whose network cannot take the weights of the one before."""
     shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
     for stage, own in zip(stages, shapes, strict=True):
-        if own != shapes[-1]:
-            raise UserError(f"stages.{stage.run.stage}.model has another shape than model", "give both the same size")
+        if own != shapes[0]:
+            cause = f"stages.{stage.run.last_stage}.model has another shape than that of the stage before"
+            raise UserError(cause, "give all stages the same size")
 
 
 def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None) -> list[Probe | TrainedProbe]:

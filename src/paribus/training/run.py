@@ -121,19 +121,19 @@ def _pretrained(
     tracked: Tracked | None = None,
     reporter: Reporter | None = None,
 ) -> tuple[Stage, dict[str, Any]]:
-    """The pre-trainings of a run's chain, each of which starts from the weights of the one before.
+    """The stages of a run, each of which starts from the weights of the one before.
 
     Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
     shared. All are checked before the first step of any.
     """
     from paribus.training.pretrain import STAGES, check_chain, in_sum, open_stage, pretrain
 
-    opened = []
+    opened: list[Stage] = []
     for own in run.chain[:-1]:
         place = folder / STAGES / own.stage
         write_text(place / "config.yaml", _yaml(own))
-        opened.append(open_stage(own, own.data(), profile, place))
-    opened.append(open_stage(run, data, profile, folder))
+        opened.append(open_stage(own, own.data(), profile, place, opened))
+    opened.append(open_stage(run, data, profile, folder, opened))
     check_chain(opened)
     opened[-1].reporter = reporter
     parts = []
