@@ -141,10 +141,10 @@ def test_what_is_forgotten_of_the_first_text_is_measured(first: list[str], other
     found = record(run(compose([*first, *text])))
     before, after = found["stages"]
     again = after["earlier"]["pretraining"]["mlm_loss"]
-    assert found["metrics"]["forgetting"] == pytest.approx(again - before["metrics"]["mlm_loss"], abs=1e-12)
+    assert found["metrics"]["stage_forgetting"] == pytest.approx(again - before["metrics"]["mlm_loss"], abs=1e-12)
     assert again != before["metrics"]["mlm_loss"] != after["metrics"]["mlm_loss"]
     still = record(run(compose([*first, "+stages.further.trainer.max_steps=0"])))
-    assert still["metrics"]["forgetting"] == 0.0
+    assert still["metrics"]["stage_forgetting"] == 0.0
 
 
 def test_a_chain_has_its_own_name(two: list[str], first: list[str]) -> None:
@@ -195,3 +195,27 @@ def test_a_stage_of_which_a_filter_leaves_no_text_is_told_before_compute(
     assert main(["train", *first, *empty, f"stages.further.corpus.of.path={page}"]) == 2
     assert "no train document" in capsys.readouterr().err
     assert not list(tmp_path.rglob("pretrain.json"))
+
+
+def test_what_fine_tuning_makes_forget_is_measured_if_it_is_asked_for(first: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.seeds=[0,1]"]
+    plain = record(run(compose([*first, *task])))
+    asked = record(run(compose([*first, *task, "finetune.forgetting=true"])))
+    lost = asked["metrics"].pop("sst2/forgetting")
+    assert lost != 0.0
+    assert lost == pytest.approx(sum(one["metrics"].pop("forgetting") for one in asked["task_runs"]) / 2)
+    assert (asked["metrics"], asked["task_runs"]) == (plain["metrics"], plain["task_runs"])
+    assert asked["signature"] != plain["signature"]
+    frozen = ["finetune/method=frozen", "finetune.forgetting=true"]
+    assert record(run(compose([*first, *task, *frozen])))["metrics"]["sst2/forgetting"] == 0.0
+    after = ["+stages.further.trainer.max_steps=2", *frozen]
+    both = record(run(compose([*first, *task, *after])))["metrics"]
+    assert both["sst2/forgetting"] == both["stage_forgetting"]
+
+
+def test_an_untrained_head_has_nothing_to_forget(first: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.forgetting=true"]
+    none = record(run(compose([*first, *task, "trainer.max_steps=0", "+stages.further.trainer.max_steps=1"])))
+    assert "stage_forgetting" not in none["metrics"]
+    ensemble = ["finetune.ensemble=2", "finetune.forgetting=true", "task=sst2", f"tasks.sst2.path={task_folder}"]
+    assert main(["train", *first, *ensemble]) == 2

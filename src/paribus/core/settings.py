@@ -85,7 +85,7 @@ class FineTuning:
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"each": {}}
+    unset_values: ClassVar[Mapping[str, Any]] = {"each": {}, "forgetting": False}
 
     method: Any = None
     head: Any = None
@@ -104,6 +104,7 @@ class FineTuning:
     head_lr: float | None = None
     points: int = 0
     keep: bool = False
+    forgetting: bool = False
     each: dict[str, Any] = field(default_factory=dict)
 
     def of(self, task: str) -> FineTuning:

@@ -162,12 +162,11 @@ class Pretrained(ModelSpec):
             self.shape.load(network, self.folder)
         return network
 
-    def fill(self, network: Network, head: nn.Module) -> None:
+    def fill(self, network: Network, head: nn.Module) -> bool:
         """Give the head on tokens the checkpoint's weights if it has them all."""
         from paribus.models import checkpoint
 
-        if not self.fresh:
-            checkpoint.load_head(network, head, self.folder)
+        return not self.fresh and checkpoint.load_head(network, head, self.folder)
 
     def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
         """Give the head on pairs the checkpoint's pooler, and its classifier if that was trained on such pairs."""

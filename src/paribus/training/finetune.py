@@ -34,6 +34,7 @@ from paribus.tasks.types.base import Pooler, Probable, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
+from paribus.training.forgetting import Memory
 from paribus.training.learner import Finetuning
 from paribus.training.steps import StepData, TaskSteps, task_batch
 from paribus.training.trainer import Profile, trainer
@@ -53,11 +54,12 @@ class Work(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A pre-trained model, its run, and weights that heads of tasks start from."""
+    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget."""
 
     run: Run
     encoder: Network
     pooler: Pooler | None
+    memory: Memory | None = None
 
 
 class How(NamedTuple):
@@ -68,12 +70,12 @@ class How(NamedTuple):
     tracked: Tracked | None
 
 
-def base_of(run: Run, encoder: Network, folder: Path) -> Base:
+def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = None) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
     if encoder.spec.writes_text:
-        return Base(run, encoder, checkpoint.load_written_head(encoder, folder))
+        return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
     asked = run.finetune.head.pretrained_pooler
-    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
+    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory)
 
 
 def finetune(
@@ -110,7 +112,7 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 
     An ensemble adds its number of models; the other values are those of one model.
     """
-    run, encoder, pooler = bases[0]
+    run, encoder, pooler, _ = bases[0]
     models = len(bases) * run.finetune.ensemble
     own = copy.deepcopy(encoder)
     run.finetune.method.shape(own, 0)
@@ -196,6 +198,8 @@ def check_ensemble(run: Run) -> None:
     for key, value in (("members", run.members), ("finetune.ensemble", turns)):
         if value < 1:
             raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
+    if run.finetune.forgetting and turns * run.members > 1:
+        raise UserError("finetune.forgetting=true is asked of one model", "set members=1 and finetune.ensemble=1")
     if turns > 1 and not run.tasks:
         raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
     if turns > 1 and run.finetune.epochs == 0:
@@ -231,6 +235,8 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
                 values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 found |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+        if bases[0].memory and isinstance(model, Network):
+            metrics |= bases[0].memory.ask(model, how.profile.device)
     if found:
         write_gold(how.folder, found)
     if how.tracked is not None:

@@ -10,7 +10,7 @@ import copy
 import json
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ from paribus.training.distributed import Gathering, Group, helpers
 from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_untrained
+from paribus.training.forgetting import Memory, compare
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values, write_point
@@ -62,7 +63,6 @@ from paribus.training.streams import held_out_examples, probe_examples
 from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
 
 STAGE = "pretrain.json"
-FORGETTING = "forgetting"  # a metric: how much worse the first stage's held-out text is predicted than at its end
 STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
@@ -87,6 +87,7 @@ class Stage:
     pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
     reporter: Reporter | None = None  # of a run that is a trial of a search
     earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
+    speaks: bool = True  # whether its head on tokens is trained
 
     @property
     def before(self) -> Path | None:
@@ -115,8 +116,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
-    if objective.token_head is not None:
-        run.model.fill(encoder, objective.token_head)
+    filled = objective.token_head is not None and run.model.fill(encoder, objective.token_head)
     pooler, asked = None, objective.pair_head
     if asked is None:
         pooler = run.model.pooler(encoder, run.root_seed)
@@ -127,6 +127,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     own = OwnEvaluation(run, data, objective.token_head_name) if run.evaluation.own_points and steps else None
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
     stage.earlier = tuple(one.evaluation for one in earlier)
+    stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
     check_finetuning(run, encoder.depth, any(one.keeps_pooler for one in (stage, *earlier[-1:])), data.tokenizer)
     check_untrained(run, encoder)
     check_points(run, profile)
@@ -361,15 +362,20 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
     ]
     keys = dict.fromkeys(key for part in parts for key in part["budget"])
     budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in keys}
-    metrics = {**last["metrics"], **forgotten(parts[0]["metrics"], last["earlier"][0])}
+    lost = compare(parts[0]["metrics"], last["earlier"][0]) if stages[0].speaks else {}
+    lost = {f"stage_{name}": nats for name, nats in lost.items()}
     own = {key: value for key, value in last.items() if key != "earlier"}
-    return {**own, "metrics": metrics, "budget": budget, "stages": each}
+    return {**own, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
 
 
-def forgotten(first: Mapping[str, float], later: Mapping[str, float]) -> dict[str, float]:
-    """{"forgetting": by how many nats the held-out loss rose}; empty if it was not measured both times."""
-    name = next((name for name in later if name.endswith("_loss") and name in first), None)
-    return {} if name is None else {FORGETTING: later[name] - first[name]}
+def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
+    """What fine-tuning may make the last stage forget; `part`: its part of the record."""
+    first = part["stages"][0] if "stages" in part else part
+    evaluation = stage.earlier[0] if stage.earlier else stage.evaluation
+    if not (stage.run.finetune.forgetting and stage.speaks and stage.head is not None and first["metrics"]):
+        return None
+    checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)  # a stage that was found done has none yet
+    return Memory(evaluation, stage.encoder, stage.head, first["metrics"])
 
 
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
     """The pre-training of each member, then the tasks."""
     from paribus.training.finetune import base_of
     from paribus.training.points import tune_points
-    from paribus.training.pretrain import combine
+    from paribus.training.pretrain import combine, remember
 
     folder = run.identity.folder
     with stages.stage(PRETRAIN) as tracked:
@@ -98,7 +98,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
             trained.append(_pretrained(member, data, profile, own))
         part = combine(*zip(*trained, strict=True))
         tell(tracked, part, folder / CURVES)
-    bases = [base_of(own.run, own.encoder, own.folder / "model") for own, _ in trained]
+    bases = [base_of(own.run, own.encoder, own.folder / "model", remember(own, each)) for own, each in trained]
     tuned = _finetuned(bases, data, profile, stages)
     points = tune_points(bases[0], data, profile, folder)
     return {
