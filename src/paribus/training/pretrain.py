@@ -25,11 +25,13 @@ from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
+from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
+from paribus.optim.groups import Rates
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixed_stream import Mixed
 from paribus.tasks.types.base import Pooler
@@ -113,6 +115,8 @@ class Stage:
 def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
     """Compose everything and check it; `earlier`: the stages before. Raises UserError before any compute."""
     check_ranks(run, profile)
+    if not 0.0 < run.trainer.layer_decay <= 1.0:
+        raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
@@ -263,10 +267,19 @@ def learner_of(stage: Stage) -> Pretraining:
         total_tokens=run.trainer.max_tokens or 0,
         clip=run.trainer.clip,
         seed=run.root_seed,
+        rates=_rates(encoder, run.trainer.layer_decay),
     )
     if stage.profile.compile:
         learner.encoder.compile()
     return learner
+
+
+def _rates(encoder: Network, decay: float) -> Rates | None:
+    """Shares of the rate by the learner's names of parameters, lower for lower layers (ULMFiT, section 3.2)."""
+    if decay == 1.0:
+        return None
+    method = LayerwiseDecay(decay, top_gap=0)
+    return lambda name: method.rate(encoder, own) if (own := name.removeprefix("encoder.")) != name else 1.0
 
 
 def help_to_train(stage: Stage, group: Group) -> None:
