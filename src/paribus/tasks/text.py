@@ -1,4 +1,4 @@
-"""The text of tasks as a corpus, for further pre-training on it (within-task; Sun et al., arXiv 1905.05583, section 5.4).
+"""The text of tasks as a corpus, to go on with pre-training on it (within-task; Sun et al., arXiv 1905.05583, 5.4).
 
 The released corpus of that paper's AG News holds the test texts too, which makes a result transductive.
 """
