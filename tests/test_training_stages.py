@@ -19,6 +19,8 @@ from paribus.training.description import Run
 from paribus.training.run import run
 
 STEPS = "trainer.max_steps=3"
+EARLIER = Path("stages", "pretraining")
+SPLITS = ("train", "validation")
 FURTHER = ["+stages.further.trainer.max_steps=2", "+masking@stages.further.masking=whole_word"]
 
 
@@ -219,3 +221,36 @@ def test_an_untrained_head_has_nothing_to_forget(first: list[str], task_folder: 
     assert "stage_forgetting" not in none["metrics"]
     ensemble = ["finetune.ensemble=2", "finetune.forgetting=true", "task=sst2", f"tasks.sst2.path={task_folder}"]
     assert main(["train", *first, *ensemble]) == 2
+
+
+def test_only_the_last_stage_is_fine_tuned_on_the_way(two: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "evaluation.task_points=2"]
+    found = record(run(compose([*two, *task])))
+    assert [point["step"] for point in found["task_points"]] == [1]
+
+
+def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def moved(*own: str) -> dict[str, float]:
+        folder = run(compose([*first, "+stages.further.trainer.max_steps=1", *own]))
+        after, before = (load_file(place / "model" / "model.safetensors") for place in (folder, folder / EARLIER))
+        return {name: float(abs(after[name] - before[name]).max()) for name in after}
+
+    plain, decayed = moved(), moved("+stages.further.trainer.layer_decay=0.1")
+    for name, share in (("encoder.layer.1", 1.0), ("encoder.layer.0", 0.1), ("embeddings.word", 0.01)):
+        weight = next(each for each in plain if name in each and each.endswith("weight") and plain[each])
+        assert decayed[weight] / plain[weight] == pytest.approx(share, rel=0.2)
+    assert main(["train", *first, "trainer.layer_decay=0"]) == 2
+    assert "trainer.layer_decay=0" in capsys.readouterr().err
+
+
+def test_a_tasks_own_text_is_that_of_its_training_examples(first: list[str], task_folder: Path, cache: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "+corpus@stages.further.corpus=task_text"]
+    steps = "+stages.further.trainer.max_steps=1"
+    corpus = Run.of(compose([*first, *task, steps])).corpus
+    texts = {split: [one.text for one in corpus.documents(cache) if one.split == split] for split in SPLITS}
+    assert [len(own) for own in texts.values()] == [64, 32]
+    assert texts["train"][0].startswith("dull ")
+    shown = Run.of(compose([*first, *task, steps, "stages.further.corpus.include_test_text=true"])).corpus
+    read = [one.text for one in shown.documents(cache) if one.split == "train"]
+    assert set(read) == {text for own in texts.values() for text in own}
+    assert main(["train", *first, "+corpus@stages.further.corpus=task_text"]) == 2

@@ -134,7 +134,8 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
     check_finetuning(run, encoder.depth, any(one.keeps_pooler for one in (stage, *earlier[-1:])), data.tokenizer)
     check_untrained(run, encoder)
-    check_points(run, profile)
+    if not run.stage:  # only the last stage is fine-tuned on the way
+        check_points(run, profile)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")

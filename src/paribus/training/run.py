@@ -214,7 +214,7 @@ def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
 
 def _serves(stage: Path, run: Run) -> bool:
     """Whether a finished pre-training recorded what this run asks for; points on the way are never shared."""
-    if not stage.is_file() or run.evaluation.task_points:
+    if not stage.is_file() or (run.evaluation.task_points and not run.stage):
         return False
     part = json.loads(stage.read_text(encoding="utf-8"))
     return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
