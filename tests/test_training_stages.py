@@ -20,6 +20,8 @@ from paribus.training.run import run
 
 STEPS = "trainer.max_steps=3"
 EARLIER = Path("stages", "pretraining")
+TASK_TEXT = "finetune.replay_text=task"
+WHOSE = ("finetune.replay_text=pretraining", "finetune.replay_text=further")
 SPLITS = ("train", "validation")
 FURTHER = ["+stages.further.trainer.max_steps=2", "+masking@stages.further.masking=whole_word"]
 
@@ -254,3 +256,33 @@ def test_a_tasks_own_text_is_that_of_its_training_examples(first: list[str], tas
     read = [one.text for one in shown.documents(cache) if one.split == "train"]
     assert set(read) == {text for own in texts.values() for text in own}
     assert main(["train", *first, "+corpus@stages.further.corpus=task_text"]) == 2
+
+
+def test_replay_of_text_is_remembered(first: list[str], other_text: Path, task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.epochs=10"]
+    asked = [*first, *task, "trainer.max_steps=20", "optimizer.lr=1e-3", "finetune.forgetting=true"]
+    further = ["+stages.further.trainer.max_steps=2", f"+stages.further.corpus.path={other_text}"]
+
+    def forgotten(*own: str) -> float:
+        value: float = record(run(compose([*asked, *own])))["metrics"]["sst2/forgetting"]
+        return value
+
+    bare, replayed = forgotten(), forgotten("finetune.replay=1.0")
+    assert replayed < bare
+    assert len({replayed, forgotten("finetune.replay=0.1"), forgotten("finetune.replay=1.0", TASK_TEXT)}) == 3
+    assert len({forgotten(*further), *(forgotten(*further, "finetune.replay=1.0", own) for own in WHOSE)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (["finetune.replay=-1"], "finetune.replay=-1"),
+        (["finetune.replay=1", "finetune.replay_text=nowhere"], "finetune.replay_text=nowhere is no text of the run"),
+        (["finetune.replay_text=task"], "finetune.replay_text=task, but finetune.replay=0"),
+    ],
+)
+def test_replay_of_nothing_is_told(
+    first: list[str], task_folder: Path, bad: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *first, "task=sst2", f"tasks.sst2.path={task_folder}", *bad]) == 2
+    assert said in capsys.readouterr().err

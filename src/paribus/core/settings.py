@@ -87,7 +87,12 @@ class FineTuning:
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"each": {}, "forgetting": False}
+    unset_values: ClassVar[Mapping[str, Any]] = {
+        "each": {},
+        "forgetting": False,
+        "replay": 0.0,
+        "replay_text": "pretraining",
+    }
 
     method: Any = None
     head: Any = None
@@ -107,6 +112,8 @@ class FineTuning:
     points: int = 0
     keep: bool = False
     forgetting: bool = False
+    replay: float = 0.0
+    replay_text: str = "pretraining"
     each: dict[str, Any] = field(default_factory=dict)
 
     def of(self, task: str) -> FineTuning:

@@ -19,7 +19,7 @@ class Memory:
 
     Attributes:
         encoder, head: as the last stage left them; the head may be tied to the word embeddings.
-        before: the metrics at the end of the first stage.
+        before: the metrics at the end of the first stage; empty if the head is not trained.
     """
 
     evaluation: HeldOutEvaluation
@@ -27,9 +27,14 @@ class Memory:
     head: Head
     before: Mapping[str, float]
 
-    def ask(self, tuned: Network, device: str) -> dict[str, float]:
-        """{"forgetting": nats} of a fine-tuned copy of the encoder, under the head that pre-training left."""
-        head = copy.deepcopy(self.head, {id(self.encoder): tuned})
+    def ask(self, tuned: Network, device: str, rehearsed: Head | None = None) -> dict[str, float]:
+        """{"forgetting": nats} of a fine-tuned copy of the encoder; empty if there is nothing to forget.
+
+        Its head is the one that fine-tuning trained on text, or else that of pre-training.
+        """
+        if not self.before:
+            return {}
+        head = rehearsed or copy.deepcopy(self.head, {id(self.encoder): tuned})
         with placed(device, head):
             return compare(self.before, self.evaluation.measure(tuned, head))
 

@@ -60,6 +60,7 @@ from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values, write_point
 from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
+from paribus.training.replay import check_replay
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
 from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
@@ -132,9 +133,11 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
     stage.earlier = tuple(one.evaluation for one in earlier)
     stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
-    check_finetuning(run, encoder.depth, any(one.keeps_pooler for one in (stage, *earlier[-1:])), data.tokenizer)
-    check_untrained(run, encoder)
-    if not run.stage:  # only the last stage is fine-tuned on the way
+    if not run.stage:  # only the last stage is fine-tuned
+        keeps_pooler = any(one.keeps_pooler for one in (stage, *earlier[-1:]))
+        check_finetuning(run, encoder.depth, keeps_pooler, data.tokenizer)
+        check_replay(run, objective.token_head)
+        check_untrained(run, encoder)
         check_points(run, profile)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
@@ -383,13 +386,14 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
 
 
 def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
-    """What fine-tuning may make the last stage forget; `part`: its part of the record."""
+    """What fine-tuning may rehearse or forget, if that is asked for; `part`: the last stage's part of the record."""
+    settings = stage.run.finetune
+    if stage.head is None or not (settings.forgetting or settings.replay):
+        return None
     first = part["stages"][0] if "stages" in part else part
     evaluation = stage.earlier[0] if stage.earlier else stage.evaluation
-    if not (stage.run.finetune.forgetting and stage.speaks and stage.head is not None and first["metrics"]):
-        return None
     checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)  # a stage that was found done has none yet
-    return Memory(evaluation, stage.encoder, stage.head, first["metrics"])
+    return Memory(evaluation, stage.encoder, stage.head, first["metrics"] if stage.speaks else {})
 
 
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
