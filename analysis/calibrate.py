@@ -44,7 +44,7 @@ from paribus.verdict.bootstrap import bca
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.sequential import FIRST, Looks
-from paribus.verdict.statistics import ALPHA, LEVEL, moderate, summarize, t_quantile
+from paribus.verdict.statistics import ALPHA, LEVEL, summarize
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, find_word
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
@@ -123,8 +123,8 @@ def plans() -> list[Plan]:
     better = tuple(f"{arm} > {BASE}" for arm in ARMS[1:])
     inside = tuple(f"{arm} > {BASE}, margin {{m}} points" for arm in ARMS[1:])
     kinds = [(n, tails) for n in (3, 5, 10) for tails in ("normal", "t3")]
-    many = {3: 20_000, 5: 10_000, 10: 10_000}  # three claims on one task come nearest to 5 %: these are counted finely
-    some = {"normal": 6000, "t3": 2000}
+    many = {3: 10_000, 5: 6000, 10: 6000}  # three claims on one task come nearest to 5 %: these are counted finely
+    some = {"normal": 4000, "t3": 2000}
     found = [
         Plan("identical arms, one task", better, n, tails=tails, simulations=many[n] if tails == "normal" else 2000)
         for n, tails in kinds
@@ -156,7 +156,7 @@ def plans() -> list[Plan]:
     ]
     found += [
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
-             tails=tails, most=8, simulations=count) for tails, count in (("normal", 16_000), ("t3", 2000))
+             tails=tails, most=8, simulations=count) for tails, count in (("normal", 10_000), ("t3", 2000))
     ]  # fmt: skip
     return found + _corners()
 
@@ -310,12 +310,8 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
 def _find_ends(table: Verdicts, contrast: ContrastRow) -> tuple[float, float] | None:
     """The contrast's 95 % interval, or if there were looks, the one at the level of the last."""
     level = ALPHA if table.design.looks is None else table.design.looks.level(ALPHA, contrast.n)
-    n, mean, sd, _, _ = summarize(_values(table, contrast)[: contrast.n])
-    if mean is None or sd is None:
-        return None
-    error = moderate(n, sd, contrast.residual)
-    half = t_quantile(error.df, level) * error.sd / math.sqrt(n)
-    return mean - half, mean + half
+    _, _, _, low, high = summarize(_values(table, contrast)[: contrast.n], level)
+    return None if low is None or high is None else (low, high)
 
 
 def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,12 @@ def task_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}.parquet")
     return folder
+
+
+@pytest.fixture
+def trust(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that declares modules as trusted in this process, as `conf/trusted.yaml` does."""
+    return lambda *names: monkeypatch.setattr("paribus.core.trust.declared", lambda: names)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from fake_records import design, study
 
 from paribus.commands.table import table
 from paribus.core.config import compose, plain
-from paribus.runs.record import seal
+from paribus.core.sealed import seal
 from paribus.sweeps.sweep import SCRATCH, load
 
 SCHEDULES = {"static_x10": "copies", "dynamic": "dynamic", "static": "static", SCRATCH: "copies"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,12 @@ from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.streams import training_examples
+
+
+@pytest.fixture(autouse=True)
+def _declared(trust: Callable[..., None]) -> None:
+    trust("fake_annotator", "no_such_module")
+
 
 CAPITALS = Function("fake_annotator:capitals")
 RATES = st.floats(0.05, 0.8)

@@ -46,6 +46,8 @@ def test_the_grammar_seeds_conditional_spaces_and_resume(tmp_path: Path) -> None
         "x=tag(log, interval(0.01, 1))", "y=choice(a,b)", "hydra.sweeper.objective=loss", "hydra.sweeper.seeds=[5,7]",
         "hydra.sweeper.custom_search_space=search_app.conditional",
     ]  # fmt: skip
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [search_app]\n")
     run(tmp_path, *own, "hydra.sweeper.n_trials=4")
     out = run(tmp_path, *own, "hydra.sweeper.n_trials=6")
     assert "4 of 6 trials finished, sampler seed 0" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,13 @@ def test_schedule_and_seed(arguments: list[str], tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize("masking", IN_PLACE)
 def test_every_masking_is_shown(
-    masking: str, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    masking: str,
+    arguments: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    trust: Callable[..., None],
 ) -> None:
+    trust("fake_annotator")
     own = ["masking/annotator=function", "masking.annotator.call='fake_annotator:capitals'"]
     chosen = [f"masking={masking}", "masking.rate=0.3", *(own if masking == "annotated_span" else [])]
     report, rows = shown([*arguments, *chosen], tmp_path / "c.parquet", capsys)

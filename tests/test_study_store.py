@@ -11,8 +11,9 @@ import pytest
 
 from paribus.core.files import write_json
 from paribus.core.jsonable import from_json
+from paribus.core.sealed import seal, verify
 from paribus.runs import store
-from paribus.runs.record import SCHEMA, Record, read_record, seal, verify
+from paribus.runs.record import SCHEMA, Record, read_record
 
 
 def record(arm: str = "dynamic", seed: int = 0, signature: str = "aa", **changes: Any) -> dict[str, Any]:

@@ -41,6 +41,8 @@ def given(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A sweep with an arm that cannot run, in a folder of its own."""
     folder = tmp_path / "here"
     folder.mkdir()
+    (folder / "conf").mkdir()
+    (folder / "conf" / "trusted.yaml").write_text("trusted: [no_such_tagger]\n")
     monkeypatch.chdir(folder)
     Path("tagged.yaml").write_text("# A sweep with a tagger.\n" + yaml.safe_dump(SWEEP))
     kept = [text for text in arguments if not text.startswith("paths.runs=")]

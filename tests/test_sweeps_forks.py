@@ -70,6 +70,8 @@ def test_a_fork_has_the_cores_the_threads_and_the_device_of_its_slot(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "told.py").write_text(TOLD)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [told]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     config = plain(compose([*arguments, *SHORT]))
@@ -88,12 +90,13 @@ def test_a_fork_has_the_cores_the_threads_and_the_device_of_its_slot(
 LONG = """
 import json, sys
 from pathlib import Path
+from paribus.core.processes import Stopped
 from paribus.sweeps.launchers.base import Events, Work
 from paribus.sweeps.launchers.local import Slot, Slots
 config = json.loads(Path(sys.argv[1]).read_text())
 try:
     Slots([Slot((%d,))]).run([Work("long", ("paribus",), Path(sys.argv[2]), config)], Events())
-except KeyboardInterrupt:
+except Stopped:
     print("interrupted")
 """
 
@@ -123,7 +126,8 @@ def test_a_stop_lets_a_fork_end_by_itself(long: tuple[subprocess.Popen[str], Pat
     assert output == "interrupted\n"
     assert read_state(log.parent)[0] == "stopped"
     assert (log.parent / "last.ckpt").is_file()
-    assert log.read_text() == "$ paribus\n", "no traceback"
+    said = "paribus: stopped by SIGTERM; run the same command again to resume\n"
+    assert log.read_text() == f"$ paribus\n{said}", "no traceback"
 
 
 def test_forks_end_with_a_pool_that_is_killed(long: tuple[subprocess.Popen[str], Path]) -> None:

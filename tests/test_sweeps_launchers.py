@@ -78,6 +78,7 @@ def test_a_launcher_of_your_own_is_one_class_and_one_yaml_file(
     (tmp_path / "toy_launcher.py").write_text(TOY)
     (tmp_path / "conf" / "launcher").mkdir(parents=True)
     (tmp_path / "conf" / "launcher" / "toy.yaml").write_text("_target_: toy_launcher.Toy\nnotes: none.txt\n")
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [toy_launcher]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     own = ["launcher=toy", "launcher.notes=notes.txt", "seeds=0", "arms=dynamic", "task=none", "logger=none"]

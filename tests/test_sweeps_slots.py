@@ -99,6 +99,7 @@ STOPPED = """
 import signal
 import sys
 from pathlib import Path
+from paribus.core.processes import Stopped
 from paribus.sweeps.launchers.base import Events, Work
 from paribus.sweeps.launchers.local import Slot, Slots
 code = (
@@ -114,7 +115,7 @@ paths = [folder / f"r{n}" for n in (0, 1, 2)]
 works = [Work(path.name, (sys.executable, "-S", "-c", code, str(path)), Path(f"{path}.log")) for path in paths]
 try:
     Slots([Slot((%d,))] * 2).run(works, Events())
-except KeyboardInterrupt:
+except Stopped:
     print("interrupted")
 """
 

@@ -18,12 +18,12 @@ from fake_records import LOSS, TASK, build, design, make_table, study
 
 from paribus.commands.table import table
 from paribus.core.errors import UserError
+from paribus.core.sealed import seal
 from paribus.reporting.tables.assemble import count_trials
 from paribus.reporting.tables.files import check, render_files
 from paribus.reporting.tables.latex import escape
 from paribus.reporting.tables.markdown import render_grid
 from paribus.reporting.tables.schema import Aggregate, Estimate, OrderRow, OverallRow, Tuned
-from paribus.runs.record import seal
 from paribus.sweeps.tuning import ArmTuning, Trial, Tuning
 from paribus.verdict.claims import Sentence
 

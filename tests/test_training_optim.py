@@ -38,6 +38,7 @@ def test_an_optimizer_of_your_own_is_one_class_and_one_yaml_file(
     (tmp_path / "plain_optimizer.py").write_text(PLAIN)
     (tmp_path / "conf" / "optimizer").mkdir(parents=True)
     (tmp_path / "conf" / "optimizer" / "plain.yaml").write_text("_target_: plain_optimizer.Plain\nlr: 0.5\n")
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [plain_optimizer]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     run = Run.of(compose(["scale=test", "optimizer=plain", "+optimizer.momentum=0.9"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +234,10 @@ def test_a_component_that_moves_keeps_the_run_s_id(arguments: list[str], monkeyp
     assert one.signature != Run.of(compose([*arguments, "masking=whole_word"])).identity.signature
 
 
-def test_a_class_of_others_counts_with_its_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_of_others_counts_with_its_import_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[..., None]
+) -> None:
+    trust("own_masking_one", "own_masking_two")
     for module in ("own_masking_one", "own_masking_two"):
         (tmp_path / f"{module}.py").write_text(MASKING)
     monkeypatch.syspath_prepend(str(tmp_path))

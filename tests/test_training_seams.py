@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,8 @@ def assert_resumes(spec: Any, objective_spec: Any, steps: list[Any], path: Path)
     return whole, resumed
 
 
-def test_word_vectors_are_a_model(arguments: list[str], task_folder: Path) -> None:
+def test_word_vectors_are_a_model(arguments: list[str], task_folder: Path, trust: Callable[..., None]) -> None:
+    trust("toys")
     cfg = compose([*arguments, "task=sst2", f"tasks.sst2.path={task_folder}"])
     OmegaConf.set_struct(cfg, False)
     cfg.model = OmegaConf.create({"_target_": "toys.WordVectors", "hidden": 24})
@@ -154,7 +156,10 @@ def test_initial_weights_of_a_network_are_drawn_once() -> None:
     )
 
 
-def test_an_objective_without_a_head_on_tokens_has_no_held_out_metrics(arguments: list[str]) -> None:
+def test_an_objective_without_a_head_on_tokens_has_no_held_out_metrics(
+    arguments: list[str], trust: Callable[..., None]
+) -> None:
+    trust("toys")
     cfg = compose([*arguments, "trainer.log_every=1"])
     OmegaConf.set_struct(cfg, False)
     cfg.objective = OmegaConf.merge({"_target_": "toys.ReplacedTokens"}, {"view": cfg.objective.view})

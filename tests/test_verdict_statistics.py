@@ -13,7 +13,7 @@ from paribus.verdict.contrast import Contrast, find_rates
 from paribus.verdict.family import Shares, find_levels
 from paribus.verdict.power import Range, find_range, power, seeds_needed
 from paribus.verdict.ruling import rule
-from paribus.verdict.statistics import find_residual, holm, moderate, pair_seeds, summarize, t_test
+from paribus.verdict.statistics import holm, pair_seeds, summarize, t_test
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
 
@@ -55,37 +55,6 @@ def test_equal_differences_have_no_p_unless_they_are_zero() -> None:
     assert t_test([0.0, 0.0, 0.0]) == 1.0
     assert t_test([0.1 + 0.2 - 0.3 + 0.1] * 3) is None
     assert t_test([1.0]) is None
-
-
-def test_the_residual_is_that_of_the_two_way_layout() -> None:
-    values = np.random.default_rng(0).normal(size=(5, 6)) + np.arange(6)
-    arms = [dict(enumerate(row)) for row in values.tolist()]
-    left = values - values.mean(1, keepdims=True) - values.mean(0, keepdims=True) + values.mean()
-    assert find_residual(arms) == pytest.approx(np.sqrt((left**2).sum() / (4 * 5)))
-    assert find_residual(arms[:3]) is None, "three arms"
-    assert find_residual([*arms[:4], {0: 1.0}]) is None, "one seed in common"
-
-
-def test_moderation_keeps_the_error_rate_and_needs_fewer_seeds() -> None:
-    """Of a paired difference of two of four arms over five seeds. If one of them is three times as noisy as the others,
-    its contrasts err at 7%; Holm over the table keeps 5% (analysis/results/calibration.json).
-    """
-    random, tables = np.random.default_rng(1), 4000
-    for spread, most, least in ((1.0, 0.06, 0.02), (3.0, 0.08, -0.02)):
-        wrong, found, plain = 0, 0, 0
-        for table in random.normal(size=(tables, 4, 5)) * np.array([spread, 1.0, 1.0, 1.0])[:, None]:
-            differences = table[0] - table[1]
-            sd = float(np.std(differences, ddof=1))
-            error = moderate(5, sd, find_residual([dict(enumerate(row)) for row in table.tolist()]))
-            limit = stats.t.ppf(0.975, error.df) * error.sd / np.sqrt(5)
-            gain = 1.5 * np.hypot(spread, 1.0)
-            wrong += abs(differences.mean()) > limit
-            found += differences.mean() + gain > limit
-            plain += differences.mean() + gain > stats.t.ppf(0.975, 4) * sd / np.sqrt(5)
-        assert wrong / tables < most
-        assert (found - plain) / tables > least
-    assert moderate(5, 2.0, None) == (2.0, 4)
-    assert moderate(5, 0.0, 1.0) == (0.0, 4), "no spread stays none"
 
 
 def test_holm_by_hand() -> None:

@@ -62,7 +62,7 @@ class OptunaSweeperConf:
     retries: int = 1
     """How many times a failed trial runs again with the same parameters."""
     objective: Any = None
-    """The name of the objective if the job returns a dict; for several objectives a list."""
+    """The name of the objective if the job returns a dict; for several objectives a list. null: the held-out loss."""
     folder: str | None = None
     """Folder of the journal and the results; null: <hydra.sweep.dir>/<study_name>."""
 

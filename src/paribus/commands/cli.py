@@ -10,10 +10,9 @@ from paribus import __version__
 from paribus.commands.verbs import VERBS, load
 from paribus.core.arguments import HELP, VERSION
 from paribus.core.errors import UserError
-from paribus.core.processes import collect_rarely
+from paribus.core.processes import Stopped, collect_rarely, stoppable
 
 COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the words so far, the last one unfinished
-STOPPED = 130  # a shell's status for Ctrl-C
 
 
 def usage() -> str:
@@ -26,17 +25,20 @@ def usage() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a verb. Returns its exit status, 2 for bad input (one line on stderr) or 130 after Ctrl-C."""
+    """Run a verb. Returns its exit status: 2 for bad input (one line on stderr), 128 and the signal's number after one
+    that stopped it, such as 130 after Ctrl-C.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     collect_rarely()
     try:
-        return _dispatch(arguments)
+        with stoppable():
+            return _dispatch(arguments)
     except UserError as error:
         print(f"paribus: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("paribus: stopped; run the same command again to resume", file=sys.stderr)
-        return STOPPED
+    except Stopped as error:
+        print(f"paribus: {error}", file=sys.stderr)
+        return error.status
     except BrokenPipeError:
         sys.stderr.close()
         return 0

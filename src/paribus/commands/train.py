@@ -124,26 +124,27 @@ def _job(cfg: DictConfig) -> float | None:
     import json
 
     from paribus.training.run import RECORD, run
-    from paribus.verdict.metrics import HELD_OUT
+    from paribus.verdict.metrics import held_out_loss
 
     folder = run(cfg)
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
-    losses = [f"{test}loss" for test in HELD_OUT]
-    return next((value for name, value in record.get("metrics", {}).items() if name in losses), None)
+    return held_out_loss(record.get("metrics", {}))
 
 
 def _trial(cfg: DictConfig) -> dict[str, float]:
-    """The values that a search may optimize: metrics and budget (`flops`, `input_tokens`, ...) of the run."""
+    """The values that a search may optimize: metrics and budget (`flops`, ...) and the held-out `loss`."""
     import json
 
     from paribus.sweeps.search.pruning import reporter
     from paribus.training.run import RECORD, run
+    from paribus.verdict.metrics import LOSS, held_out_loss
 
     record = json.loads((run(cfg, reporter(cfg.trial)) / RECORD).read_text(encoding="utf-8"))
     if record["status"] != "done":
         raise UserError(f"the run {record['status']}: {record.get('error', '')}")
-    return {**record["budget"], **record["metrics"]}
+    loss = held_out_loss(record["metrics"])
+    return {**record["budget"], **record["metrics"], **({} if loss is None else {LOSS: loss})}
 
 
 def _singular(overrides: Sequence[str]) -> list[str]:

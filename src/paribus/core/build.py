@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pydoc import ErrorDuringImport, locate
 from typing import Any
 
+from paribus.core.config import plain
 from paribus.core.errors import Unavailable, UserError
+from paribus.core.trust import check_class, check_name, check_tree, leaves
 
 
 def kind(target: str) -> Any:
-    """The class that `_target_` names. Raises UserError if it cannot be imported."""
-    from hydra.utils import get_class
-
+    """The class that `_target_` names. Raises UserError if it is not trusted or cannot be imported."""
+    check_name(target)
     try:
-        return get_class(target)
-    except Exception as error:  # Hydra wraps whatever the import raised
-        raise UserError(f"_target_={target} cannot be imported", "name an importable class") from error
+        found = locate(target)
+    except ErrorDuringImport as error:
+        raise UserError(f"_target_={target} cannot be imported ({error.value})", "mend its module") from error
+    if not isinstance(found, type):
+        raise UserError(f"_target_={target} cannot be imported", "name an importable class")
+    check_class(found, target)
+    return found
 
 
 def unavailable(config: Any) -> str | None:
@@ -41,11 +47,13 @@ def _require(node: Any) -> None:
 def build(node: Any, **extra: Any) -> Any:
     """Instantiate a config node as plain settings.
 
-    Raises UserError for settings that the component refuses and for unknown arguments.
+    Raises UserError for settings that the component refuses, for unknown arguments, and for classes that are not
+    trusted; those are looked for in the whole node before anything is imported.
     """
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
+    node = _checked(node)
     try:
         return instantiate(node, _convert_="all", **extra)
     except InstantiationException as error:
@@ -55,3 +63,17 @@ def build(node: Any, **extra: Any) -> Any:
                 raise cause from None
             cause = cause.__cause__ or cause.__context__
         raise UserError(" ".join(str(error).split())[:300]) from error
+
+
+def _checked(node: Any) -> Any:
+    """A config node as plain data, if all of its classes are trusted."""
+    from omegaconf import OmegaConf
+
+    tree = plain(node if OmegaConf.is_config(node) else OmegaConf.create(node))
+    check_tree(tree)
+    for key, value in leaves(tree):
+        if key == "_target_":
+            kind(value)
+        elif isinstance(value, str) and "${" in value:  # Hydra would resolve it again, after the check
+            raise UserError(f"{key}={value} has an interpolation in its value", "write the value itself")
+    return tree

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from paribus.core.composed import remember
 from paribus.core.errors import UserError, suggest
 from paribus.core.hashing import digest
+from paribus.core.names import is_name
+from paribus.core.trust import check_composed
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -69,15 +71,21 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
     A value outlasts a later choice of its group: a recipe's `model.dropout` also holds for `model=bert_base`.
 
-    Raises UserError naming an unknown key, group or choice, and what comes near it.
+    Raises UserError naming an unknown key, group or choice, and what comes near it, and a class that is not trusted.
     """
-    return remember("train", overrides, roots(), lambda: _compose("train", overrides))
+    return _trusted(remember("train", overrides, roots(), lambda: _compose("train", overrides)))
 
 
 def compose_launcher(overrides: Sequence[str]) -> DictConfig:
     """The config of the launcher that `overrides` of `conf/run.yaml` choose. Raises UserError as `compose` does."""
-    launcher: DictConfig = remember("run", overrides, roots(), lambda: _compose("run", overrides)).launcher
+    composed = _trusted(remember("run", overrides, roots(), lambda: _compose("run", overrides)))
+    launcher: DictConfig = composed.launcher
     return launcher
+
+
+def _trusted(composed: DictConfig) -> DictConfig:
+    check_composed(composed)
+    return composed
 
 
 def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
@@ -85,6 +93,8 @@ def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
+    if own := next((text for text in overrides if text.lstrip("+~").startswith("hydra")), None):
+        raise UserError(f"'{own}' is a setting of Hydra", "give it to `paribus train` on the command line")
     GlobalHydra.instance().clear()
     with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return hydra_compose(name, overrides=list(overrides))
@@ -119,7 +129,7 @@ def table_seeds(family: str, scale: str) -> tuple[int, ...]:
     import yaml
 
     name = f"{family}/{scale}"
-    for folder in roots():
+    for folder in roots() if is_name(family) and is_name(scale) else ():
         if (path := folder / "recipe" / f"{name}.yaml").is_file():
             settings = yaml.safe_load(path.read_text(encoding="utf-8"))
             if not settings.get("table_seeds"):

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
+from paribus.core.sealed import seal, seal_folder
 
 
 @contextmanager
@@ -54,17 +55,25 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write JSON with a checksum, which `core.sealed.read_sealed` verifies. Raises ValueError for NaN."""
+    write_json(path, seal(value))
+
+
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
+def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
     """Yield an empty folder beside `target` that becomes `target` only if the block succeeds.
 
-    A killed or failed block leaves no `target`. If another process finished first, its result is kept.
+    A killed or failed block leaves no `target`. If another process finished first, its result is kept. If `sealed`, the
+    checksums of its files are stored with them (see `core.sealed`).
     """
     with _named(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
         try:
             yield work
+            if sealed:
+                seal_folder(work)
             try:
                 os.replace(work, target)
             except OSError:

@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -15,6 +17,9 @@ from types import FrameType
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 RARELY = 100_000  # objects made between two collections while modules are imported
 OFTEN = gc.get_threshold()
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)  # SIGUSR1 is Slurm's warning
+PATIENCE = 3.0  # seconds that a training step has to end before it is left without a checkpoint
+_PARENT_DEATH = 1  # of prctl(2)
 
 
 def use_huge_pages() -> None:
@@ -66,19 +71,73 @@ def keep_freed_memory() -> None:
         set_option(_TRIM_THRESHOLD, 1 << 30)
 
 
+class Stopped(BaseException):
+    """A signal asks the process to end. `status`: its exit status then, as shells give it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}; run the same command again to resume")
+        self.status = 128 + number
+
+
+class _Stop:
+    """What the handler of this process knows: who installed it, the signal that waits for a step, and until when."""
+
+    owner: int = 0
+    waits: bool = False
+    number: int | None = None
+    until: float = 0.0
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    if _Stop.owner != os.getpid():  # a worker of a data loader, which ends with its run
+        return
+    if not _Stop.waits or (_Stop.number is not None and time.monotonic() >= _Stop.until):
+        raise Stopped(number)
+    if _Stop.number is None:
+        _Stop.number, _Stop.until = number, time.monotonic() + PATIENCE
+        again = threading.Timer(PATIENCE + 0.1, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+
+
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Turn SIGTERM into KeyboardInterrupt during the block, if this is the main thread, which alone handles signals."""
+def stoppable() -> Iterator[None]:
+    """Raise Stopped in the block on SIGTERM, SIGINT, SIGUSR1 and SIGHUP, inside `patient` only after the step.
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:
+    Only the main thread handles signals; in another nothing changes.
+    """
+    if _Stop.owner == os.getpid() or threading.current_thread() is not threading.main_thread():
         yield
         return
+    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores SIGHUP
+    before = {number: signal.signal(number, _handle) for number in heard}
+    _Stop.owner, _Stop.waits, _Stop.number = os.getpid(), False, None
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        _Stop.owner = 0
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Let the block ask `asked_to_stop` after each of its steps; a step that takes too long is left."""
+    _Stop.waits, _Stop.number = True, None
+    try:
+        yield
+    finally:
+        _Stop.waits, _Stop.number = False, None
+
+
+def asked_to_stop() -> int | None:
+    """The signal that asks the process to end, if any. Whoever asks then saves what there is and raises Stopped."""
+    if _Stop.number is not None:
+        _Stop.until = float("inf")
+    return _Stop.number
+
+
+def die_with_parent() -> None:
+    """Let the kernel send SIGTERM to this process if its parent dies; on another system than Linux nothing happens."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PARENT_DEATH, int(signal.SIGTERM))

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import FAMILY, PRESETS, SCALE, renamed, unknown_key, unknown_recipe
-from paribus.core.errors import UserError
+from paribus.core.config import FAMILY, PRESETS, SCALE, choices, renamed, unknown_key, unknown_recipe
+from paribus.core.errors import UserError, suggest
+from paribus.core.names import is_name
+from paribus.core.trust import check_composed
 
 if TYPE_CHECKING:
     from hydra._internal.config_repository import IConfigRepository
     from hydra._internal.defaults_list import DefaultsList
     from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
 
 NONE = "none"  # the recipe that changes nothing; `scale=null`
 _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experiment=NAME`
@@ -20,6 +23,8 @@ _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experime
 
 def install() -> None:
     """Make Hydra resolve `scale`, `family` and `model` to a recipe whenever it composes our `conf/train.yaml`.
+
+    What it has composed is then checked for classes that are not trusted, before it makes anything of it.
 
     Hydra's defaults list cannot do this itself: a group that is chosen by interpolation (`recipe: ${family}/${scale}`)
     may not override other groups, which is all that a recipe does.
@@ -39,6 +44,8 @@ def install() -> None:
         skip_missing: bool,
     ) -> DefaultsList:
         ours = repo.config_exists(f"recipe/{FAMILY}/{SCALE}")
+        if ours:
+            _check_choices(repo, overrides_list)
         overrides = with_recipe(repo, overrides_list) if ours else overrides_list
         found: DefaultsList = create(repo, config_name, overrides, prepend_hydra, skip_missing)
         if ours:
@@ -46,6 +53,30 @@ def install() -> None:
         return found
 
     loader.create_defaults_list = create_defaults_list
+    load = config_loader_impl.ConfigLoaderImpl.load_configuration
+
+    def load_configuration(self: Any, *arguments: Any, **named: Any) -> DictConfig:
+        config = load(self, *arguments, **named)
+        if self.repository.config_exists(f"recipe/{FAMILY}/{SCALE}"):
+            check_composed(config)
+        return config
+
+    config_loader_impl.ConfigLoaderImpl.load_configuration = load_configuration  # type: ignore[method-assign]
+
+
+def _check_choices(repo: IConfigRepository, overrides: Sequence[Override]) -> None:
+    """Raises UserError for a choice that cannot be a file's name, such as a number; Hydra would break on it."""
+    from hydra.core.override_parser.types import QuotedString
+
+    for override in overrides:
+        group, value = override.key_or_group, override._value
+        if override.is_delete() or override.is_sweep_override() or not repo.group_exists(group):
+            continue
+        if value is None and group in _ADDED:
+            continue
+        listed = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str | QuotedString) for one in listed):
+            raise UserError(f"unknown choice {group}={override.get_value_string()}", suggest("", choices(group)))
 
 
 def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[Override]:
@@ -102,7 +133,7 @@ def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
     family = chosen.get("family") or brought.get("family") or family
     scale = (given["scale"] or NONE) if "scale" in given else scale
     recipe = NONE if scale == NONE else f"{family}/{scale}"
-    if recipe != NONE and not repo.config_exists(f"recipe/{recipe}"):
+    if recipe != NONE and not (is_name(family) and is_name(scale) and repo.config_exists(f"recipe/{recipe}")):
         raise unknown_recipe(family, str(scale))
     return None if recipe == current else recipe
 

@@ -16,7 +16,9 @@ from torch import Tensor, nn
 
 from paribus.core.build import build, kind
 from paribus.core.errors import UserError
+from paribus.core.sealed import sync
 from paribus.core.settings import FineTuning
+from paribus.core.trust import check_tree
 from paribus.finetuning.method import Method
 from paribus.models.heads.choices import TaskHead
 from paribus.models.network import Batch, Network
@@ -80,13 +82,15 @@ def save(
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     part = path.with_suffix(".part")
     save_file(kept, part, {"paribus": json.dumps(about)})
+    sync(part)
     part.replace(path)
 
 
 def load(path: Path, backbone: Network) -> Tuned:
     """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
 
-    Raises UserError for a file that is none of these, and for one that belongs to another backbone.
+    Raises UserError for a file that is none of these, that names a class which is not trusted, or that belongs to
+    another backbone.
     """
     about, tensors = _read(path)
     if about["backbone"] != fingerprint(backbone):
@@ -109,6 +113,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["paribus"])
+            check_tree(about)
             return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not a saved fine-tuning", "name a file that finetune.keep=true wrote") from error

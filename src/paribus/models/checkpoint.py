@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
+from paribus.core.sealed import check_folder
 from paribus.core.sources import POOLING, WEIGHTS
 from paribus.models.network import Network, initialize
 
@@ -54,6 +55,7 @@ def load(network: Network, folder: Path) -> None:
     path = folder / WEIGHTS
     if not path.is_file():
         raise UserError(f"no checkpoint at {path}", "name a folder with model.safetensors, or train it first")
+    check_folder(folder)
     try:
         tensors = _own(network, load_file(path))
         network.backbone.load_state_dict(tensors)

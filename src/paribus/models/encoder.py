@@ -131,6 +131,13 @@ class Encoder(Network):
 
         module.register_forward_hook(hook)
 
+    def share_embeddings(self, other: Network) -> None:
+        """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the
+        projection to the layers stays its own (ELECTRA, arXiv 2003.10555, section 3.2).
+        """
+        for part in ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm"):
+            setattr(self.backbone.embeddings, part, getattr(other.backbone.embeddings, part))
+
     def depth_of(self, parameter: str) -> int:
         if "embeddings" in parameter:
             return 0

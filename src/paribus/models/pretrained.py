@@ -250,13 +250,22 @@ def _setting(folder: Path, part: str) -> Any:
     """A component of our run that a checkpoint is of, or None for a checkpoint of others."""
     from paribus.core.build import build
     from paribus.core.stages import settle
+    from paribus.core.trust import check_tree
 
     path = folder.parent / "config.yaml"
     if folder.name != source.MODEL or not path.is_file():
         return None
     import yaml
 
-    return build(settle(yaml.safe_load(path.read_text(encoding="utf-8")))[part])
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        own = settle(config)[part]
+    except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        raise UserError(
+            f"{path} is not the config of a run", "name the checkpoint of a run, or one of others"
+        ) from error
+    check_tree(config)
+    return build(own)
 
 
 def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:

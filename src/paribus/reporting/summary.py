@@ -21,11 +21,14 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
         out: the folder of the table to check; None for those of the reports and of the committed results.
 
     Raises:
-        UserError: for a sweep whose arms differ in more than it declares.
+        UserError: for a sweep whose arms differ in more than it declares, and if there is no record.
     """
     roots = [runs, results / scale]
     design = make_design(sweep, scale, study, find_manifest(roots, study, scale))
-    checked = audit_records(design, find_records(study, scale, roots), roots)
+    found = find_records(study, scale, roots)
+    if not found.records and not found.left_out:
+        raise UserError(f"no run of {study} at scale={scale} to audit", "run `paribus run` first, or give runs=")
+    checked = audit_records(design, found, roots)
     if out is None:
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:

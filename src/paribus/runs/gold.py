@@ -7,15 +7,18 @@ Examples are in the task's order, so that those of two runs on the same data can
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
 from paribus.runs.store import GOLD
 
@@ -41,9 +44,12 @@ def read_gold(folder: Path) -> dict[str, Gold]:
     path = folder / GOLD
     if not path.is_file():
         return {}
-    with np.load(path) as found:
-        names = dict.fromkeys(key.rpartition("/")[0] for key in found.files)
-        return {name: Gold(*(found[f"{name}/{part}"] for part in Gold._fields)) for name in names}
+    try:
+        with np.load(path) as found:
+            names = dict.fromkeys(key.rpartition("/")[0] for key in found.files)
+            return {name: Gold(*(found[f"{name}/{part}"] for part in Gold._fields)) for name in names}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise UserError(f"{path} is damaged ({error})", "remove it and task_runs.jsonl, then run it again") from error
 
 
 def write_gold(folder: Path, found: Mapping[str, Gold]) -> None:

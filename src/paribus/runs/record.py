@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paribus.core.hashing import digest
 from paribus.core.jsonable import OMITTED, REST, from_json
+from paribus.core.names import is_name
+from paribus.core.sealed import parse, verify
 
 SCHEMA = 1
 STATUSES = ("done", "failed", "diverged")
@@ -101,24 +101,10 @@ class Record:
         return fingerprint
 
 
-def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a record with a checksum, so that an edit by hand is noticed. Raises ValueError for NaN."""
-    plain = json.loads(json.dumps({key: value for key, value in content.items() if key != "checksum"}))
-    return {**plain, "checksum": digest(plain, 32)}
-
-
-def verify(content: Mapping[str, Any]) -> bool:
-    """Whether a record is still what was sealed."""
-    try:
-        return bool(seal(content)["checksum"] == content.get("checksum"))
-    except ValueError:
-        return False
-
-
 def read_record(path: Path) -> tuple[Record | None, str]:
     """(a whole record, "") or (None, why it is not one)."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None, "half-written or no record"
     why = _find_fault(content)
@@ -132,6 +118,8 @@ def _find_fault(content: object) -> str:
         return f"schema {content['schema']}, not {SCHEMA}"
     if odd := _find_odd(content, _FIELDS) or (_find_odd(content, _DONE) if content["status"] == "done" else ""):
         return f"'{odd}' is missing or of the wrong type"
+    if odd := next((name for name in ("signature", "study", "arm") if not is_name(content[name])), ""):
+        return f"'{odd}' cannot name a folder"
     if content["status"] not in STATUSES:
         return f"status {content['status']} is unknown"
     return "" if verify(content) else "edited after the run (checksum)"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from paribus.core.files import write_json
+from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
+from paribus.core.sealed import read_sealed
 from paribus.runs.identity import Identity
 from paribus.runs.store import is_trial_study, portable_config, read_lines
 from paribus.runs.tracker import About, Tracked
@@ -70,12 +70,11 @@ class Stages:
             whole = tracked.alive
             tracked.close("done")
             if whole:
-                write_json(self.identity.folder / CLOSED, {**self._closed(), name: tracked.about.id})
+                write_sealed(self.identity.folder / CLOSED, {**self._closed(), name: tracked.about.id})
 
     def _closed(self) -> dict[str, str]:
         path = self.identity.folder / CLOSED
-        found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        return found
+        return read_sealed(path) or {}
 
     def _about(self, stage: str) -> About:
         identity = self.identity
@@ -102,7 +101,7 @@ def _abandon(tracked: Tracked | None, error: BaseException) -> None:
     if tracked is None:
         return
     kind = type(error).__name__
-    status = {"TrialPruned": "pruned", "Diverged": "diverged", "KeyboardInterrupt": "stopped"}.get(kind, "failed")
+    status = {"TrialPruned": "pruned", "Diverged": "diverged", "Stopped": "stopped"}.get(kind, "failed")
     if status == "pruned":
         tracked.tag(status)
     tracked.close(status, failed=status != "pruned")

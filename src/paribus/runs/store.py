@@ -13,9 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.files import whole_folder, write_bytes, write_json
+from paribus.core.console import say
+from paribus.core.files import whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
-from paribus.runs.record import Record, read_record, seal
+from paribus.core.names import is_name
+from paribus.core.sealed import parse, verify
+from paribus.runs.record import Record, read_record
 
 RECORD = "result.json"
 FAILED = "failed.json"
@@ -75,14 +78,14 @@ def find_finished(folder: Path, signature: str) -> Record | None:
 
 def write_failure(folder: Path, run: Record, error: str) -> None:
     """Write `failed.json`, so that the next command tries the run again; `run` says which run it was."""
-    write_json(folder / FAILED, seal(to_json(replace(run, status="failed", error=error))))
+    write_sealed(folder / FAILED, to_json(replace(run, status="failed", error=error)))
 
 
 def keep(folder: Path, root: Path, study: str) -> Path:
     """Copy a finished run without its weights below `root`; returns the copy's folder."""
     target = root / study / folder.parent.name / folder.name
     if not target.is_dir():
-        with whole_folder(target) as work:
+        with whole_folder(target, sealed=False) as work:
             for name in KEPT:
                 if (folder / name).is_file():
                     content = (folder / name).read_bytes()
@@ -141,10 +144,33 @@ class Manifest(NamedTuple):
 
 def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
     """The manifest of a study at a scale, or None if there is none that can be read."""
+    path = root / study / f"{scale}.json"
     try:
-        return Manifest(**json.loads((root / study / f"{scale}.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        content = parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
         return None
+    except (OSError, ValueError):
+        content = None
+    if (found := _read_manifest(content)) is None:
+        say(f"{path} is damaged and left out; `paribus run` writes it again")
+    return found
+
+
+def _read_manifest(content: object) -> Manifest | None:
+    if not isinstance(content, dict) or ("checksum" in content and not verify(content)):  # older ones have none
+        return None
+    try:
+        found = Manifest(**{key: value for key, value in content.items() if key != "checksum"})
+    except TypeError:
+        return None
+    kinds = (str, list, dict, dict, Mapping)
+    right = all(isinstance(part, kind) for part, kind in zip(found, kinds, strict=False))
+    return found if right and all(map(_is_run, found.runs)) else None
+
+
+def _is_run(label: object) -> bool:
+    arm, _, seed = str(label).rpartition("/seed")
+    return is_name(arm) and seed.isdecimal()
 
 
 def find_manifest(roots: Sequence[Path], study: str, scale: str) -> Manifest | None:
@@ -163,7 +189,7 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
     if manifest != old:
         optional = ("absent", "until", "tuning")
         given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
-        write_json(root / study / f"{scale}.json", given)
+        write_sealed(root / study / f"{scale}.json", given)
     return manifest
 
 
@@ -212,19 +238,19 @@ def _read_last_step(folder: Path) -> int:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a metrics.jsonl that can be read; none if there is no file."""
     try:
-        texts = path.read_text(encoding="utf-8").splitlines()
+        texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
     try:  # all at once; one by one if one of them is broken
         found = json.loads(f"[{','.join(texts)}]")
-    except ValueError:
+    except (ValueError, RecursionError):
         found = [_parse(text) for text in texts]
     return [line for line in found if isinstance(line, dict)]
 
 
 def _parse(text: str) -> object:
     try:
-        found: object = json.loads(text)
+        found: object = parse(text)
     except ValueError:
         return None
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from paribus.core.console import say, watched
+from paribus.core.processes import Stopped
 from paribus.sweeps.sweep import Job
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Board(Sheet):
         return mean * sum(1.0 - cell.share for cell in open_) / max(1, min(self.slots, len(open_)))
 
     def summary(self) -> str:
-        done = self.count("done", "found", "diverged")
+        done = self.count("done", "found")
         return self.summarize(done, len(self.jobs), "running", "stopped", "failed", "diverged")
 
     def grid(self) -> tuple[list[str], list[list[str]]]:
@@ -163,7 +164,7 @@ def show(look: Callable[[], Sheet]) -> None:
     if not sys.stdout.isatty():
         print(look().text())
         return
-    with watch_sheet(look, sys.stdout) as again, suppress(KeyboardInterrupt):
+    with watch_sheet(look, sys.stdout) as again, suppress(Stopped):
         while again().count("running"):
             time.sleep(0.2)
 

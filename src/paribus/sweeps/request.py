@@ -12,6 +12,7 @@ from paribus.core.arguments import parse as parse_arguments
 from paribus.core.config import PRESETS, choices
 from paribus.core.config import SCALE as USUAL_SCALE
 from paribus.core.errors import UserError
+from paribus.core.names import read_name
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
@@ -42,9 +43,11 @@ def scales() -> list[str]:
 SWEEP = Positional(
     "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", "", choices=sweeps.names
 )
-SCALE = Option("scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, text, choices=scales)
+SCALE = Option(
+    "scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, read_name, choices=scales
+)
 STUDY: Option[str | None] = Option(
-    "study", "name of the runs' study, if it is not the sweep's own", None, text, shown="the sweep's study"
+    "study", "name of the runs' study, if it is not the sweep's own", None, read_name, shown="the sweep's study"
 )
 ARMS: Option[tuple[str, ...] | None] = Option("arms", "only these arms: a,b", None, names, shown="all", config="arm")
 SEEDS: Option[tuple[int, ...] | None] = Option(

@@ -45,7 +45,7 @@ def run_sweep(
         command: gives the command line that trains a run in its own process.
 
     Returns:
-        0, or 1 if a run failed. Failed runs are named at the end; the same request tries them again.
+        0, or 1 if a run failed or diverged. Failed runs are named at the end; the same request tries them again.
 
     Raises:
         UserError: if the audit, the budgets or the data forbid the sweep, before any training step.
@@ -137,8 +137,10 @@ class _SweepRun:
     def _skip(self, job: Job) -> bool:
         if (record := self.find(job)) is None:
             return False
-        self.board.set(job.label, "found", metric=metric_of(record.metrics, self.request.sweep.columns))
-        say(f"✓ {job.label} found ({self.identities[job.label].signature[:6]}), skipped")
+        state, mark = ("found", "✓") if record.done else (record.status, "✗")
+        self.board.set(job.label, state, metric=metric_of(record.metrics, self.request.sweep.columns))
+        why = "" if record.done else f" {record.status}"
+        say(f"{mark} {job.label} found{why} ({self.identities[job.label].signature[:6]}), skipped")
         return True
 
     def find(self, job: Job) -> Record | None:
@@ -262,4 +264,6 @@ class _SweepRun:
             say(f"✗ {label} failed: {error}")
         if self.failures:
             say("Run the same command again to retry the failed runs.")
-        return 1 if self.failures else 0
+        if diverged := [job.label for job in board.jobs if board.cells[job.label].state == "diverged"]:
+            say(f"✗ diverged, and so in no mean of the table: {', '.join(diverged)}")
+        return 1 if self.failures or diverged else 0

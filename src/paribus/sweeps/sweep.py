@@ -30,7 +30,7 @@ _KEYS = (
     "seeds", "tune",
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _NAMING = "use a letter first, then letters, digits, _ . -"
 _NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these as values
 
@@ -318,6 +318,8 @@ def _seeds(path: Path, key: str, value: Any) -> tuple[int, ...] | None:
 def _check(sweep: Sweep) -> None:
     if not _NAME.fullmatch(sweep.study):
         raise UserError(f"{sweep.path}: study '{sweep.study}' cannot name a folder", _NAMING)
+    if len(sweep.arms) < 2:
+        raise UserError(f"{sweep.path}: one arm is no comparison", "give two arms, or run it with `paribus train`")
     if sweep.baseline not in sweep.arms:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"

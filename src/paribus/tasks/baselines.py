@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paribus.core.console import say
-from paribus.core.files import write_json
+from paribus.core.files import write_sealed
+from paribus.core.sealed import read_sealed
 from paribus.data.text import Array
 from paribus.tasks.examples import Example, Question, Tagged, Transfer, limit_rows
 from paribus.tasks.metrics import Answer
@@ -41,13 +41,11 @@ def measure_baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
     """
     path = cache / "baselines" / f"{task.data_hash(cache)}.json"
     key = {"semantics": SEMANTICS, "metrics": list(task.task_type.metrics)}
-    if path.is_file():
-        kept: dict[str, Any] = json.loads(path.read_text())
-        if kept["key"] == key:
-            return dict(kept["values"])
+    if (kept := read_sealed(path)) is not None and kept["key"] == key:
+        return dict(kept["values"])
     say(f"task {task.name}: fitting its baselines")
     values = _measure(task, cache)
-    write_json(path, {"key": key, "values": values})
+    write_sealed(path, {"key": key, "values": values})
     return values
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paribus.core.console import say
-from paribus.core.files import write_json
+from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
+from paribus.core.sealed import read_sealed
 from paribus.data.text import Array
 from paribus.tasks.examples import Labeled
 
@@ -43,11 +43,11 @@ def measure_overlap(
         key: plain data that names these texts.
     """
     path = cache / "overlap" / f"{digest([SEMANTICS, key, task.data_hash(cache)], 24)}.json"
-    if not path.is_file():
+    if (kept := read_sealed(path)) is None:
         rows = [row for split, rows in task.examples(cache).items() if split != "train" for row in rows]
         found_N = find_overlap(rows, read_K, tokenizer, splitter)
-        write_json(path, {"overlap": float(found_N.mean())})
-    value: float = json.loads(path.read_text())["overlap"]
+        write_sealed(path, kept := {"overlap": float(found_N.mean())})
+    value: float = kept["overlap"]
     say(f"task {task.name}: {value:.1%} of its evaluation texts stand in the pre-training text")
     return value
 

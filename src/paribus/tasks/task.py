@@ -12,6 +12,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder, write_json
 from paribus.core.hashing import digest
+from paribus.core.sealed import is_stored
 from paribus.tasks.examples import Examples, count_leaks, hash_examples, read_examples, write_examples
 from paribus.tasks.prompts import Fields
 
@@ -91,7 +92,7 @@ class Task(ABC):
 
     def _folder(self, cache: Path) -> Path:
         folder = cache / "tasks" / f"{self.name}-{digest([FORMAT, self.semantics, self.source()])}"
-        if not folder.is_dir():
+        if not is_stored(folder):
             self._store(self.build(cache), folder)
         return folder
 

@@ -16,6 +16,8 @@ from tqdm import tqdm
 
 from paribus.core.console import watched
 from paribus.core.errors import UserError
+from paribus.core.processes import Stopped, asked_to_stop
+from paribus.core.sealed import parse, sync
 from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
@@ -218,7 +220,10 @@ class Evaluations(StepCallback):
 
 
 class LastCheckpoint(StepCallback):
-    """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move."""
+    """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move.
+
+    If a signal asks the process to end, it writes one and raises Stopped.
+    """
 
     def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
         self.folder, self.seconds, self.steps = folder, seconds, steps
@@ -227,8 +232,12 @@ class LastCheckpoint(StepCallback):
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
         due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
+        number = asked_to_stop()
+        due = due or number is not None
         if trainer.strategy.reduce_boolean_decision(due, all=False):  # all ranks save together, the first writes
             self.save(trainer)
+        if number is not None:
+            raise Stopped(number)
 
     def save(self, trainer: pl.Trainer) -> None:
         """Raises UserError on a full disk; the checkpoint before it stays."""
@@ -236,6 +245,7 @@ class LastCheckpoint(StepCallback):
         try:
             trainer.save_checkpoint(part)
             if trainer.is_global_zero:
+                sync(part)
                 os.replace(part, self.folder / LAST)
         except (OSError, RuntimeError) as error:
             part.unlink(missing_ok=True)
@@ -269,10 +279,11 @@ class Bar(StepCallback):
 
 
 def append_line(path: Path, values: dict[str, Any]) -> None:
-    """One JSON line. Raises UserError on a full disk."""
+    """One JSON line, without numbers that are not finite, which JSON lacks. Raises UserError on a full disk."""
+    kept = {key: value for key, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
     try:
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(values) + "\n")
+            file.write(json.dumps(kept, allow_nan=False) + "\n")
     except OSError as error:
         raise UserError(f"{path} cannot be written ({error.strerror})", "free space; the run resumes") from error
 
@@ -284,11 +295,11 @@ def keep_lines(path: Path, last_step: int) -> None:
     if not path.is_file():
         return
     kept = []
-    for text in path.read_text(encoding="utf-8").splitlines():
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            line = json.loads(text)
-        except json.JSONDecodeError:
+            line = parse(text)
+        except ValueError:
             continue
-        if line.get("step", 0) <= last_step and "task" not in line:
+        if isinstance(line, dict) and line.get("step", 0) <= last_step and "task" not in line:
             kept.append(text)
     write_text(path, "".join(f"{text}\n" for text in kept))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,10 @@ from paribus.core.build import build
 from paribus.core.config import plain, root_seed
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+from paribus.core.names import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.core.stages import end_at, list_stages, settle
+from paribus.core.values import check_values
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
 from paribus.runs.identity import Identity, identify
@@ -75,10 +77,11 @@ class Run:
     def of(cfg: Mapping[str, Any]) -> Run:
         """The run of a composed or stored config.
 
-        Raises UserError for a missing value, an argument that a component does not know, and settings that a component
-        refuses.
+        Raises UserError for a missing value, an argument that a component does not know, settings that a component
+        refuses, and a name that cannot name a folder.
         """
         config = dict(cfg) if isinstance(cfg, dict) else plain(cfg)
+        check_names(config)
         before = None
         for name in list_stages(config)[:-1]:
             before = Run._one(end_at(config, name), before)
@@ -86,10 +89,15 @@ class Run:
 
     @staticmethod
     def _one(config: dict[str, Any], before: Run | None) -> Run:
-        parts = build(settle(config))
-        parts |= {name: _settings(name, group, parts[name]) for name, group in GROUPS.items()}
+        settled = {key: value for key, value in settle(config).items() if key != "stages"}
+        check_values({key: value for key, value in settled.items() if key not in ("trial", "logger")})
+        parts = build(settled)
+        parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items()}
         parts["mixture"] = parts.get("mixture") or None
         known = {each.name for each in fields(Run)} - {"config", "before"}
+        needed = {each.name for each in fields(Run) if each.default is MISSING} & known
+        if missing := sorted(needed - parts.keys()):
+            raise UserError(f"the config has no '{missing[0]}'", "do not delete it")
         return Run(config=config, before=before, **{name: parts[name] for name in known & parts.keys()})
 
     def like(self, config: dict[str, Any]) -> Run:
@@ -176,9 +184,11 @@ class Run:
         return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})
 
 
-def _settings(name: str, group: type, values: Mapping[str, Any]) -> Any:
+def _settings(name: str, group: type, values: Any) -> Any:
     """A plain group as its typed settings. Raises UserError for a key that it does not have."""
     known = {each.name for each in fields(group)}
+    if not isinstance(values, Mapping):
+        raise UserError(f"the config has no settings '{name}'", "do not delete or replace it")
     if unknown := sorted(values.keys() - known):
         raise UserError(f"unknown key '{name}.{unknown[0]}'", f"known: {', '.join(sorted(known))}")
     return group(**values)

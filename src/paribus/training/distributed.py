@@ -39,7 +39,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.processes import terminable
+from paribus.core.processes import SIGNALS
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
@@ -159,8 +159,7 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
     over = threading.Event()
     threading.Thread(target=_guard, args=(started, over), daemon=True).start()
     try:
-        with terminable():
-            yield Group(0, profile.ranks, port)
+        yield Group(0, profile.ranks, port)
     finally:
         over.set()
         for process in started:
@@ -182,7 +181,7 @@ def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> Non
 
 def obey_the_first() -> None:
     """End with the run, and not by signals that are meant for it."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+    for number in (*SIGNALS, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     parent = os.getppid()
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
+from paribus.core.sealed import seal, verify
 from paribus.data.tokens.prepare import Data
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.finetuning import saved
@@ -25,7 +27,7 @@ from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
-from paribus.runs.store import TUNING
+from paribus.runs.store import TUNING, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.examples import Examples
@@ -98,7 +100,7 @@ def finetune(
         for seed in missing:
             own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
             done[name, seed] = _run(own, work, seed, How(profile, folder, tracked))
-            lines = [json.dumps({"task": t, "seed": s, "metrics": m}) for (t, s), m in done.items()]
+            lines = [json.dumps(seal({"task": t, "seed": s, "metrics": m})) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
@@ -134,8 +136,10 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
     if not path.is_file():
         return {}
-    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return {(line["task"], line["seed"]): line["metrics"] for line in lines}
+    whole = [line for line in read_lines(path) if verify(line)]
+    if len(whole) < len(path.read_bytes().splitlines()):
+        say(f"{path} has damaged lines; those fine-tunings are done again")
+    return {(line["task"], line["seed"]): line["metrics"] for line in whole}
 
 
 def _work(run: Run, data: Data, name: str) -> Work:
@@ -158,6 +162,8 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_tokens(settings.truncation)
+    if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
+        raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
     if run.tasks and run.model.writes_text:
         _check_writing(run)
     for key, value, what in (

@@ -7,19 +7,23 @@ Trainer its data module, module and callbacks. What follows are the parts of the
 from __future__ import annotations
 
 import copy
-import json
 import math
 import shutil
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import torch
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.files import write_json
+from paribus.core.files import write_sealed
+from paribus.core.processes import patient
+from paribus.core.sealed import SUMS, find_damage, read_sealed, seal_folder
 from paribus.core.sources import MODEL
 from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
@@ -66,6 +70,7 @@ from paribus.training.streams import held_out_examples, probe_examples
 from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
 
 STAGE = "pretrain.json"
+_DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
 STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
@@ -152,10 +157,9 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     An interrupted stage resumes, and a finished one is only loaded.
     """
     found = stage.folder / STAGE
-    if found.is_file():
+    if (kept := read_stage(stage.folder)) is not None:
         checkpoint.load(stage.encoder, stage.folder / MODEL)
-        part: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
-        return part
+        return kept
     _start(stage)
     meter = Meter()
     curves = Curves(stage.folder / "metrics.jsonl", stage.run.trainer.log_every, meter)
@@ -176,15 +180,28 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
-    shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True)
+    unsealed = shutil.ignore_patterns(SUMS)
+    shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
     if stage.own is not None:
         part["own"] = stage.own.describe(stage.folder / "metrics.jsonl")
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     part |= {"earlier": earlier} if earlier else {}
-    write_json(found, part)
+    seal_folder(stage.folder / MODEL)
+    write_sealed(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
+
+
+def read_stage(folder: Path) -> dict[str, Any] | None:
+    """The record of the finished pre-training in a folder; None if it is not finished, or damaged, or its model is."""
+    kept, model = read_sealed(folder / STAGE), folder / MODEL
+    if kept is None or not model.is_dir():
+        return None
+    if (model / SUMS).is_file() and (damaged := find_damage(model)):
+        say(f"{model / damaged} is damaged; the pre-training is done again")
+        return None
+    return kept
 
 
 def _is_asked(stage: Stage, evaluation: HeldOutEvaluation) -> bool:
@@ -243,19 +260,18 @@ def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
 
 
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
-    """Train from the last checkpoint to the last step. Raises KeyboardInterrupt if SIGTERM came in between."""
+    """Train from the last checkpoint to the last step. Raises Stopped if a signal came in between."""
     done, learner = _done(stage), learner_of(stage)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
-    trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
-        learner,
-        StepData(steps, done, stage.profile.workers),
-        ckpt_path=stage.folder / LAST if done else None,
-        weights_only=True,
-    )
-    if interrupted := learner.trainer.received_sigterm:
-        raise KeyboardInterrupt(interrupted)
+    with patient():
+        trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
+            learner,
+            StepData(steps, done, stage.profile.workers),
+            ckpt_path=stage.folder / LAST if done else None,
+            weights_only=True,
+        )
 
 
 def learner_of(stage: Stage) -> Pretraining:
@@ -317,7 +333,14 @@ def _last_checkpoint(stage: Stage) -> LastCheckpoint:
 def _done(stage: Stage) -> int:
     """The steps that the last checkpoint holds."""
     last = stage.folder / LAST
-    return int(torch.load(last, weights_only=True, mmap=True)["global_step"]) if last.is_file() else 0
+    if not last.is_file():
+        return 0
+    with suppress(*_DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
+        if file.testzip() is None:
+            return int(torch.load(last, weights_only=True, mmap=True)["global_step"])
+    say(f"{last} is damaged; the training starts anew")
+    last.unlink(missing_ok=True)
+    return 0
 
 
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:

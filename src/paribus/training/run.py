@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paribus.core.console import say
-from paribus.core.files import write_json, write_text
+from paribus.core.files import write_sealed, write_text
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
+from paribus.runs.store import find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 
@@ -38,24 +39,18 @@ MEMBERS = "members"  # in a run's folder: what the members after the first have 
 def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
     """Do what is left of the run of a composed config, and return its folder.
 
-    A finished run is skipped; an interrupted one resumes from its last checkpoint. Raises UserError for bad input,
-    before any training step.
+    A finished run is skipped. An interrupted one, or one whose record is spoilt, resumes from its last checkpoint.
+    Raises UserError for bad input, before any training step.
     """
     described = Run.of(cfg)
     identity = described.identity
-    if finished(identity):
+    if find_finished(identity.folder, identity.signature) is not None:
         say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
         return identity.folder
     with locked(identity.folder, described.label):
-        if not finished(identity):
+        if find_finished(identity.folder, identity.signature) is None:
             _run(described, reporter)
     return identity.folder
-
-
-def finished(identity: Identity) -> bool:
-    """Whether the folder holds the whole record of this very run."""
-    path = identity.folder / RECORD
-    return path.is_file() and bool(json.loads(path.read_text(encoding="utf-8"))["signature"] == identity.signature)
 
 
 def _run(run: Run, reporter: Reporter | None) -> None:
@@ -78,9 +73,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")
         raise
-    from paribus.runs.record import seal
-
-    write_json(folder / RECORD, seal({**record, "wandb_id": stages.wandb_id}))
+    write_sealed(folder / RECORD, {**record, "wandb_id": stages.wandb_id})
 
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
@@ -204,19 +197,20 @@ def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     shelf = Path(run.paths.runs) / ".pretrained" / identity.pretrain
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
         pointer, own = shelf / "folder", identity.folder.resolve()
-        source = Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else own
-        if source != own and not (own / STAGE).is_file() and _serves(source / STAGE, run):
+        source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
+        if source != own and not (own / STAGE).is_file() and _serves(source, run):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
             _adopt(source, own)
         yield
         write_text(pointer, f"{own}\n")
 
 
-def _serves(stage: Path, run: Run) -> bool:
-    """Whether a finished pre-training recorded what this run asks for; points on the way are never shared."""
-    if not stage.is_file() or (run.evaluation.task_points and not run.stage):
+def _serves(folder: Path, run: Run) -> bool:
+    """Whether a folder's finished pre-training recorded what this run asks for; points on the way are never shared."""
+    from paribus.training.pretrain import read_stage
+
+    if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder)) is None:
         return False
-    part = json.loads(stage.read_text(encoding="utf-8"))
     return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
 
 

@@ -131,7 +131,7 @@ def trainer(
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
-    return pl.Trainer(
+    made = pl.Trainer(
         accelerator=profile.accelerator,
         precision=profile.precision,  # type: ignore[arg-type]
         max_steps=steps,
@@ -147,6 +147,9 @@ def trainer(
         num_sanity_val_steps=0,
         **trainer_settings(group or Group(), profile.strategy),
     )
+    # Lightning would leave on SIGTERM without a checkpoint and with status 0; `core.processes` handles signals
+    made._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
+    return made
 
 
 def build_profiler(name: str | None, folder: Path) -> Profiler | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from paribus.verdict.claims import Pair
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.sequential import Looks
-from paribus.verdict.statistics import PRIOR, Error, Paired, mean_sd, moderate, two_sided
+from paribus.verdict.statistics import Paired, mean_sd, two_sided
 from paribus.verdict.words import CONTRADICTED, REPRODUCED, find_boundaries
 
 NO_SCRATCH = "no run from scratch shows that the column is sensitive to pre-training"
@@ -28,8 +28,7 @@ class Contrast:
     """One pair on one column. `margin`: in the metric's unit; `barred`: why the column decides nothing, or None.
 
     `absent`: why one of the arms could not be run at all, or nothing. `gains`: both arms less the same model from
-    scratch, over the seeds that they share with it; None for a column that has no such control. `residual`: the
-    deviation of what arms and seeds leave unexplained in the column; None if it does not moderate the contrast's own.
+    scratch, over the seeds that they share with it; None for a column that has no such control.
     """
 
     column: str
@@ -39,7 +38,6 @@ class Contrast:
     barred: str | None = None
     absent: str = ""
     gains: tuple[Paired, Paired] | None = None
-    residual: float | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -55,16 +53,6 @@ class Contrast:
     def sd(self) -> float | None:
         """Sample standard deviation of the differences; None below two."""
         return mean_sd(self.paired.differences)[1] if self.paired.differences else None
-
-    @cached_property
-    def error(self) -> Error:
-        """The deviation that its interval is made of. Only if there are two differences."""
-        return moderate(len(self.paired.differences), self.sd or 0.0, self.residual)
-
-    @property
-    def prior(self) -> float:
-        """What moderation adds to each degree of freedom."""
-        return 0.0 if self.residual is None else PRIOR
 
     @property
     def judged(self) -> bool:
@@ -98,8 +86,7 @@ class Contrast:
         gain = self.gains[side]
         if len(gain.differences) < 2 or not mean_sd(gain.differences)[1]:
             return 1.0
-        n = len(gain.differences)
-        return find_rate(n, moderate(n, mean_sd(gain.differences)[1] or 0.0, None), self._turn(gain) - least, looks)
+        return find_rate(gain, self._turn(gain) - least, looks)
 
     @property
     def controlled(self) -> bool:
@@ -118,15 +105,16 @@ class Contrast:
         return f"not sensitive: {gainer} {verb} clearly above the model from scratch by more than the margin"
 
 
-def find_rate(n: int, error: Error, room: float, looks: Looks | None) -> float:
-    """The smallest alpha whose two-sided 1 - alpha interval over n seeds is less wide than this to either side, or 1.
+def find_rate(paired: Paired, room: float, looks: Looks | None) -> float:
+    """The smallest alpha whose two-sided 1 - alpha interval is less wide than this to either side; 1 for none.
 
     Args:
         looks: then it is the error rate of all looks together.
     """
+    n, (_, sd) = len(paired.differences), mean_sd(paired.differences)
     if room <= 0.0:
         return 1.0
-    p = two_sided(error.df, room * math.sqrt(n) / error.sd) if error.sd else 0.0
+    p = two_sided(n, room * math.sqrt(n) / sd) if sd else 0.0
     return p if looks is None else looks.p(p, n)
 
 
@@ -149,7 +137,7 @@ def find_rates(contrast: Contrast, looks: Looks | None = None) -> Rates:
     benefit, margin, size = contrast.benefit, contrast.margin, abs(contrast.benefit)
 
     def rate(room: float, control: float) -> float:
-        return max(find_rate(len(contrast.paired.differences), contrast.error, room, looks), control)
+        return max(find_rate(contrast.paired, room, looks), control)
 
     first, second, alike = contrast.rate_apart(0, looks), contrast.rate_apart(1, looks), contrast.rate_alike(looks)
     if contrast.pair.relation == ">=":

@@ -35,32 +35,28 @@ def join_ranges(ranges: Sequence[Range]) -> Range:
     return Range(max(one.least for one in ranges), most)
 
 
-def power(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA, prior: float = 0.0) -> float:
+def power(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> float:
     """The chance that a two-sided 1 - alpha interval over n pairs crosses none of the boundaries at these distances.
 
     Noncentral t for one boundary; for two (equivalence) the Bonferroni bound of both misses, which is close if the
     chance is high.
-
-    Args:
-        prior: what a moderated variance adds to each degree of freedom of n - 1, here and below.
     """
     from scipy.special import nctdtr
 
-    df = (1.0 + prior) * (n - 1)
-    critical = t_quantile(df, alpha)
-    misses = sum(float(nctdtr(df, distance * math.sqrt(n) / sd, critical)) for distance in distances)
+    critical = t_quantile(n, alpha)
+    misses = sum(float(nctdtr(n - 1, distance * math.sqrt(n) / sd, critical)) for distance in distances)
     return max(0.0, 1.0 - misses)
 
 
-def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA, prior: float = 0.0) -> int | None:
+def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) -> int | None:
     """The smallest number of seeds with a chance of `POWER` for a decision; None above `MOST_SEEDS`."""
     if sd == 0.0 or not distances or distances[0] <= 0.0:
         return None
 
     def enough(n: int) -> bool:
         if len(distances) == 1:
-            return distances[0] / sd >= _least(n, alpha, prior)
-        return power(distances, sd, n, alpha, prior) >= POWER
+            return distances[0] / sd >= _least(n, alpha)
+        return power(distances, sd, n, alpha) >= POWER
 
     low, high = 1, 2
     while not enough(high):
@@ -73,7 +69,7 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA, pr
     return high
 
 
-def find_range(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA, prior: float = 0.0) -> Range | None:
+def find_range(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> Range | None:
     """`seeds_needed` at both ends of the 80% interval of the true distance over the true spread.
 
     Of the nearest boundary, by the noncentral t of n pairs: both are as uncertain as n pairs leave them. None if even
@@ -85,30 +81,30 @@ def find_range(distances: Sequence[float], sd: float, n: int, alpha: float = ALP
         return None
     root, beyond = math.sqrt(n), [(distance - distances[0]) / sd for distance in distances]
     tails = ((1.0 - LIKELY) / 2.0, (1.0 + LIKELY) / 2.0)
-    far, near = (float(nctdtrinc((1.0 + prior) * (n - 1), tail, distances[0] / sd * root)) / root for tail in tails)
-    least, most = (seeds_needed([size + more for more in beyond], 1.0, alpha, prior) for size in (far, near))
+    far, near = (float(nctdtrinc(n - 1, tail, distances[0] / sd * root)) / root for tail in tails)
+    least, most = (seeds_needed([size + more for more in beyond], 1.0, alpha) for size in (far, near))
     if least is None:
         return None
     least = max(least, n + 1)
     return Range(least, None if most is None else max(most, least))
 
 
-def detectable(sd: float, n: int, alpha: float = ALPHA, prior: float = 0.0) -> float | None:
+def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
     """The smallest difference that n pairs distinguish from zero with probability `POWER`; None without spread.
 
     A difference smaller than this that n seeds did not find is not evidence against it: "n = 5 could have seen 1.1
     points".
     """
-    return float(f"{sd * _least(n, alpha, prior):.3g}") if sd > 0.0 and n > 1 and alpha > 0.0 else None
+    return float(f"{sd * _least(n, alpha):.3g}") if sd > 0.0 and n > 1 and alpha > 0.0 else None
 
 
 @cache
-def _least(n: int, alpha: float, prior: float) -> float:
+def _least(n: int, alpha: float) -> float:
     """`detectable` in standard deviations."""
     from scipy.optimize import brentq
 
     def excess(distance: float) -> float:
-        return power([distance], 1.0, n, alpha, prior) - POWER
+        return power([distance], 1.0, n, alpha) - POWER
 
     high = 1.0
     while excess(high) < 0.0:

@@ -6,7 +6,6 @@ seeds were added until the claims were decided (`sequential.py`). This interval 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from paribus.verdict.family import Family, Shares, find_levels, make_family, sha
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import MOST_SEEDS, Range, detectable, find_range, join_ranges, seeds_needed
 from paribus.verdict.sequential import Looks
-from paribus.verdict.statistics import ALPHA, rounded, t_quantile
+from paribus.verdict.statistics import ALPHA, rounded, summarize
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, find_word, judge
 
 NO_SEED = "no seed is done in both arms"
@@ -116,8 +115,7 @@ class Bench:
         found = Ruling(word, first, self.family.adjust(first), find_ends(contrast, level or ALPHA))
         if word == UNDECIDED:
             return self._leave_open(contrast, found)
-        n = contrast.paired.summary.n
-        return replace(found, detectable=detectable(contrast.error.sd, n, level, contrast.prior))
+        return replace(found, detectable=detectable(contrast.sd or 0.0, contrast.paired.summary.n, level))
 
     def _choose(self, contrast: Contrast, rates: Rates) -> tuple[str, int]:
         """(the word, by what the claim's level is divided for its interval)."""
@@ -161,10 +159,10 @@ class Bench:
 
 def find_ends(contrast: Contrast, level: float) -> Ends:
     """The t interval of the difference that errs at rate `level`."""
-    n, mean, *_ = contrast.paired.summary
-    assert mean is not None
-    half = t_quantile(contrast.error.df, level) * contrast.error.sd / math.sqrt(n)
-    return Ends(rounded(mean - half), rounded(mean + half), rounded(1.0 - level))
+    summary = summarize(contrast.paired.differences, level)
+    assert summary.ci_low is not None
+    assert summary.ci_high is not None
+    return Ends(summary.ci_low, summary.ci_high, rounded(1.0 - level))
 
 
 def _rule_unjudged(contrast: Contrast) -> Ruling:
@@ -178,9 +176,9 @@ def _rule_unjudged(contrast: Contrast) -> Ruling:
 
 def _count_seeds(contrast: Contrast, found: Ruling, level: float) -> Ruling:
     """How many seeds would decide an open contrast, at the level of its interval."""
-    n, sd, prior = contrast.paired.summary.n, contrast.error.sd, contrast.prior
-    seen, seeds = detectable(sd, n, level, prior), seeds_needed(contrast.room, sd, level, prior)
-    span = find_range(contrast.room, sd, n, level, prior)
+    n, sd = contrast.paired.summary.n, contrast.sd or 0.0
+    seen, seeds = detectable(sd, n, level), seeds_needed(contrast.room, sd, level)
+    span = find_range(contrast.room, sd, n, level)
     if span is None:
         return replace(found, detectable=seen, reason=f"needs more than {MOST_SEEDS} seeds", more=sd > 0.0)
     seeds = None if seeds is None else max(seeds, n + 1)

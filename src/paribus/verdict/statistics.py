@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 LEVEL = 0.95
 ALPHA = 1.0 - LEVEL
-PRIOR = 0.5  # weight of the arms' common residual beside a contrast's own variance, per degree of freedom
-ENOUGH_ARMS = 4  # below this the residual says little more than the contrast itself
 DIGITS = 10  # statistics are kept to this many significant digits, the same on every machine
 
 
@@ -47,48 +45,16 @@ def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, 0.0 if sd <= 1e-12 * scale else sd
 
 
-def t_quantile(df: float, alpha: float = ALPHA) -> float:
-    """The half width of a two-sided 1 - alpha interval of a mean, in standard errors."""
+def t_quantile(n: int, alpha: float = ALPHA) -> float:
+    """The half width of a two-sided 1 - alpha interval of a mean of n, in standard errors."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(df, 1.0 - alpha / 2.0))
+    return float(stdtrit(n - 1, 1.0 - alpha / 2.0))
 
 
-def two_sided(df: float, statistic: float) -> float:
-    """P(|T| > |statistic|) for Student's t."""
-    return 2.0 * _upper(df, abs(statistic))
-
-
-def find_residual(arms: Sequence[Mapping[int, float]]) -> float | None:
-    """Standard deviation of what arms ({seed: value}) and seeds leave unexplained, over the seeds that all arms have.
-
-    The residual of the two-way layout; None for fewer than four arms or two seeds.
-    """
-    seeds = sorted(set.intersection(*(set(arm) for arm in arms))) if len(arms) >= ENOUGH_ARMS else []
-    if len(seeds) < 2:
-        return None
-    columns = [math.fsum(arm[seed] for arm in arms) / len(arms) for seed in seeds]
-    centered = [[arm[seed] - mean for seed, mean in zip(seeds, columns, strict=True)] for arm in arms]
-    squares = math.fsum((x - math.fsum(row) / len(row)) ** 2 for row in centered for x in row)
-    return math.sqrt(squares / ((len(arms) - 1) * (len(seeds) - 1)))
-
-
-class Error(NamedTuple):
-    """The deviation of a difference over n seeds that its interval is made of, and the degrees of freedom behind it."""
-
-    sd: float
-    df: float
-
-
-def moderate(n: int, sd: float, residual: float | None) -> Error:
-    """A contrast's own deviation, drawn toward that of all arms of its column.
-
-    The variance is (n - 1) parts its own and (n - 1) / 2 parts twice the residual's, with as many degrees of freedom: a
-    moderated t (Smyth 2004) whose prior has a fixed weight. Never pooled fully: arms differ in their spread.
-    """
-    if residual is None or not sd:
-        return Error(sd, n - 1)
-    return Error(math.sqrt((sd * sd + PRIOR * 2.0 * residual * residual) / (1.0 + PRIOR)), (1.0 + PRIOR) * (n - 1))
+def two_sided(n: int, statistic: float) -> float:
+    """P(|T| > |statistic|) for Student's t with n - 1 degrees of freedom."""
+    return 2.0 * _upper(n, abs(statistic))
 
 
 def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
@@ -102,7 +68,7 @@ def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
     mean, sd = mean_sd(values)
     if sd is None:
         return Summary(1, rounded(mean), None, None, None)
-    half = t_quantile(len(values) - 1, alpha) * sd / math.sqrt(len(values))
+    half = t_quantile(len(values), alpha) * sd / math.sqrt(len(values))
     return Summary(len(values), rounded(mean), rounded(sd), rounded(mean - half), rounded(mean + half))
 
 
@@ -131,16 +97,16 @@ def tost(values: Sequence[float], margin: float) -> Tost | None:
     mean, sd = mean_sd(values)
     if not sd:
         return None
-    error, df = sd / math.sqrt(len(values)), len(values) - 1
-    half = t_quantile(df, 2.0 * ALPHA) * error
-    return Tost(rounded(_upper(df, (margin - abs(mean)) / error)), rounded(mean - half), rounded(mean + half))
+    error = sd / math.sqrt(len(values))
+    half = t_quantile(len(values), 2.0 * ALPHA) * error
+    return Tost(rounded(_upper(len(values), (margin - abs(mean)) / error)), rounded(mean - half), rounded(mean + half))
 
 
-def _upper(df: float, statistic: float) -> float:
-    """P(T > statistic) for Student's t."""
+def _upper(n: int, statistic: float) -> float:
+    """P(T > statistic) for Student's t with n - 1 degrees of freedom."""
     from scipy.special import stdtr
 
-    return float(stdtr(df, -statistic))
+    return float(stdtr(n - 1, -statistic))
 
 
 def t_test(differences: Sequence[float]) -> float | None:
@@ -150,7 +116,7 @@ def t_test(differences: Sequence[float]) -> float | None:
     mean, sd = mean_sd(differences)
     if not sd:
         return 1.0 if mean == 0.0 else None
-    return rounded(two_sided(len(differences) - 1, mean / (sd / math.sqrt(len(differences)))))
+    return rounded(two_sided(len(differences), mean / (sd / math.sqrt(len(differences)))))
 
 
 def holm(values: Sequence[float]) -> list[float]:

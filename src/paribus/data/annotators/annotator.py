@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from paribus.core.errors import Unavailable, UserError
+from paribus.core.trust import check_name
 
 Span = tuple[int, int]  # characters of a sentence: first, and the one after the last
 
@@ -58,6 +59,7 @@ class Function:
 
     def _function(self) -> Callable[[str], Sequence[Span]]:
         module, _, name = self.call.partition(":")
+        check_name(module, "masking.annotator.call")
         try:
             found: Callable[[str], Sequence[Span]] = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:

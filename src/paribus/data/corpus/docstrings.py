@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+from paribus.core.sealed import is_stored
 from paribus.data.corpus.document import Corpus, Document, read_documents, write_documents
 from paribus.data.corpus.prose import prose
 from paribus.data.corpus.sentences import Splitter
@@ -66,7 +67,7 @@ class Docstrings(Corpus):
 
     def documents(self, cache: Path) -> Iterator[Document]:
         folders = {name: self._folder(name, cache) for name in self.installed}
-        missing = [name for name, folder in folders.items() if not folder.is_dir()]
+        missing = [name for name, folder in folders.items() if not is_stored(folder)]
         if missing:
             self._extract({name: folders[name] for name in missing})
         held = {_key(line) for each in self._stored(folders) if each.split == "validation" for line in _lines(each)}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from paribus.core.files import whole_folder
+from paribus.core.sealed import is_stored
 
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter
@@ -105,6 +106,6 @@ def read_documents(folder: Path) -> Iterator[Document]:
 
 def keep_documents(folder: Path, make: Callable[[], Iterable[Document]]) -> Iterator[Document]:
     """The documents of `folder`, which the first call makes."""
-    if not folder.is_dir():
+    if not is_stored(folder):
         write_documents(folder, make())
     return read_documents(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from hashlib import blake2b
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any, NamedTuple
 
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
-from paribus.core.files import write_json
+from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
+from paribus.core.sealed import read_sealed
 from paribus.data.corpus.document import Corpus
 from paribus.data.corpus.splits import split_documents
 
@@ -35,13 +35,13 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     """
     source = [SEMANTICS, type(corpus).__name__, corpus.semantics, corpus.validation, corpus.source()]
     path = cache / "fingerprints" / f"{digest(source, 24)}.json"
-    if path.is_file():
-        return Fingerprint(**json.loads(path.read_text(encoding="utf-8")))
+    if (kept := read_sealed(path)) is not None:
+        return Fingerprint(**kept)
     say("reading the corpus")
     found = _read(corpus, cache)
     if not found.documents:
         raise UserError("the corpus is empty", "give files with text (corpus.path)")
-    write_json(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value})
+    write_sealed(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value})
     return found
 
 

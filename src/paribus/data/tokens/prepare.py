@@ -16,6 +16,7 @@ from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder
 from paribus.core.hashing import digest
+from paribus.core.sealed import is_stored
 from paribus.data.annotators.annotator import Annotator
 from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.fingerprint import Fingerprint, fingerprint
@@ -92,7 +93,7 @@ class Plan:
             return Plan(self.trained_on, self.source, self.cache).tokenizer_folder
         text = self.text.text if self.source.trained else None
         folder = self.cache / "tokenizers" / digest([text, self.source.identity()], 16)
-        if not folder.is_dir():
+        if not is_stored(folder):
             with whole_folder(folder) as work:
                 self.source.build(self._training_text() if self.source.trained else (), work)
         return folder
@@ -114,7 +115,7 @@ class Plan:
     def store_folder(self) -> Path:
         """The stores of all splits, built if they are not there yet."""
         folder = self.cache / "stores" / digest(self.plain, 16)
-        if not folder.is_dir():
+        if not is_stored(folder):
             total = sum(self.text.characters.values())
             say(f"tokenizing {total / 1e6:.1f} million characters")
             store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.splitter, folder, total)
@@ -124,7 +125,7 @@ class Plan:
         """The annotated spans of the training text, built if they are not there yet."""
         key = digest([self.plain, annotator.identity(), annotation.SEMANTICS], 16)
         folder = self.cache / "spans" / key
-        if not folder.is_dir():
+        if not is_stored(folder):
             total = self.text.characters["train"]
             say(f"annotating {total / 1e6:.1f} million characters, once")
             train = (document for document in self.documents() if document.split == "train")
@@ -184,7 +185,8 @@ def prepare(
     With an annotator the training text has its spans.
 
     Raises:
-        UserError: as `data_fingerprint`; for an annotator that finds nothing in the text.
+        UserError: as `data_fingerprint`; for an annotator that finds nothing in the text; if all splits have the same
+            tokens.
     """
     plan = Plan(corpus, tokenizer, cache, trained_on)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
@@ -192,6 +194,11 @@ def prepare(
     for split in ("train", "validation"):
         if not counts.get(split):
             raise UserError(f"the {split} text of the corpus has no tokens", "give text that the tokenizer can read")
+    own, other = stores["train"].ids, stores["validation"].ids
+    if len(own) == len(other) and np.array_equal(own, other):
+        raise UserError(
+            "the train and the validation text of the corpus are the same", "give other text to one of them"
+        )
     if annotator is not None:
         stores["train"] = TokenStore(stores["train"].folder, plan.spans_file(annotator))
     return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts, **_spans(annotator)})

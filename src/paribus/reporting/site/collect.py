@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
+from paribus.core.names import is_name
 from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowed
 from paribus.reporting.plots import landscape
 from paribus.reporting.tables.design import Design, make_design
@@ -115,7 +115,7 @@ def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
     except TypeError as error:
         raise UserError(f"{path} cannot be read", "make it again with `paribus table`, or remove it") from error
     for name in (table.study, table.scale, *(arm.name for arm in table.arms)):
-        if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name) or set(name) == {"."}:
+        if not is_name(name):
             raise UserError(f"{path} names '{name}', which is no name of a study, scale or arm", "remove the file")
     return table
 

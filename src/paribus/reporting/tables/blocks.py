@@ -29,7 +29,6 @@ _READ = (
     "Interval: the one that the verdict was read off, at the level that the table's claims leave it. p in the table: "
     "of this contrast among all claims and looks; below 0.05 it is decided."
 )
-_MODERATED = " A third of its variance is that of all arms, at 1.5 (n - 1) degrees of freedom."
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
 
 
@@ -312,8 +311,7 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         for line, found in zip(lines, claim.contrasts, strict=True):
             value = format_number(table, found.column, found.published, sign=True)
             line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
-    moderated = any(row.residual is not None for row in claim.contrasts)
-    return Block(claim.text, header, lines, [_READ + _MODERATED if moderated else _READ], left=2, last=1)
+    return Block(claim.text, header, lines, [_READ], left=2, last=1)
 
 
 def _make_contrast(table: Table, found: ContrastRow) -> list[Text]:

@@ -35,13 +35,13 @@ from paribus.reporting.tables.schema import (
 )  # fmt: skip
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
-from paribus.verdict.claims import Claim, Pair, Sentence
+from paribus.verdict.claims import Claim, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
 from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_score, is_task, lower_is_better
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.ruling import Outcome, Ruling, rule
-from paribus.verdict.statistics import ALPHA, Paired, find_residual, mean_sd, pair_seeds, rounded, summarize
+from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, rounded, summarize
 from paribus.verdict.words import find_word
 
 BUDGETS = {
@@ -373,19 +373,11 @@ def _make_contrasts(
             )
             if is_score(column)
             else None,
-            None if design.looks is not None else _find_residual(design, evidence, column, arms),
         )
         for column in about
         if column in reasons
         for arms in claim.pairs
     ]
-
-
-def _find_residual(design: Design, evidence: Evidence, column: str, pair: Pair) -> float | None:
-    """Over the pair's seeds and the arms that have them all. The levels of looks are exact for plain t-tests alone."""
-    seeds = evidence.values(pair.arm, column).keys() & evidence.values(pair.versus, column).keys()
-    arms = [evidence.values(arm, column) for arm in design.arms]
-    return find_residual([{seed: arm[seed] for seed in seeds} for arm in arms if seeds and seeds <= arm.keys()])
 
 
 def _pair(evidence: Evidence, arm: str, versus: str, column: str, seeds: Sequence[int] | None) -> Paired:
@@ -423,7 +415,6 @@ def _make_contrast_row(
         equivalence=comparison.equivalence,
         ci_bootstrap=comparison.ci_bootstrap,
         components=comparison.components,
-        residual=None if contrast.residual is None else rounded(contrast.residual),
     )
 
 

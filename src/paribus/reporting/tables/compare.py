@@ -97,10 +97,12 @@ def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
     Over the seeds that have all of them; None if fewer than two tasks have scores in points.
     """
     columns = evidence.find_averaged()
+    if len({column.rpartition("/")[0] for column in columns}) < 2:
+        return None
     found = {arm: values for arm in design.arms if (values := evidence.values(arm, MEAN))}
     base = found.get(design.baseline, {})
     rows = (_summarize_arm(arm, values, {} if arm == design.baseline else base) for arm, values in found.items())
-    return Aggregate(columns, tuple(rows)) if columns else None
+    return Aggregate(columns, tuple(rows))
 
 
 def _summarize_arm(arm: str, values: Mapping[int, float], baseline: Mapping[int, float]) -> OverallRow:

@@ -45,9 +45,8 @@ class Evidence:
         return self._read[arm, column]
 
     def find_averaged(self) -> tuple[str, ...]:
-        """The columns that the mean over tasks is of: those that some arm has; none if they are of one task."""
-        columns = tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
-        return columns if len({column.rpartition("/")[0] for column in columns}) > 1 else ()
+        """The columns that the mean over tasks is of: those that some arm has."""
+        return tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
 
     def _average_tasks(self, arm: str) -> dict[int, float]:
         """The mean over tasks of the seeds that have all of them."""

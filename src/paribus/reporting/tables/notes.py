@@ -11,6 +11,7 @@ from paribus.reporting.tables.schema import About, ClaimRow, ContrastRow
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import TRIAL
 from paribus.sweeps.tuning import ArmTuning
+from paribus.verdict.metrics import MEAN
 from paribus.verdict.power import POWER
 from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import ALPHA, mean_sd
@@ -31,6 +32,7 @@ def write_notes(
     anew = any(claim.open and claim.seeds_range for claim in claims) and design.looks is None
     return (
         *_note_columns(design, about),
+        *([f"{MEAN} is over {', '.join(evidence.find_averaged())}, seed by seed."] if MEAN in about else []),
         *_note_seeds(design, evidence),
         *_note_contrasts(contrasts, about),
         *([_MORE.format(study=design.study, scale=design.scale)] if anew else []),

@@ -188,8 +188,7 @@ class ContrastRow:
     """One pair of a claim on one column: the evidence and its verdict.
 
     `ci_low`, `ci_high`: the interval that the verdict was read off, at `level`, such as 0.975. `seeds_range`: between
-    how many seeds would decide; the second is None if no end is in sight. `p`: of the plain paired t-test. `residual`:
-    the deviation over arms and seeds by which the interval, p_claim and p_holm are moderated; None if they are not.
+    how many seeds would decide; the second is None if no end is in sight.
     """
 
     column: str
@@ -213,7 +212,6 @@ class ContrastRow:
     equivalence: Equivalence | None = None
     ci_bootstrap: tuple[float, float] | None = None
     components: Spread | None = None
-    residual: float | None = field(default=None, metadata=OMITTED)
     level: float | None = None
     seeds_range: tuple[int, int | None] | None = None
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.processes import terminable
+from paribus.core.processes import stoppable
 
 LOST = -signal.SIGKILL  # the status of a run whose process ended without a result
 
@@ -89,7 +89,7 @@ class Pool(ABC):
 
     @abstractmethod
     def run(self, queue: Sequence[Work], events: Events) -> None:
-        """Do every run in the queue; one that fails does not stop the others. Raises KeyboardInterrupt on SIGINT."""
+        """Do every run in the queue; one that fails does not stop the others. Raises Stopped on SIGINT."""
 
 
 class Launcher(ABC):
@@ -166,7 +166,7 @@ class ClusterPool(Pool):
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
         waiting, running = deque(queue), list[Submitted]()
-        with terminable():
+        with stoppable():
             try:
                 while waiting or running:
                     running += self.submit(waiting, len(running))

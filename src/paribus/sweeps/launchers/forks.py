@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 from paribus.core.build import kind
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.processes import collect_often, collect_rarely
+from paribus.core.processes import Stopped, collect_often, collect_rarely, die_with_parent, stoppable
 from paribus.sweeps.launchers.base import LOST, train
 
 PRELOADED = "paribus.training.preload"
-STOPPED = 130  # a shell's status for Ctrl-C
 POLL = 0.02  # seconds between two looks for ended processes
 
 
@@ -109,6 +108,7 @@ def kill(group: int, number: signal.Signals) -> None:
 
 def serve(number: int) -> None:
     """Fork a process for every `Order` from the connection, and report how each ended."""
+    die_with_parent()
     collect_rarely()
     importlib.import_module(PRELOADED)
     if (order := _fork_orders(Connection(number))) is not None:
@@ -154,6 +154,7 @@ def _import_components(node: Any) -> None:
 
 def _train(order: Order) -> int:
     """Do what a fresh process would: its exit status and its log are the same."""
+    die_with_parent()
     with order.log.open("ab", buffering=0) as log:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(log.fileno(), stream.fileno())
@@ -161,7 +162,8 @@ def _train(order: Order) -> int:
     with suppress(OSError, AttributeError):  # the system has no CPU affinity
         os.sched_setaffinity(0, order.cores)
     try:
-        return train(order.config)
-    except KeyboardInterrupt:
-        say("paribus: stopped; run the same command again to resume")
-        return STOPPED
+        with stoppable():
+            return train(order.config)
+    except Stopped as error:
+        say(f"paribus: {error}")
+        return error.status

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.core.processes import gpus, terminable
+from paribus.core.processes import die_with_parent, gpus, stoppable
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
 from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
 
@@ -97,13 +97,13 @@ class Slots(Pool):
         self.server: Server | None = None
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
-        """Raises KeyboardInterrupt on SIGINT or SIGTERM, after it has stopped the running processes.
+        """Raises Stopped on SIGINT or SIGTERM, after it has stopped the running processes.
 
         Stopped runs resume from their last checkpoint when they are started again.
         """
         waiting, free = deque(queue), deque(range(self.size))
         running: dict[int, _Running] = {}
-        with terminable():
+        with stoppable():
             try:
                 while waiting or running:
                     while waiting and free:
@@ -144,6 +144,7 @@ def _open(work: Work, slot: Slot) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             env={**os.environ, **slot.environment()},
             process_group=0,
+            preexec_fn=die_with_parent,
         )
     with suppress(OSError, AttributeError):  # the process has ended, or the system has no CPU affinity
         os.sched_setaffinity(process.pid, slot.cores)

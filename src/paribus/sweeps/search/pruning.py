@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from paribus.verdict.metrics import LOSS, held_out_loss
+
 if TYPE_CHECKING:
     from optuna.trial import Trial
 
@@ -24,7 +26,10 @@ class Reporter:
 
         Raises KeyError if the validation does not have the metric.
         """
-        self.trial.report(float(values[self.metric]), step)
+        value = held_out_loss(values) if self.metric == LOSS else values[self.metric]
+        if value is None:
+            raise KeyError(self.metric)
+        self.trial.report(float(value), step)
         self.trial.set_user_attr("tokens", tokens)
         return bool(self.trial.should_prune())
 
@@ -38,12 +43,12 @@ def reporter(node: Mapping[str, object] | None) -> Reporter | None:
         return None
     import json
 
-    from hydra.utils import instantiate
     from optuna import load_study
     from optuna.trial import Trial
 
+    from paribus.core.build import build
     from paribus.sweeps.search.storage import open_storage
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
-    study.pruner = instantiate(json.loads(study.user_attrs[PRUNER]))
+    study.pruner = build(json.loads(study.user_attrs[PRUNER]))
     return Reporter(Trial(study, int(str(node["id"]))), str(node["metric"]))

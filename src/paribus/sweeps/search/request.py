@@ -80,7 +80,7 @@ def look(asked: Asked) -> Callable[[], TrialBoard]:
 def run(asked: Asked) -> int:
     """Search with one worker per slot, all on one study. Returns 1 if a worker failed.
 
-    Raises KeyboardInterrupt if the user stops it; the same command resumes the search.
+    Raises Stopped if the user stops it; the same command resumes the search.
     """
     from paribus.sweeps.board import watch_sheet
     from paribus.sweeps.launchers.base import Ended, Events, failure_reason

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.core.build import build
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+from paribus.core.trust import check_name
 from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.sweeps.space import Choice, Dimension, dimension
+from paribus.verdict.metrics import LOSS
 
 if TYPE_CHECKING:
     from hydra.types import HydraContext
@@ -69,7 +72,6 @@ class Settings:
 
     def build_sampler(self, seed: int) -> BaseSampler:
         """The sampler of one draw; a quasi-random sequence keeps one seed."""
-        from hydra.utils import instantiate
         from optuna.samplers import RandomSampler
 
         if self.ordered:
@@ -79,7 +81,7 @@ class Settings:
         if kind == "TPESampler":
             own["constant_liar"] = len(self.directions) == 1
         known = {key: value for key, value in own.items() if key == "seed" or key not in self.sampler}
-        sampler: BaseSampler = instantiate({**self.sampler, **known})
+        sampler: BaseSampler = build({**self.sampler, **known})
         return sampler
 
 
@@ -92,6 +94,11 @@ def read_settings(
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
     _check(given, space, directions)
     base = _compose_base(context, config, fixed)
+    if not objectives and "trial" in base and len(directions) == 1:
+        objectives = (LOSS,)
+    if len(objectives) != len(directions) and (objectives or "trial" in base):
+        cause = f"hydra.sweeper.objective names {len(objectives)} objectives for {len(directions)} directions"
+        raise UserError(cause, "give one name for each, such as [mlm_loss, flops]")
     kind = [
         {key: repr(part) for key, part in space.items()},
         given["custom_search_space"],
@@ -138,9 +145,6 @@ def _read_space(
 
 
 def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions: Sequence[str]) -> None:
-    from hydra.errors import InstantiationException
-    from hydra.utils import instantiate
-
     if wrong := [name for name in directions if name not in DIRECTIONS]:
         raise UserError(f"hydra.sweeper.direction={wrong[0]} is unknown", f"use {' or '.join(DIRECTIONS)}")
     if given["pruner"] is not None and len(directions) > 1:
@@ -152,8 +156,8 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
         mend = f"give choice(...) or range(...) for {wide[0]}, or use another sampler"
         raise UserError(f"a grid needs a finite space, but {wide[0]} is an interval", mend)
     try:
-        instantiate(_plain(given["pruner"]) or {})
-    except InstantiationException as error:
+        build(_plain(given["pruner"]) or {})
+    except UserError as error:
         raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
 
 
@@ -179,6 +183,7 @@ def _conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial], No
     from hydra.utils import get_method
     from omegaconf import OmegaConf
 
+    check_name(path, "hydra.sweeper.custom_search_space")
     try:
         function = get_method(path)
     except Exception as error:

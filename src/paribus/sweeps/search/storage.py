@@ -8,7 +8,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STUDY = "study.json"  # in the folder of a search: where its trials are
 JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", ("postgresql", "postgres:")
 RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; seconds after which an unchanged one has expired
+_CHUNK = 1 << 16  # bytes of a journal's end that are read at once
 _LOGIN = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://[^:/?\s]*):(?P<secret>[^?\s]*)(?P<tail>@)")
 _QUERY = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://\S*[?&])password=(?P<secret>[^&\s'\"]*)(?P<tail>&?)")
 
@@ -60,7 +61,9 @@ def _journal(path: Path) -> BaseStorage:
     from optuna.storages.journal import JournalFileBackend
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock: Any = FileLock(path.with_name(path.name + ".writing"))
+    lock: Any = JournalLock(path)
+    lock.acquire()  # mends the file before the first reading
+    lock.release()
     return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
 
 
@@ -126,6 +129,31 @@ class FileLock:
         if self._handle is not None:
             self._handle.close()
             self._handle = None
+
+
+class JournalLock(FileLock):
+    """The lock of those who write a journal. Whoever takes it first cuts off a line that another one left half-written,
+    because its disk was full or it was killed; no reader could pass that line.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        super().__init__(journal.with_name(journal.name + ".writing"))
+        self.journal = journal
+
+    def acquire(self) -> bool:
+        super().acquire()
+        with suppress(FileNotFoundError), self.journal.open("r+b") as file:
+            size = end = file.seek(0, os.SEEK_END)
+            while end:
+                start = max(0, end - _CHUNK)
+                file.seek(start)
+                if (at := file.read(end - start).rfind(b"\n")) >= 0:
+                    end = start + at + 1
+                    break
+                end = start
+            if end < size:
+                file.truncate(end)
+        return True
 
 
 def this_worker() -> str:

@@ -16,6 +16,12 @@ from paribus.core.registry import Registry
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
 MEAN = "mean"  # a column: the mean of a sweep's other task columns in points, seed by seed
 HELD_OUT = ("mlm_", "clm_", "denoising_")  # columns of the held-out evaluation, as against the scores of tasks
+LOSS = "loss"  # what a search minimizes if it names no objective
+
+
+def held_out_loss(values: Mapping[str, float]) -> float | None:
+    """The loss of the held-out evaluation among a run's metrics, whatever its head is."""
+    return next((values[name] for test in HELD_OUT if (name := f"{test}loss") in values), None)
 
 
 class Measurements(Protocol):

@@ -1,0 +1,118 @@
+"""Checksums of what is stored: they are verified when it is opened, so that a damaged file is never used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.core.console import say
+from paribus.core.errors import UserError
+from paribus.core.hashing import digest
+
+SUMS = ".checksums.json"  # in a folder: {file: [size, hash]}
+_verified: dict[tuple[str, int, int, int], str] = {}  # (path, size, time, inode): the hash that this process has found
+
+
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data with a checksum, so that an edit by hand is noticed. Raises ValueError for NaN."""
+    plain = json.loads(json.dumps({key: value for key, value in content.items() if key != "checksum"}))
+    return {**plain, "checksum": digest(plain, 32)}
+
+
+def verify(content: Mapping[str, Any]) -> bool:
+    """Whether plain data is still what was sealed."""
+    try:
+        return bool(seal(content)["checksum"] == content.get("checksum"))
+    except (ValueError, RecursionError):
+        return False
+
+
+def parse(text: str) -> Any:
+    """JSON. Raises ValueError, also for lists that are nested too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """What was sealed, without its checksum; None if there is no file, and with a message if it is damaged."""
+    try:
+        content = parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or not verify(content):
+        say(f"{path} is damaged or of an older version; it is made again")
+        return None
+    return {key: value for key, value in content.items() if key != "checksum"}
+
+
+def seal_folder(folder: Path) -> None:
+    """Write the checksums of a folder's files, and bring the files to the disk."""
+    sums = {path.relative_to(folder).as_posix(): [path.stat().st_size, _hash(path)] for path in _files(folder)}
+    for path in _files(folder):
+        sync(path)
+    (folder / SUMS).write_text(json.dumps(seal({"files": sums})), encoding="utf-8")
+    sync(folder / SUMS)
+
+
+def find_damage(folder: Path) -> str:
+    """Which file of a sealed folder is damaged, or "" if all are as they were sealed."""
+    try:
+        content = parse((folder / SUMS).read_text(encoding="utf-8"))
+        if not verify(content):
+            return SUMS
+        for name, (size, hashed) in content["files"].items():
+            path = folder / name
+            if path.stat().st_size != size or _hash(path) != hashed:
+                return str(name)
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return SUMS
+    return ""
+
+
+def is_stored(folder: Path) -> bool:
+    """Whether a folder is there and whole; a damaged one is removed with a message, so that it is built again."""
+    if not folder.is_dir():
+        return False
+    if not (damaged := find_damage(folder)):
+        return True
+    say(f"{folder / damaged} is damaged or of an older version; {folder.name} is built again")
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+def check_folder(folder: Path) -> None:
+    """Raises UserError for a damaged file of a folder that was sealed; folders of others have no checksums."""
+    if (folder / SUMS).is_file() and (damaged := find_damage(folder)):
+        raise UserError(f"{folder / damaged} is damaged (checksum)", "copy it again, or run the same command again")
+
+
+def sync(path: Path) -> None:
+    """Bring a file's content to the disk, so that a power loss after a rename leaves no empty file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+
+
+def _hash(path: Path) -> str:
+    """Read once in a process as long as the file does not change."""
+    state = path.stat()
+    key = (str(path), state.st_size, state.st_mtime_ns, state.st_ino)
+    if key not in _verified:
+        with path.open("rb") as file:
+            _verified[key] = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    return _verified[key]

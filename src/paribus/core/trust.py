@@ -1,0 +1,123 @@
+"""Which classes a config may name. A config from a stranger (a checkpoint, a sweep file) must not run code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.core.errors import UserError
+
+OURS = __name__.partition(".")[0]
+KNOWN = (OURS, "torch.optim", "optuna.samplers", "optuna.pruners")
+_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # what Hydra itself makes from `hydra.*`
+_LOGGING = ("logging", "colorlog", "hydra._internal")
+_SPACE = "custom_search_space"  # of a search: a function
+_PLACES = ("callbacks", "launcher", "sweeper")  # of `hydra`: it makes objects of what is below
+DECLARED = Path("conf") / "trusted.yaml"  # in the working directory
+_MEND = f"write `trusted: [%s]` into {DECLARED} if you trust it"
+
+
+def declared() -> tuple[str, ...]:
+    """The modules and packages that the user trusts: `trusted: [my_package]` in `conf/trusted.yaml`.
+
+    Neither an override nor a stored config can add to them. Raises UserError if the file does not hold such a list.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(DECLARED.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(f"{DECLARED} cannot be read ({error})", "write trusted: [my_package]") from error
+    named = content.get("trusted") if isinstance(content, dict) and len(content) == 1 else None
+    if not isinstance(named, list) or not all(isinstance(name, str) and name for name in named):
+        raise UserError(f"{DECLARED} holds no list 'trusted'", "write trusted: [my_package]")
+    return tuple(named)
+
+
+def is_trusted(name: str, modules: tuple[str, ...] | None = None) -> bool:
+    """Whether a dotted name lies in a trusted module. Nothing is imported."""
+    allowed = (*KNOWN, *declared()) if modules is None else modules
+    return any(name == module or name.startswith(f"{module}.") for module in allowed)
+
+
+def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> None:
+    """Check the name of a class, or under another key than `_target_` that of a function, before it is imported.
+
+    A function is trusted only if the user has declared its module.
+
+    Args:
+        name: dotted; a function may also be written as `module:function`.
+        key: what the message calls it.
+        also: further modules whose classes are trusted here.
+
+    Raises:
+        UserError: for one in a module that nobody trusts.
+    """
+    module = name.replace(":", ".")
+    if not is_trusted(module, (*declared(), *((*KNOWN, *also) if key == "_target_" else ()))):
+        raise UserError(f"{key}={name} is not trusted", _MEND % module.partition(".")[0])
+
+
+def check_class(found: type, target: str) -> None:
+    """Raises UserError for a class that only stands in a trusted module, and for one of ours that is no component.
+
+    `paribus.core.files.tempfile.TemporaryFile` is not ours.
+    """
+    if not is_trusted(found.__module__):
+        raise UserError(f"_target_={target} is {found.__module__}.{found.__qualname__}, which is not trusted",
+                        _MEND % found.__module__)  # fmt: skip
+    if is_trusted(found.__module__, (OURS,)) and not (
+        is_dataclass(found) or is_trusted(found.__module__, (f"{OURS}.tasks",))
+    ):
+        raise UserError(f"_target_={target} is not a component", "name a class that a file in conf names")
+
+
+def check_tree(tree: Any, also: tuple[str, ...] = ()) -> None:
+    """Check every name of code in a config, before any of them is imported.
+
+    Args:
+        tree: plain data, resolved or not.
+        also: further modules that are trusted here.
+
+    Raises:
+        UserError: for a name that is not trusted.
+    """
+    for key, value in leaves(tree):
+        if key == "_target_" or (key == "call" and ":" in str(value)) or (key == _SPACE and value is not None):
+            check_name(str(value), key, also)
+
+
+def check_composed(config: Any) -> None:
+    """Check a config that Hydra composed, with what Hydra itself makes objects of.
+
+    Raises UserError as `check_tree` does.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    check_tree(OmegaConf.to_container(config, resolve=False), _HYDRA)
+    own = config.get("hydra") or {}
+    for place in (node for name in _PLACES if (node := own.get(name)) is not None):
+        with suppress(OmegaConfBaseException):  # Hydra cannot make anything of it either
+            check_tree(OmegaConf.to_container(place, resolve=True), _HYDRA)
+    for name in ("job_logging", "hydra_logging"):
+        for key, value in leaves(OmegaConf.to_container(own.get(name) or OmegaConf.create(), resolve=False)):
+            if key == "()" or (key == "class" and not is_trusted(str(value), _LOGGING)):
+                check_name(str(value), f"hydra.{name}: {key}")
+
+
+def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """(the last key, the value) of each leaf of plain data; an item of a list has the key of the list."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield from leaves(value, str(name))
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from leaves(value, key)
+    else:
+        yield key, node

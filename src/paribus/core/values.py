@@ -1,0 +1,121 @@
+"""Types and bounds of a run's settings, checked on the whole resolved config before anything is computed.
+
+The types are the annotations of the component that a node names; Hydra checks those of the plain groups
+(`core.settings`). A number is finite, not negative, and inside the bounds of its key.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from paribus.core.build import kind
+from paribus.core.errors import UserError
+
+LARGEST = 10**15
+BOUNDS = {  # (least, most) by a key, or by the last part of keys
+    "length": (1, 10**6),
+    "target_length": (1, 10**6),
+    "positions": (1, 10**6),
+    "hidden": (1, 10**5),
+    "embedding": (1, 10**5),
+    "intermediate": (1, 10**6),
+    "layers": (0, 10**3),
+    "heads": (0, 10**4),
+    "vocab_size": (1, 10**8),
+    "size": (1, 10**9),
+    "batch_size": (1, 10**9),
+    "microbatch": (1, 10**9),
+    "max_epochs": (0, 10**6),
+    "epochs": (0, 10**6),
+    "max_steps": (0, 10**10),
+    "members": (0, 10**4),
+    "ensemble": (0, 10**4),
+    "copies": (0, 10**6),
+    "points": (0, 10**6),
+    "log_every": (1, 10**10),
+    "noise_every": (1, 10**10),
+    "checkpoint_steps": (1, 10**10),
+    "workers": (0, 10**4),
+    "threads": (1, 10**5),
+    "ranks": (1, 10**5),
+    "dropout": (0, 1),
+    "attention_dropout": (0, 1),
+    "label_smoothing": (0, 1),
+    "evaluation.examples": (1, 10**9),
+    "read": (-1000, 1000),  # layers, counted from either end
+}
+COMPONENTS = {  # settings that are components, although their groups leave the type open; False if null will do
+    **dict.fromkeys(
+        ("corpus", "tokenizer", "input", "masking", "objective", "model", "optimizer", "lr_schedule"), True
+    ),
+    **dict.fromkeys(("logger", "evaluation.input"), True),
+    **dict.fromkeys(("evaluation.masking", "evaluation.inputs", "evaluation.targets", "mixture"), False),
+    **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
+}
+_OPEN = ("Any", "Path")  # annotations that say nothing about the value
+_TYPES = {  # an annotation: (what it takes, how a message calls it)
+    "bool": (bool, "true or false"),
+    "int": (int, "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": (str, "a text"),
+    "None": (type(None), "null"),
+}
+
+
+def check_values(node: Any, key: str = "") -> None:
+    """Check a resolved config, or the part of it at `key`.
+
+    Raises UserError naming the first key whose value has the wrong type or is out of bounds.
+    """
+    if isinstance(node, Mapping):
+        types = _annotations(node)
+        for name, value in node.items():
+            own = f"{key}.{name}" if key else str(name)
+            _check_type(own, value, types.get(str(name), ""))
+            _check_component(own, value)
+            check_values(value, own)
+    elif isinstance(node, list):
+        for value in node:
+            check_values(value, key)
+    elif isinstance(node, int | float) and not isinstance(node, bool):
+        _check_bounds(key, node)
+
+
+def _annotations(node: Mapping[str, Any]) -> dict[str, str]:
+    """{setting: its annotation} of the component that a node names."""
+    if not isinstance(target := node.get("_target_"), str):
+        return {}
+    component = kind(target)
+    if is_dataclass(component):
+        return {each.name: inspect.formatannotation(each.type).strip("'") for each in fields(component)}
+    parameters = inspect.signature(component).parameters.values()
+    return {each.name: inspect.formatannotation(each.annotation).strip("'") for each in parameters}
+
+
+def _check_type(key: str, value: Any, annotation: str) -> None:
+    allowed = [part.strip() for part in annotation.split("|")]
+    if not set(allowed) <= _TYPES.keys():
+        if isinstance(value, str | int | float) and all(part.isidentifier() and part not in _OPEN for part in allowed):
+            raise UserError(f"{key}={str(value)[:60]} has the wrong type", "give a choice of its group")
+        return
+    fits = any(isinstance(value, _TYPES[part][0]) for part in allowed)
+    if not fits or (isinstance(value, bool) and "bool" not in allowed):
+        wanted = " or ".join(_TYPES[part][1] for part in allowed)
+        raise UserError(f"{key}={str(value)[:60]} has the wrong type", f"give {wanted}")
+
+
+def _check_component(key: str, value: Any) -> None:
+    if (needed := COMPONENTS.get(key)) is None or (value in (None, {}) and not needed):
+        return
+    if not isinstance(value, Mapping) or "_target_" not in value:
+        raise UserError(f"{key}={str(value)[:60]} is no component", f"give a choice of {key.replace('.', '/')}=")
+
+
+def _check_bounds(key: str, value: float) -> None:
+    least, most = BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2], (0, LARGEST))
+    if not math.isfinite(value) or not least <= value <= most:
+        raise UserError(f"{key}={str(value)[:60]} is out of bounds", f"give a number from {least} to {most}")

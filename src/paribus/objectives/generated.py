@@ -1,0 +1,82 @@
+"""Objectives whose network reads a text in which tokens were replaced (ELECTRA, arXiv 2003.10555, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softmax
+
+from paribus.models.device_noise import DeviceNoise
+from paribus.models.heads.cross_entropy import summed_cross_entropy
+from paribus.models.heads.head import Head, name_places
+from paribus.models.heads.replaced import ORIGINAL
+from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.network import Batch, Network, State
+from paribus.objectives.objective import Objective
+
+GENERATOR = "generator"  # the name of its loss
+
+
+def write(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
+    """A copy of the ids with these at flat places."""
+    return ids_BL.flatten().index_copy(0, slot_P, written_P).view_as(ids_BL)
+
+
+class FromNoise(Objective):
+    """The network reads the batch as it is: its random tokens are what was replaced."""
+
+    def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
+        original_BL = write(batch["ids_BL"], batch["slot_P"], batch["target_P"])
+        return super().forward(network, {**batch, ORIGINAL: original_BL}, state)
+
+
+class FromGenerator(FromNoise):
+    """The generator predicts the noised places and writes a sample there; the network reads the result.
+
+    A sample is a plain number: no gradient of the network's loss reaches the generator but through what they share.
+
+    Args:
+        generator: a network of the objective's own; None: the network itself.
+        fill: its head.
+    """
+
+    def __init__(
+        self,
+        heads: Mapping[str, Head],
+        weights: Mapping[str, float],
+        generator: Network | None,
+        fill: MaskedLMHead,
+        *,
+        temperature: float,
+        disallow_correct: bool,
+    ) -> None:
+        super().__init__(heads, {GENERATOR: 1.0, **weights})
+        self.generator, self.fill = generator, fill
+        self.temperature, self.disallow_correct = temperature, disallow_correct
+
+    def denominators(self) -> dict[str, str]:
+        return {GENERATOR: self.fill.denominator, **super().denominators()}
+
+    def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
+        reader = network if self.generator is None else self.generator
+        logits_PV = self.fill.logits(reader(name_places([self.fill], batch)), batch)
+        written_BL = write(batch["ids_BL"], batch["slot_P"], self.sample(logits_PV.detach(), batch))
+        losses, state = super().forward(network, {**batch, "ids_BL": written_BL}, state)
+        return {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"]), **losses}, state
+
+    def sample(self, logits_PV: Tensor, batch: Batch) -> Tensor:
+        """int64 [P]: one id for each predicted place, drawn from the generator's distribution.
+
+        One uniform number per place, of the row's noise key, is looked up in the cumulative distribution: the same law
+        as the authors' Gumbel noise over the vocabulary, and it depends on neither microbatch, rank nor resume.
+        """
+        logits_PV = logits_PV.float() / self.temperature
+        if self.disallow_correct:
+            logits_PV = logits_PV.scatter(1, batch["target_P"][:, None], float("-inf"))
+        width = batch["ids_BL"].shape[1]
+        drawn_P = DeviceNoise.of(batch).uniform("replaced", batch["slot_P"] // width, batch["slot_P"] % width)
+        upto_PV = softmax(logits_PV, -1).double().cumsum(-1)
+        return torch.searchsorted(upto_PV, drawn_P[:, None] * upto_PV[:, -1:])[:, 0]

@@ -1,0 +1,74 @@
+"""Types and bounds of settings: what is wrong is refused before anything is computed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paribus.commands.cli import main
+from paribus.core.config import compose, plain
+from paribus.core.errors import UserError
+from paribus.core.values import check_values
+from paribus.training.description import Run
+
+REFUSED = {
+    "a whole number": ["seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true", "evaluation.examples=true"],
+    "out of bounds": [
+        "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "optimizer.lr=nan",
+        "optimizer.weight_decay=inf", "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
+        "finetune.length=0", "finetune.epochs=-1", "finetune.seeds=[-1]", "model.dropout=2", "evaluation.examples=0",
+        "seed=99999999999999999999999", "profile.workers=-1",
+    ],
+    "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
+    "a choice of": ["evaluation.masking=1", "masking.schedule=abc"],
+    "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "override"), [(why, one) for why, each in REFUSED.items() for one in each])
+def test_a_wrong_value_is_refused(message: str, override: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Run.of(compose(["scale=test", "logger=none", override]))
+
+
+def test_every_default_is_in_bounds() -> None:
+    for scale in ("test", "smoke", "cpu", "gpu", "paper"):
+        for family in ("bert", "t5"):
+            check_values(plain(compose([f"scale={scale}", f"family={family}"])))
+    check_values(plain(compose(["scale=null", "finetune/head/layers=concat"])))
+
+
+@pytest.mark.parametrize("own", ["finetune.seeds=[]", "finetune.seeds=[1,1]", "finetune.batch_size=0"])
+def test_the_fine_tuning_is_checked_before_the_pre_training(
+    own: str, arguments: list[str], task_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "logger=none", own]) == 2
+    assert own.partition("=")[0] in capsys.readouterr().err.splitlines()[-1]
+    assert not list((tmp_path / "runs").rglob("metrics.jsonl"))
+
+
+def test_the_same_text_does_not_train_and_judge(
+    arguments: list[str], text_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = tmp_path / "same"
+    same.mkdir()
+    for split in ("train", "validation"):
+        shutil.copy(text_folder / "train.txt", same / f"{split}.txt")
+    given = [text for text in arguments if not text.startswith("corpus.path=")]
+    assert main(["train", *given, f"corpus.path={same}", "task=none", "logger=none"]) == 2
+    assert "the same" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_one_arm_is_no_sweep_and_no_record_no_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = {"study": "s", "varies": ["seed"], "matched": "tokens", "baseline": "a", "columns": ["mlm_loss"]}
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump({**sweep, "arms": {"a": []}}))
+    assert main(["plan", "one.yaml", "scale=test"]) == 2
+    assert "one arm is no comparison" in capsys.readouterr().err
+    assert main(["audit", "roberta_table1", "scale=test", "runs=none", "results=none"]) == 2
+    assert "no run of roberta_table1 at scale=test" in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""What a search optimizes is known before its first trial."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import optuna
+import pytest
+
+from paribus.commands.cli import main
+from paribus.sweeps.search.storage import open_storage
+
+
+def test_a_search_without_an_objective_minimizes_the_held_out_loss(arguments: list[str], tmp_path: Path) -> None:
+    own = ["-m", "hydra/sweeper=optuna", "masking.rate=interval(0.1,0.5)", "hydra.sweeper.n_trials=2"]
+    pruner = "hydra.sweeper.pruner={_target_: optuna.pruners.NopPruner}"
+    own += ["task=none", "logger=none", "trainer.max_steps=2", "evaluation.points=2"]
+    assert (
+        main(["train", *arguments, *own, pruner, f"hydra.sweeper.folder={tmp_path}", "hydra.sweeper.study_name=s"]) == 0
+    )
+    study = optuna.load_study(study_name="s", storage=open_storage(f"journal:{tmp_path / 'journal.log'}"))
+    losses = {json.loads(path.read_text())["metrics"]["mlm_loss"] for path in tmp_path.rglob("result.json")}
+    assert {trial.value for trial in study.trials} == losses
+    assert len(losses) == 2
+
+
+@pytest.mark.parametrize("given", ["hydra.sweeper.direction=[minimize,minimize]", "hydra.sweeper.objective=[a,b]"])
+def test_objectives_and_directions_are_compared_before_the_first_trial(
+    given: str, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ["-m", "hydra/sweeper=optuna", "masking.rate=interval(0.1,0.5)", given, "logger=none", "task=none"]
+    assert main(["train", *arguments, *own]) == 2
+    assert "objectives for" in capsys.readouterr().err.splitlines()[-1]
+    assert not list(tmp_path.rglob("result.json"))

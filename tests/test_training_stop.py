@@ -1,0 +1,106 @@
+"""Signals to a run: a checkpoint, one line and a status of its own within seconds; orphans end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+
+from paribus.core.processes import SIGNALS, Stopped, asked_to_stop, die_with_parent, patient, stoppable
+from paribus.runs.store import read_last_step
+
+LONG = ["trainer.max_steps=1000000", "trainer.max_epochs=null", "trainer.log_every=1", "evaluation.points=1"]
+SECONDS = 5.0
+
+
+def wait_for(reached: object, seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not reached() and time.monotonic() < end:  # type: ignore[operator]
+        time.sleep(0.02)
+
+
+def steps_of(root: Path) -> int:
+    return max((read_last_step(path.parent) for path in root.rglob("metrics.jsonl")), default=0)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_stopped_run_has_a_checkpoint_and_says_so(arguments: list[str], tmp_path: Path, number: int) -> None:
+    own = [*LONG, "task=none", "logger=none", "profile.checkpoint_seconds=null"]
+    command = [sys.executable, "-m", "paribus", "train", *arguments, *own]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: steps_of(tmp_path) >= 3)
+    begin = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - begin < SECONDS
+    assert process.returncode == 128 + number
+    name = signal.Signals(number).name
+    assert [line for line in said.splitlines() if "paribus: " in line] == [
+        f"paribus: stopped by {name}; run the same command again to resume"
+    ]
+    assert "Traceback" not in said
+    (last,) = tmp_path.rglob("last.ckpt")
+    assert torch.load(last, weights_only=True)["global_step"] == steps_of(tmp_path)
+
+
+def hear(*numbers: int, seconds: float) -> None:
+    """What a process does that gets these signals at once."""
+    for number in numbers:
+        os.kill(os.getpid(), number)
+    time.sleep(seconds)
+
+
+def test_a_step_that_takes_too_long_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paribus.core.processes.PATIENCE", 0.2)
+    begin = time.monotonic()
+    with pytest.raises(Stopped, match="SIGTERM"), stoppable(), patient():
+        hear(signal.SIGTERM, signal.SIGTERM, seconds=30)  # a second one does not cut the step short
+    assert 0.2 <= time.monotonic() - begin < 10
+    with stoppable(), patient():
+        hear(signal.SIGUSR1, seconds=0)
+        assert asked_to_stop() == signal.SIGUSR1
+        time.sleep(0.5)  # whoever has asked may save in peace
+    with pytest.raises(Stopped) as caught, stoppable():
+        hear(signal.SIGHUP, seconds=30)
+    assert caught.value.status == 128 + signal.SIGHUP
+
+
+def test_what_the_caller_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stoppable():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+ORPHAN = f"""
+import subprocess, sys, time
+from {die_with_parent.__module__} import {die_with_parent.__name__}
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], preexec_fn=die_with_parent)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_child_ends_with_a_parent_that_is_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+
+    def gone() -> bool:
+        with suppress(OSError):
+            return Path(f"/proc/{child}/stat").read_text().split()[2] == "Z"
+        return True
+
+    wait_for(gone, 10)
+    assert gone()
