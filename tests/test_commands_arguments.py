@@ -97,7 +97,7 @@ def test_every_verb_has_a_page_with_every_option_and_its_default(
     assert max(map(len, out.splitlines())) <= 100
     declared = load(name)
     for option in declared.of(Option):
-        assert f"  {option.name}= " in out
+        assert f"  {option.name}{' VALUE' if option.dashed else '='} " in out
     assert " ".join(out.split()).count("(default: ") == len(declared.of(Option)) + len(declared.of(Flag))
     assert main(["help", name]) == 0
     assert capsys.readouterr().out == out

@@ -1,21 +1,29 @@
-"""A run that is a chain of pre-trainings: each starts from the weights of the one before."""
+"""A run of several stages: each starts from the weights of the one before."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import story
 from safetensors.numpy import load_file
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.training.budget import planned
+from paribus.training.callbacks import LAST
 from paribus.training.description import Run
 from paribus.training.run import run
 
-FIRST = ["+stages.first.trainer.max_steps=3", "+masking@stages.first.masking=whole_word"]
+STEPS = "trainer.max_steps=3"
+EARLIER = Path("stages", "pretraining")
+TASK_TEXT = "finetune.replay_text=task"
+WHOSE = ("finetune.replay_text=pretraining", "finetune.replay_text=further")
+SPLITS = ("train", "validation")
+FURTHER = ["+stages.further.trainer.max_steps=2", "+masking@stages.further.masking=whole_word"]
 
 
 def record(folder: Path) -> dict[str, Any]:
@@ -28,68 +36,253 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def two(arguments: list[str]) -> list[str]:
-    return [*arguments, *FIRST, "trainer.max_steps=2"]
+def first(arguments: list[str]) -> list[str]:
+    return [*arguments, STEPS]
 
 
-def test_a_stage_begins_where_the_one_before_ended(two: list[str]) -> None:
-    folder = run(compose([*two, "trainer.max_steps=0"]))
-    assert weights(folder) == weights(folder / "stages" / "first")
-    alone = run(compose([*two[: -len(FIRST) - 1], "trainer.max_steps=0"]))
-    assert weights(folder) != weights(alone)
+@pytest.fixture
+def two(first: list[str]) -> list[str]:
+    return [*first, *FURTHER]
 
 
-def test_budgets_are_of_each_stage_and_in_sum(two: list[str]) -> None:
+@pytest.fixture
+def other_text(tmp_path: Path) -> Path:
+    """Further text of the user."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "train.txt").write_text("\n\n".join(story(n, 20) for n in range(200, 230)) + "\n")
+    (other / "validation.txt").write_text("\n\n".join(story(n, 20) for n in range(300, 306)) + "\n")
+    return other
+
+
+def test_a_stage_begins_where_the_one_before_ended(first: list[str]) -> None:
+    folder = run(compose([*first, "+stages.further.trainer.max_steps=0"]))
+    alone = run(compose(first))
+    assert weights(folder) == weights(folder / "stages" / "pretraining") == weights(alone)
+
+
+def test_budgets_and_statistics_are_of_each_stage_and_in_sum(two: list[str]) -> None:
     folder, plan = run(compose(two)), planned(Run.of(compose(two)))
     found = record(folder)
-    assert [(stage["stage"], stage["budget"]["steps"]) for stage in found["stages"]] == [("first", 3), ("", 2)]
+    stages = found["stages"]
+    assert [(stage["stage"], stage["budget"]["steps"]) for stage in stages] == [("pretraining", 3), ("further", 2)]
     assert found["budget"]["steps"] == 5 == plan["steps"]
-    assert (
-        found["budget"]["input_tokens"] == sum(s["budget"]["input_tokens"] for s in found["stages"]) == plan["tokens"]
-    )
+    assert found["budget"]["input_tokens"] == sum(s["budget"]["input_tokens"] for s in stages) == plan["tokens"]
     assert found["budget"]["flops"] == pytest.approx(plan["flops"], rel=0.05)
-    for place in (folder, folder / "stages" / "first"):
+    assert [stage["budget"]["input_tokens"] for stage in stages] == [own["tokens"] for own in plan["stages"].values()]
+    assert all(stage["realised"]["epochs"] > 0 for stage in stages)
+    for place in (folder, folder / "stages" / "pretraining"):
         assert (place / "metrics.jsonl").read_text().count("train/lr") >= 1
 
 
-def test_arms_share_a_first_stage_and_a_chain_has_its_own_name(
-    two: list[str], capsys: pytest.CaptureFixture[str]
+def test_stages_in_one_run_are_runs_by_hand_in_every_bit(
+    first: list[str], other_text: Path, cache: Path, tmp_path: Path
 ) -> None:
-    one, other = Run.of(compose(two)), Run.of(compose([*two, "masking.rate=0.3"]))
-    assert one.chain[0].identity.pretrain == other.chain[0].identity.pretrain
-    alone, longer = Run.of(compose(two[: -len(FIRST) - 1])), Run.of(compose([*two, "stages.first.trainer.max_steps=4"]))
-    assert len({each.identity.pretrain for each in (one, other, alone, longer)}) == 4
-    for config in (one.config, other.config):
-        run(config)
+    text = [f"+stages.further.corpus.path={other_text}", "+stages.further.trainer.max_steps=2"]
+    pairs = ["objective=mlm_nsp", "input=segment_pair"]
+    folder = run(compose([*first, *pairs, *text]))
+    start = run(compose([*first, *pairs]))
+    by_hand = [
+        *(text for text in first if not text.startswith(("corpus.path", "trainer.max_steps"))),
+        *pairs,
+        f"corpus.path={other_text}",
+        "trainer.max_steps=2",
+        "model=pretrained",
+        f"model.name={start}",
+        "tokenizer=pretrained",
+        f"tokenizer.name={start}",
+    ]
+    hand = run(compose([text for text in by_hand if not text.startswith("tokenizer.vocab_size")]))
+    assert weights(folder) == weights(hand)
+    metrics = record(folder)["stages"][-1]["metrics"]
+    assert metrics == record(hand)["metrics"]
+
+
+def test_a_run_resumes_between_and_inside_stages_to_the_same_bits(
+    two: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = weights(run(compose(two)))
+    shutil.rmtree(tmp_path / "runs")
+    import paribus.training.pretrain as module
+
+    train = module._train
+    for stopped in ("pretraining", "further", "further"):
+
+        def stopping(stage: Any, *rest: Any, stopped: str = stopped, **named: Any) -> None:
+            if stage.run.last_stage == stopped:
+                total, stage.steps = stage.steps, 1
+                stage.run.profile.__dict__["checkpoint_steps"] = 1
+                train(stage, *rest, **named)
+                stage.steps = total
+                raise KeyboardInterrupt
+            train(stage, *rest, **named)
+
+        monkeypatch.setattr(module, "_train", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            run(compose(two))
+    monkeypatch.setattr(module, "_train", train)
+    assert weights(run(compose(two))) == whole
+
+
+def test_a_stage_that_arms_share_is_trained_once_and_serves_a_run_without_stages(
+    two: list[str], first: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import paribus.training.pretrain as module
+
+    trained: list[str] = []
+    fit = module._fit
+    monkeypatch.setattr(module, "_fit", lambda stage, *rest: (trained.append(stage.run.last_stage), fit(stage, *rest)))
+    arms = {"as_it_is": first, "whole_word": two, "more": [*two, "stages.further.masking.rate=0.3"]}
+    for seed in range(2):
+        for arm, overrides in arms.items():
+            run(compose([*overrides, f"arm={arm}", f"seed={seed}"]))
+    assert trained == ["pretraining", "further", "further"] * 2
     assert "pre-training found" in capsys.readouterr().err
-    assert weights(one.identity.folder / "stages" / "first") == weights(other.identity.folder / "stages" / "first")
 
 
-def test_a_stage_may_read_other_text_with_the_tokenizer_of_the_first(
-    two: list[str], text_folder: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    for name in ("train", "validation"):
-        source = next(text_folder.glob(f"{name}*"))
-        text = source.read_text() if source.is_file() else "".join(p.read_text() for p in sorted(source.iterdir()))
-        (other / f"{name}.txt").write_text(text[: len(text) // 2])
-    chain = Run.of(compose([*two, f"+stages.first.corpus.path={other}"])).chain
-    first, last = (own.data() for own in chain)
-    assert first.tokenizer_folder == last.tokenizer_folder
-    assert first.fingerprint["text"] != last.fingerprint["text"]
+def test_what_is_forgotten_of_the_first_text_is_measured(first: list[str], other_text: Path) -> None:
+    text = [f"+stages.further.corpus.path={other_text}", "+stages.further.trainer.max_steps=4"]
+    found = record(run(compose([*first, *text])))
+    before, after = found["stages"]
+    again = after["earlier"]["pretraining"]["mlm_loss"]
+    assert found["metrics"]["stage_forgetting"] == pytest.approx(again - before["metrics"]["mlm_loss"], abs=1e-12)
+    assert again != before["metrics"]["mlm_loss"] != after["metrics"]["mlm_loss"]
+    still = record(run(compose([*first, "+stages.further.trainer.max_steps=0"])))
+    assert still["metrics"]["stage_forgetting"] == 0.0
+
+
+def test_a_chain_has_its_own_name(two: list[str], first: list[str]) -> None:
+    one, other = Run.of(compose(two)), Run.of(compose([*two, "stages.further.masking.rate=0.3"]))
+    alone, longer = Run.of(compose(first)), Run.of(compose([*two, "trainer.max_steps=4"]))
+    assert one.chain[0].identity.pretrain == other.chain[0].identity.pretrain == alone.identity.pretrain
+    assert len({each.identity.pretrain for each in (one, other, alone, longer)}) == 4
+
+
+def test_a_stage_changes_the_one_before_and_has_its_tokenizer(first: list[str], other_text: Path) -> None:
+    more = ["+stages.third.trainer.max_steps=1", f"+stages.further.corpus.path={other_text}"]
+    chain = Run.of(compose([*first, *FURTHER, *more])).chain
+    assert [own.trainer.max_steps for own in chain] == [3, 2, 1]
+    assert [type(own.masking).__name__ for own in chain] == ["Bernoulli", "WholeWord", "WholeWord"]
+    start, further, third = (own.data() for own in chain)
+    assert start.tokenizer_folder == further.tokenizer_folder == third.tokenizer_folder
+    assert start.fingerprint["text"] != further.fingerprint["text"] == third.fingerprint["text"]
 
 
 @pytest.mark.parametrize(
     ("bad", "named"),
     [
-        ("+stages.first.finetune.epochs=1", "stages.first.finetune"),
-        ("+stages.first.model.hidden=64", "stages.first.model"),
+        ("+stages.further.finetune.epochs=1", "stages.further.finetune"),
+        ("+stages.further.model.hidden=64", "stages.further.model"),
+        ("+stages.further.tokenizer.vocab_size=99", "stages.further.tokenizer would change the vocabulary"),
+        ("+stages.further.trainer.max_stepz=4", "trainer.max_stepz"),
+        ("+stages.pretraining.trainer.max_steps=4", "stages.pretraining is the run's own config"),
+        ("+stages.empty={}", "stages.empty changes nothing"),
+        ("+stages.further.input.length=100000", "input.length"),
     ],
 )
 def test_what_a_stage_cannot_have_is_told_before_compute(
     two: list[str], bad: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", *two, bad]) == 2
-    assert named in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert named in said
+    assert len(said.strip().splitlines()) == 1
+    assert not [*tmp_path.rglob("pretrain.json"), *tmp_path.rglob(LAST)]
+
+
+def test_a_stage_of_which_a_filter_leaves_no_text_is_told_before_compute(
+    first: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = ["+corpus@stages.further.corpus=filtered", "corpus@stages.further.corpus.of=text"]
+    page = tmp_path / "page.txt"
+    page.write_text("lorem ipsum\n\nlorem ipsum dolor\n" * 50)
+    assert main(["train", *first, *empty, f"stages.further.corpus.of.path={page}"]) == 2
+    assert "no train document" in capsys.readouterr().err
     assert not list(tmp_path.rglob("pretrain.json"))
+
+
+def test_what_fine_tuning_makes_forget_is_measured_if_it_is_asked_for(first: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.seeds=[0,1]"]
+    plain = record(run(compose([*first, *task])))
+    asked = record(run(compose([*first, *task, "finetune.forgetting=true"])))
+    lost = asked["metrics"].pop("sst2/forgetting")
+    assert lost != 0.0
+    assert lost == pytest.approx(sum(one["metrics"].pop("forgetting") for one in asked["task_runs"]) / 2)
+    assert (asked["metrics"], asked["task_runs"]) == (plain["metrics"], plain["task_runs"])
+    assert asked["signature"] != plain["signature"]
+    frozen = ["finetune/method=frozen", "finetune.forgetting=true"]
+    assert record(run(compose([*first, *task, *frozen])))["metrics"]["sst2/forgetting"] == 0.0
+    after = ["+stages.further.trainer.max_steps=2", *frozen]
+    both = record(run(compose([*first, *task, *after])))["metrics"]
+    assert both["sst2/forgetting"] == both["stage_forgetting"]
+
+
+def test_an_untrained_head_has_nothing_to_forget(first: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.forgetting=true"]
+    none = record(run(compose([*first, *task, "trainer.max_steps=0", "+stages.further.trainer.max_steps=1"])))
+    assert "stage_forgetting" not in none["metrics"]
+    ensemble = ["finetune.ensemble=2", "finetune.forgetting=true", "task=sst2", f"tasks.sst2.path={task_folder}"]
+    assert main(["train", *first, *ensemble]) == 2
+
+
+def test_only_the_last_stage_is_fine_tuned_on_the_way(two: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "evaluation.task_points=2"]
+    found = record(run(compose([*two, *task])))
+    assert [point["step"] for point in found["task_points"]] == [1]
+
+
+def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def moved(*own: str) -> dict[str, float]:
+        folder = run(compose([*first, "+stages.further.trainer.max_steps=1", *own]))
+        after, before = (load_file(place / "model" / "model.safetensors") for place in (folder, folder / EARLIER))
+        return {name: float(abs(after[name] - before[name]).max()) for name in after}
+
+    plain, decayed = moved(), moved("+stages.further.trainer.layer_decay=0.1")
+    for name, share in (("encoder.layer.1", 1.0), ("encoder.layer.0", 0.1), ("embeddings.word", 0.01)):
+        weight = next(each for each in plain if name in each and each.endswith("weight") and plain[each])
+        assert decayed[weight] / plain[weight] == pytest.approx(share, rel=0.2)
+    assert main(["train", *first, "trainer.layer_decay=0"]) == 2
+    assert "trainer.layer_decay=0" in capsys.readouterr().err
+
+
+def test_a_tasks_own_text_is_that_of_its_training_examples(first: list[str], task_folder: Path, cache: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "+corpus@stages.further.corpus=task_text"]
+    steps = "+stages.further.trainer.max_steps=1"
+    corpus = Run.of(compose([*first, *task, steps])).corpus
+    texts = {split: [one.text for one in corpus.documents(cache) if one.split == split] for split in SPLITS}
+    assert [len(own) for own in texts.values()] == [64, 32]
+    assert texts["train"][0].startswith("dull ")
+    shown = Run.of(compose([*first, *task, steps, "stages.further.corpus.include_test_text=true"])).corpus
+    read = [one.text for one in shown.documents(cache) if one.split == "train"]
+    assert set(read) == {text for own in texts.values() for text in own}
+    assert main(["train", *first, "+corpus@stages.further.corpus=task_text"]) == 2
+
+
+def test_replay_of_text_is_remembered(first: list[str], other_text: Path, task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.epochs=10"]
+    asked = [*first, *task, "trainer.max_steps=20", "optimizer.lr=1e-3", "finetune.forgetting=true"]
+    further = ["+stages.further.trainer.max_steps=2", f"+stages.further.corpus.path={other_text}"]
+
+    def forgotten(*own: str) -> float:
+        value: float = record(run(compose([*asked, *own])))["metrics"]["sst2/forgetting"]
+        return value
+
+    bare, replayed = forgotten(), forgotten("finetune.replay=1.0")
+    assert replayed < bare
+    assert len({replayed, forgotten("finetune.replay=0.1"), forgotten("finetune.replay=1.0", TASK_TEXT)}) == 3
+    assert len({forgotten(*further), *(forgotten(*further, "finetune.replay=1.0", own) for own in WHOSE)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (["finetune.replay=-1"], "finetune.replay=-1"),
+        (["finetune.replay=1", "finetune.replay_text=nowhere"], "finetune.replay_text=nowhere is no text of the run"),
+        (["finetune.replay_text=task"], "finetune.replay_text=task, but finetune.replay=0"),
+    ],
+)
+def test_replay_of_nothing_is_told(
+    first: list[str], task_folder: Path, bad: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *first, "task=sst2", f"tasks.sst2.path={task_folder}", *bad]) == 2
+    assert said in capsys.readouterr().err

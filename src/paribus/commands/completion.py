@@ -73,8 +73,12 @@ def complete(words: Sequence[str]) -> list[str]:
     if before[0] not in VERBS:
         return []
     declared = load(before[0])
+    asked = next((option for option in declared.of(Option) if option.dashed and option.name == before[-1]), None)
+    if asked is not None:
+        return _fitting(last, asked.choices())
     if last.startswith("-"):
-        return _fitting(last, [*(flag.name for flag in declared.of(Flag)), HELP[1]])
+        dashed = [option.name for option in declared.of(Option) if option.dashed]
+        return _fitting(last, [*(flag.name for flag in declared.of(Flag)), *dashed, HELP[1]])
     key, equals, value = last.partition("=")
     if equals:
         listed, comma, item = value.rpartition(",")
@@ -97,7 +101,7 @@ def _keys(declared: Verb, last: str) -> Iterator[str]:
     """Options, and for a verb that takes overrides the groups, keys, and settings of the group before a dot."""
     from paribus.core.config_names import groups, plain_keys, settings
 
-    options = [option.name for option in declared.of(Option)]
+    options = [option.name for option in declared.of(Option) if not option.dashed]
     yield from (f"{name}=" for name in options)
     if declared.overrides:
         group, dot, _ = last.rpartition(".")

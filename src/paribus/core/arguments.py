@@ -35,7 +35,7 @@ class Argument(Generic[T_co]):
 
 @dataclass(frozen=True)
 class Option(Argument[T_co]):
-    """`name=value`.
+    """`name=value`; if the name begins with dashes, `--name VALUE`.
 
     read: turns the text into the value, or raises a ValueError that says what to write.
     shown: the default as the help prints it, if it is not the value itself.
@@ -47,6 +47,11 @@ class Option(Argument[T_co]):
     shown: str = field(default="", kw_only=True)
     config: str = field(default="", kw_only=True)
     old: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def dashed(self) -> bool:
+        """Whether it is typed as `--name VALUE`."""
+        return self.name.startswith("-")
 
     def value(self, text: str) -> T_co:
         """Raises UserError if the text is not such a value."""
@@ -149,9 +154,11 @@ class Verb:
     def help(self) -> str:
         """The page that `--help` prints."""
         words = " ".join(one.name if one.required else f"[{one.name}]" for one in self.of(Positional))
-        options = "[key=value ...]" if self.of(Option) or self.overrides else ""
+        dashed = " ".join(f"{option.name} VALUE" for option in self.of(Option) if option.dashed)
+        plain = any(not option.dashed for option in self.of(Option)) or self.overrides
+        options = "[key=value ...]" if plain else ""
         flags = " ".join(f"[{flag.name}]" for flag in self.of(Flag))
-        usage = " ".join(part for part in ("paribus", self.name, words, options, flags) if part)
+        usage = " ".join(part for part in ("paribus", self.name, words, dashed, options, flags) if part)
         lines = [f"usage: {usage}", "", fill(self.what, WIDTH), ""]
         entries = [_entry(argument) for argument in self.arguments] + [(", ".join(HELP), "print this page")]
         width = max(len(name) for name, _ in entries)
@@ -185,7 +192,8 @@ def _entry(argument: Argument[object]) -> tuple[str, str]:
         return argument.name, argument.what
     if isinstance(argument, Option):
         usual = "none" if argument.default is None else str(argument.default)
-        return f"{argument.name}=", f"{argument.what} (default: {argument.shown or usual})"
+        name = f"{argument.name} VALUE" if argument.dashed else f"{argument.name}="
+        return name, f"{argument.what} (default: {argument.shown or usual})"
     return argument.name, f"{argument.what} (default: off)"
 
 
@@ -196,12 +204,14 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     """
     given = Arguments(argv)
     words = []
-    for text in argv:
+    waiting = iter(argv)
+    for text in waiting:
         key, equals, value = text.partition("=")
-        if text.startswith("-"):
-            given.set(_flag(verb, text), True, text)
-        elif option := _option(verb, key) if equals else None:
+        if option := _option(verb, key) if equals or text.startswith("-") else None:
+            value = value if equals else next(waiting, "")
             given.set(option, option.value(value), value)
+        elif text.startswith("-"):
+            given.set(_flag(verb, text), True, text)
         elif equals or text.startswith("~"):
             _check_override(verb, key)
             given.override(key, value)

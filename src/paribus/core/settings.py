@@ -24,12 +24,14 @@ class Trainer:
     """The budget of the pre-training and what happens on the way. See `conf/trainer/default.yaml`."""
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"log_every", "noise_every"})
+    unset_values: ClassVar[Mapping[str, Any]] = {"layer_decay": 1.0}
 
     max_steps: int | None = None
     max_tokens: int | None = None
     max_epochs: float | None = None
     train_tokens: int | None = None
     clip: float | None = 1.0
+    layer_decay: float = 1.0
     log_every: int = 50
     noise_every: int | None = None
 
@@ -85,7 +87,12 @@ class FineTuning:
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"each": {}}
+    unset_values: ClassVar[Mapping[str, Any]] = {
+        "each": {},
+        "forgetting": False,
+        "replay": 0.0,
+        "replay_text": "pretraining",
+    }
 
     method: Any = None
     head: Any = None
@@ -104,6 +111,9 @@ class FineTuning:
     head_lr: float | None = None
     points: int = 0
     keep: bool = False
+    forgetting: bool = False
+    replay: float = 0.0
+    replay_text: str = "pretraining"
     each: dict[str, Any] = field(default_factory=dict)
 
     def of(self, task: str) -> FineTuning:

@@ -162,12 +162,11 @@ class Pretrained(ModelSpec):
             self.shape.load(network, self.folder)
         return network
 
-    def fill(self, network: Network, head: nn.Module) -> None:
+    def fill(self, network: Network, head: nn.Module) -> bool:
         """Give the head on tokens the checkpoint's weights if it has them all."""
         from paribus.models import checkpoint
 
-        if not self.fresh:
-            checkpoint.load_head(network, head, self.folder)
+        return not self.fresh and checkpoint.load_head(network, head, self.folder)
 
     def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
         """Give the head on pairs the checkpoint's pooler, and its classifier if that was trained on such pairs."""
@@ -250,6 +249,7 @@ def _pairs(folder: Path) -> str | None:
 def _setting(folder: Path, part: str) -> Any:
     """A component of our run that a checkpoint is of, or None for a checkpoint of others."""
     from paribus.core.build import build
+    from paribus.core.stages import settle
     from paribus.core.trust import check_tree
 
     path = folder.parent / "config.yaml"
@@ -259,8 +259,8 @@ def _setting(folder: Path, part: str) -> Any:
 
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        own = config[part]
-    except (ValueError, TypeError, KeyError, yaml.YAMLError) as error:
+        own = settle(config)[part]
+    except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise UserError(
             f"{path} is not the config of a run", "name the checkpoint of a run, or one of others"
         ) from error

@@ -77,8 +77,9 @@ class ModelSpec(ABC):
 
         checkpoint.load(network, folder)
 
-    def fill(self, network: Network, head: nn.Module) -> None:  # noqa: B027 (a new model has no head to give)
-        """Give the head on tokens the weights that came with the model, if any."""
+    def fill(self, network: Network, head: nn.Module) -> bool:
+        """Give the head on tokens the weights that came with the model; return whether it has them all."""
+        return False
 
     def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
         """Give the head on these pairs the weights that came with the model; return whether it has them all."""

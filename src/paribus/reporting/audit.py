@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.assemble import assemble
-from paribus.reporting.tables.build import BUDGETS
+from paribus.reporting.tables.build import BUDGETS, find_spent
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, Found, find_folder
@@ -120,10 +120,10 @@ def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:
 def _compare_budgets(design: Design, done: Sequence[Record]) -> list[str]:
     """Means of what each arm used, and how far it is from the baseline in what is matched."""
     key = BUDGETS.get(design.matched, design.matched)
-    base = _average(done, design.baseline, key)
+    base = _average(done, design.baseline, design.matched)
     lines = [f"matched: {design.matched}" + ("" if design.matched == UNMATCHED else f", within {TOLERANCE:.0%}")]
     for arm in design.arms:
-        amount = _average(done, arm, key)
+        amount = _average(done, arm, design.matched)
         if amount is not None:
             off = f", {100 * (amount / base - 1):+.2f}% from the baseline" if base and arm != design.baseline else ""
             flops, seconds = _average(done, arm, "flops"), _average(done, arm, "train_seconds")
@@ -133,16 +133,15 @@ def _compare_budgets(design: Design, done: Sequence[Record]) -> list[str]:
     return lines
 
 
-def _average(done: Sequence[Record], arm: str, key: str) -> float | None:
-    found = [float(r.budget[key]) for r in done if r.arm == arm and r.budget.get(key) is not None]
+def _average(done: Sequence[Record], arm: str, matched: str) -> float | None:
+    found = [spent for r in done if r.arm == arm and (spent := find_spent(r, matched)) is not None]
     return sum(found) / len(found) if found else None
 
 
 def _find_off_budget(design: Design, done: Sequence[Record]) -> list[str]:
     key = BUDGETS.get(design.matched, design.matched)
-    used = {
-        record.label: float(record.budget[key]) for record in done if record.arm in design.arms and key in record.budget
-    }
+    ours = [record for record in done if record.arm in design.arms]
+    used = {record.label: spent for record in ours if (spent := find_spent(record, design.matched)) is not None}
     why = None if design.matched == UNMATCHED else find_unmatched(used)
     return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
 

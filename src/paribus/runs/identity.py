@@ -22,6 +22,7 @@ from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS
 
 SEMANTICS = 2  # raised when the meaning of a run changes as a whole
+STAGES = 2  # raised when what a stage takes over from the one before changes
 
 # What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
 _PLACES = frozenset({"path", "name", "hub", "cache"})
@@ -48,11 +49,11 @@ def identify(
     """The names of a run.
 
     Args:
-        config: resolved, as plain data.
+        config: of its last stage, resolved, as plain data.
         data: the fingerprint of its text and tokens.
         tasks: {task: fingerprint of its texts and labels}.
         mixed: the tasks that its pre-training reads.
-        before: the name of the pre-training whose weights it starts from, if any.
+        before: the name of the stage whose weights it starts from, if any.
     """
     from paribus.core import noise
     from paribus.corruption import examples
@@ -62,7 +63,7 @@ def identify(
     if config.get("mixture"):
         parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: own[name] for name in mixed}}
     if before:
-        parts["before"] = before
+        parts["before"] = {"semantics": STAGES, "pretrain": before}
     semantics = [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS]
     pretrain = digest({"semantics": semantics, "seed": root_seed(config), "data": data, **parts})
     whole: dict[str, Any] = {"pretrain": pretrain, "tasks": own, "members": int(config.get("members", 1))}

@@ -108,14 +108,20 @@ def _require_controlled(
         )
 
 
-def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, float]]) -> None:
+def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, Any]]) -> None:
     """Compare planned budgets, {arm: {"tokens", "sequences", "steps", "flops"}}, in the unit that `matched` names.
+
+    Those of a stage, such as further.tokens, are below `stages`; arms that do not train it are left out.
 
     Raises UserError naming the arms and their amounts if two differ by more than 1%.
     """
     if sweep.matched == UNMATCHED:
         return
-    planned = {arm: float(budget[sweep.matched]) for arm, budget in budgets.items()}
+    stage, _, unit = sweep.matched.rpartition(".")
+    own = {arm: budget["stages"].get(stage, {}) if stage else budget for arm, budget in budgets.items()}
+    planned = {arm: float(budget[unit]) for arm, budget in own.items() if not stage or budget.get(unit)}
+    if stage and not planned:
+        raise UserError(f"{sweep.path}: matched '{sweep.matched}', but no arm trains the stage", "name another stage")
     if why := find_unmatched(planned):
         amounts = why.replace("used", "plans")
         raise UserError(

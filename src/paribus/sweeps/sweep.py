@@ -23,6 +23,7 @@ from paribus.verdict.metrics import find_incomparable
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
 UNMATCHED = "none"  # for sweeps whose arms vary the budget itself
+_BUDGETS = ("trainer.max_", "stages")  # keys that vary the budget
 MATCHED = ("tokens", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
@@ -326,9 +327,10 @@ def _check(sweep: Sweep) -> None:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"
         )
-    if sweep.matched not in MATCHED:
-        raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", f"use {', '.join(MATCHED)}")
-    if sweep.matched == UNMATCHED and not any(name.startswith("trainer.max_") for name in sweep.varies):
+    if sweep.matched not in MATCHED and sweep.matched.rpartition(".")[2] not in MATCHED[:-1]:
+        mend = f"use {', '.join(MATCHED)}, or STAGE.tokens and the like"
+        raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", mend)
+    if sweep.matched == UNMATCHED and not any(name.startswith(_BUDGETS) for name in sweep.varies):
         raise UserError(f"{sweep.path}: 'matched: none' varies no budget", "match a budget such as tokens, or vary one")
     for scale, refinement in sweep.scales.items():
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
@@ -418,7 +420,7 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
     """The overrides that compose an arm, over the recipe of the scale (see `paribus.core.config.compose`)."""
     source = sweep.baseline if arm == SCRATCH else arm
     refined = sweep.scales.get(scale, Refinement())
-    return merge(
+    merged = merge(
         sweep.base,
         refined.overrides,
         sweep.arms[source],
@@ -429,6 +431,13 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
         ["trainer.max_steps=0", "untrained=true"] if arm == SCRATCH else [],
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],
     )
+    return tuple(text for text in merged if not _is_of_stage(text)) if arm == SCRATCH else merged
+
+
+def _is_of_stage(override: str) -> bool:
+    """Whether it sets a stage after the first, by a key or by a choice such as +masking@stages.further.masking=none."""
+    key = override.partition("=")[0].lstrip("+~").partition("@")
+    return f"{key[2] or key[0]}.".startswith("stages.")
 
 
 def merge(*levels: Iterable[str]) -> tuple[str, ...]:

@@ -58,13 +58,14 @@ def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
 
 def planned(run: Run) -> dict[str, Any]:
     """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-trainings of an arm will use, of all members and
-    all stages; epochs are those of the last stage of each.
+    all stages; epochs are those of the last stage of each. `stages` holds the same of each stage of one member.
     """
-    stages = [_planned(own) for own in run.chain]
+    stages = {own.last_stage: _planned(own) for own in run.chain}
     whole = {
-        key: sum(stage[key] for stage in stages) * run.members for key in ("tokens", "sequences", "steps", "flops")
+        key: sum(stage[key] for stage in stages.values()) * run.members
+        for key in ("tokens", "sequences", "steps", "flops")
     }
-    return {**whole, "epochs": stages[-1]["epochs"]}
+    return {**whole, "epochs": stages[run.last_stage]["epochs"], "stages": stages}
 
 
 def _planned(run: Run) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.names import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
+from paribus.core.stages import end_at, list_stages, settle
 from paribus.core.values import check_values
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
@@ -39,7 +40,8 @@ class Run:
     """One run, as its config describes it. Everything below the command line reads this, and nothing else the config.
 
     `config` is the resolved config as plain data, for the record; `trial` are the names of a search's trial. A run may
-    be a chain of pre-trainings: it starts from the weights of the one `before`; `stage` is the name of such a one.
+    have several stages: it starts from the weights of the one `before`, and the other parts are those of its last
+    stage. `stage` names a run that is only the beginning of another.
     """
 
     config: Mapping[str, Any] = field(repr=False)
@@ -81,14 +83,15 @@ class Run:
         config = dict(cfg) if isinstance(cfg, dict) else plain(cfg)
         check_names(config)
         before = None
-        for name in config.get("stages", {}):
-            before = Run._one(stage_config(config, name), before)
+        for name in list_stages(config)[:-1]:
+            before = Run._one(end_at(config, name), before)
         return Run._one(config, before)
 
     @staticmethod
     def _one(config: dict[str, Any], before: Run | None) -> Run:
-        check_values({key: value for key, value in config.items() if key not in ("trial", "logger")})
-        parts = build(config)
+        settled = {key: value for key, value in settle(config).items() if key != "stages"}
+        check_values({key: value for key, value in settled.items() if key not in ("trial", "logger")})
+        parts = build(settled)
         parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items()}
         parts["mixture"] = parts.get("mixture") or None
         known = {each.name for each in fields(Run)} - {"config", "before"}
@@ -109,8 +112,13 @@ class Run:
         return f"{self.arm}/seed{self.seed}"
 
     @property
+    def last_stage(self) -> str:
+        """The name of the run's last stage."""
+        return list_stages(self.config)[-1]
+
+    @property
     def chain(self) -> tuple[Run, ...]:
-        """The pre-trainings of the run in order; the last is the run itself."""
+        """The stages of the run in order; the last is the run itself."""
         return (*(self.before.chain if self.before else ()), self)
 
     @property
@@ -139,17 +147,17 @@ class Run:
         tasks = {name: task.data_hash(self.cache) for name, task in self.tasks.items()}
         mixed = self.mixture.choose(list(tasks)) if self.mixture else []
         before = self.before.identity.pretrain if self.before else ""
-        return identify(self.config, data, tasks, mixed, before)
+        return identify(settle(self.config), data, tasks, mixed, before)
 
     @property
     def _trained_on(self) -> Corpus | None:
-        """The corpus of the tokenizer if it is that of an earlier pre-training."""
+        """The corpus of the tokenizer if it is that of an earlier stage."""
         return self.chain[0].corpus if self.before else None
 
     def data(self) -> Data:
         """The prepared data; `trainer.train_tokens` keeps a part of the training documents.
 
-        All pre-trainings of a chain have the tokenizer of the first.
+        All stages have the tokenizer of the first.
         """
         data = prepare(self.corpus, self.tokenizer, self.cache, self.annotator, self._trained_on)
         if self.trainer.train_tokens is not None:
@@ -184,47 +192,3 @@ def _settings(name: str, group: type, values: Any) -> Any:
     if unknown := sorted(values.keys() - known):
         raise UserError(f"unknown key '{name}.{unknown[0]}'", f"known: {', '.join(sorted(known))}")
     return group(**values)
-
-
-_STAGE = (
-    "corpus",
-    "input",
-    "masking",
-    "objective",
-    "model",
-    "optimizer",
-    "lr_schedule",
-    "batch",
-    "trainer",
-    "evaluation",
-)
-
-
-def stage_config(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The config of an earlier pre-training of a run's chain: that of the run with the stage's own settings over it.
-
-    It includes the stages before it, so that it can be resumed alone. Raises UserError for settings that a stage
-    cannot have.
-    """
-    stages = config["stages"]
-    names = list(stages)
-    if unknown := sorted(stages[name].keys() - set(_STAGE)):
-        raise UserError(f"stages.{name}.{unknown[0]} is not part of a pre-training", f"set {', '.join(_STAGE)}")
-    earlier = {each: stage_config(config, each) for each in names[: names.index(name)]}
-    return {
-        **config,
-        **{part: _overlay(config[part], stages[name].get(part, {})) for part in _STAGE},
-        "stages": {each: {part: own[part] for part in _STAGE} for each, own in earlier.items()},
-        "stage": name,
-        "tasks": {},
-        "mixture": None,
-        "members": 1,
-        "trial": None,
-    }
-
-
-def _overlay(base: Any, own: Any) -> Any:
-    """A config node with another over it; a component takes the place of the one below."""
-    if not isinstance(base, Mapping) or not isinstance(own, Mapping) or "_target_" in own:
-        return own
-    return {**base, **{key: _overlay(base.get(key), value) for key, value in own.items()}}

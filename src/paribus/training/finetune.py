@@ -36,7 +36,9 @@ from paribus.tasks.types.base import Pooler, Probable, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
+from paribus.training.forgetting import Memory
 from paribus.training.learner import Finetuning
+from paribus.training.replay import Replay, ReplaySteps, read_text
 from paribus.training.steps import StepData, TaskSteps, task_batch
 from paribus.training.trainer import Profile, trainer
 
@@ -55,11 +57,12 @@ class Work(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A pre-trained model, its run, and weights that heads of tasks start from."""
+    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget."""
 
     run: Run
     encoder: Network
     pooler: Pooler | None
+    memory: Memory | None = None
 
 
 class How(NamedTuple):
@@ -70,12 +73,12 @@ class How(NamedTuple):
     tracked: Tracked | None
 
 
-def base_of(run: Run, encoder: Network, folder: Path) -> Base:
+def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = None) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
     if encoder.spec.writes_text:
-        return Base(run, encoder, checkpoint.load_written_head(encoder, folder))
+        return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
     asked = run.finetune.head.pretrained_pooler
-    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None)
+    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory)
 
 
 def finetune(
@@ -112,7 +115,7 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 
     An ensemble adds its number of models; the other values are those of one model.
     """
-    run, encoder, pooler = bases[0]
+    run, encoder, pooler, _ = bases[0]
     models = len(bases) * run.finetune.ensemble
     own = copy.deepcopy(encoder)
     run.finetune.method.shape(own, 0)
@@ -202,6 +205,8 @@ def check_ensemble(run: Run) -> None:
     for key, value in (("members", run.members), ("finetune.ensemble", turns)):
         if value < 1:
             raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
+    if run.finetune.forgetting and turns * run.members > 1:
+        raise UserError("finetune.forgetting=true is asked of one model", "set members=1 and finetune.ensemble=1")
     if turns > 1 and not run.tasks:
         raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
     if turns > 1 and run.finetune.epochs == 0:
@@ -227,7 +232,7 @@ def check_untrained(run: Run, encoder: Network) -> None:
 
 
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
-    model, head = _tuned(bases, work, seed, how)
+    model, head, rehearsed = _tuned(bases, work, seed, how)
     metrics: dict[str, float] = {}
     found = read_gold(how.folder)
     with placed(how.profile.device, model, head):
@@ -237,6 +242,8 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
                 values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 found |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+        if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
+            metrics |= bases[0].memory.ask(model, how.profile.device, rehearsed)
     if found:
         write_gold(how.folder, found)
     if how.tracked is not None:
@@ -245,14 +252,16 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
     return metrics
 
 
-def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Network | Ensemble, Any]:
-    """A fine-tuned model and its head, or an ensemble of them, of which those that are done are kept until all are."""
+def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Network | Ensemble, Any, Any]:
+    """A fine-tuned model, its head and that of a further loss, or an ensemble, of which what is done is kept until all
+    are.
+    """
     each = [(base, turn) for base in bases for turn in range(base.run.finetune.ensemble)]
     if len(each) == 1:
         learner = _trained(bases[0], work, seed, how)
         if bases[0].run.finetune.keep:
             _save(kept(how.folder, work.name, seed), learner, bases[0], work)
-        return learner.encoder, _head(learner)
+        return learner.encoder, _head(learner), learner.objective.token_head if bases[0].run.finetune.replay else None
     pairs = []
     for number, (base, turn) in enumerate(each):
         path = kept(how.folder, work.name, seed, f"-model{number}")
@@ -260,7 +269,7 @@ def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Netw
             _save(path, _trained(base, work, seed, how, turn, f"/model{number}"), base, work)
         pairs.append(saved.load(path, base.encoder)[:2])
     ensemble = Ensemble(pairs)
-    return ensemble, ensemble
+    return ensemble, ensemble, None
 
 
 def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
@@ -274,7 +283,8 @@ def _head(learner: Finetuning) -> Any:
 def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
     own = _own_seed(base.run, work.name, seed, turn)
-    learner, steps = finetuner(base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler)
+    replay = _replay(base, work.name)
+    learner, steps = finetuner(base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler, replay)
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
     curve = TuningCurve(
@@ -288,6 +298,14 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     for line in curve.lines:
         append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
     return learner
+
+
+def _replay(base: Base, task: str) -> Replay | None:
+    """The further loss of a fine-tuning, if the config sets one."""
+    weight, memory = base.run.finetune.replay, base.memory
+    if not weight or memory is None:
+        return None
+    return Replay(read_text(base.run, task), memory.encoder, memory.head, weight)
 
 
 def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
@@ -310,7 +328,13 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
 
 
 def finetuner(
-    run: Run, encoder: Network, encoded: Rows, task_type: TaskType, seed: int, pooler: Pooler | None = None
+    run: Run,
+    encoder: Network,
+    encoded: Rows,
+    task_type: TaskType,
+    seed: int,
+    pooler: Pooler | None = None,
+    replay: Replay | None = None,
 ) -> tuple[Finetuning, TaskSteps]:
     """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
     settings, method, optimizer = run.finetune, run.finetune.method, run.finetune.optimizer
@@ -318,9 +342,11 @@ def finetuner(
     method.shape(own, seed)
     head = task_type.make_head(settings, own, seed, pooler)
     steps = _steps(run, encoded, seed)
+    if replay is not None:
+        steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     learner = Finetuning(
         own,
-        Objective({"task": head}),
+        Objective({"task": head}) if replay is None else replay.objective(head, own),
         optimizer,
         settings.lr_schedule,
         method=method,

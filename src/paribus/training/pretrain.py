@@ -24,15 +24,18 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
 from paribus.core.processes import patient
 from paribus.core.sealed import SUMS, find_damage, read_sealed, seal_folder
+from paribus.core.sources import MODEL
 from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
+from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
+from paribus.optim.groups import Rates
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixed_stream import Mixed
 from paribus.tasks.types.base import Pooler
@@ -55,18 +58,20 @@ from paribus.training.distributed import Gathering, Group, helpers
 from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_untrained
+from paribus.training.forgetting import Memory, compare
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values, write_point
 from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
+from paribus.training.replay import check_replay
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
 from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
 
 STAGE = "pretrain.json"
 _DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
-STAGES = "stages"  # in a run's folder: the pre-trainings before the last one
+STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
@@ -89,6 +94,8 @@ class Stage:
     probes: list[Probe | TrainedProbe]
     pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
     reporter: Reporter | None = None  # of a run that is a trial of a search
+    earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
+    speaks: bool = True  # whether its head on tokens is trained
 
     @property
     def before(self) -> Path | None:
@@ -96,6 +103,11 @@ class Stage:
         if self.run.before is None:
             return None
         return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
+
+    @property
+    def keeps_pooler(self) -> bool:
+        """Whether its checkpoint holds a pooler."""
+        return self.pair_head is not None or self.pooler is not None
 
     @property
     def head(self) -> Any:
@@ -106,14 +118,15 @@ class Stage:
         return self.objective.pair_head
 
 
-def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
-    """Compose everything and check it. Raises UserError before any compute."""
+def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
+    """Compose everything and check it; `earlier`: the stages before. Raises UserError before any compute."""
     check_ranks(run, profile)
+    if not 0.0 < run.trainer.layer_decay <= 1.0:
+        raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
-    if objective.token_head is not None:
-        run.model.fill(encoder, objective.token_head)
+    filled = objective.token_head is not None and run.model.fill(encoder, objective.token_head)
     pooler, asked = None, objective.pair_head
     if asked is None:
         pooler = run.model.pooler(encoder, run.root_seed)
@@ -123,9 +136,14 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path) -> Stage:
     probes = probes_of(run, data, objective, asked)
     own = OwnEvaluation(run, data, objective.token_head_name) if run.evaluation.own_points and steps else None
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
-    check_finetuning(run, encoder.depth, stage.pair_head is not None or pooler is not None, data.tokenizer)
-    check_untrained(run, encoder)
-    check_points(run, profile)
+    stage.earlier = tuple(one.evaluation for one in earlier)
+    stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
+    if not run.stage:  # only the last stage is fine-tuned
+        keeps_pooler = any(one.keeps_pooler for one in (stage, *earlier[-1:]))
+        check_finetuning(run, encoder.depth, keeps_pooler, data.tokenizer)
+        check_replay(run, objective.token_head)
+        check_untrained(run, encoder)
+        check_points(run, profile)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
@@ -140,7 +158,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     """
     found = stage.folder / STAGE
     if (kept := read_stage(stage.folder)) is not None:
-        checkpoint.load(stage.encoder, stage.folder / "model")
+        checkpoint.load(stage.encoder, stage.folder / MODEL)
         return kept
     _start(stage)
     meter = Meter()
@@ -153,6 +171,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         own = {} if stage.own is None else stage.own.measure(stage.encoder, stage.head)
         for probe in stage.probes:
             metrics |= probe.measure(stage.encoder, stage.pair_head)
+        earlier = [one.measure(stage.encoder, stage.head) if _is_asked(stage, one) else {} for one in stage.earlier]
     if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
         raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
@@ -160,14 +179,15 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     write_point(stage.folder / "metrics.jsonl", stage.steps, meter.counts["input_tokens"], own)
     if tracked is not None:
         tracked.log(last, stage.steps)
-    checkpoint.save(stage.encoder, stage.head, stage.folder / "model", stage.pair_head, stage.pooler)
+    checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
     unsealed = shutil.ignore_patterns(SUMS)
-    shutil.copytree(stage.data.tokenizer_folder, stage.folder / "model", dirs_exist_ok=True, ignore=unsealed)
+    shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
     if stage.own is not None:
         part["own"] = stage.own.describe(stage.folder / "metrics.jsonl")
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
-    seal_folder(stage.folder / "model")
+    part |= {"earlier": earlier} if earlier else {}
+    seal_folder(stage.folder / MODEL)
     write_sealed(found, part)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
@@ -175,7 +195,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
 
 def read_stage(folder: Path) -> dict[str, Any] | None:
     """The record of the finished pre-training in a folder; None if it is not finished, or damaged, or its model is."""
-    kept, model = read_sealed(folder / STAGE), folder / "model"
+    kept, model = read_sealed(folder / STAGE), folder / MODEL
     if kept is None or not model.is_dir():
         return None
     if (model / SUMS).is_file() and (damaged := find_damage(model)):
@@ -184,14 +204,25 @@ def read_stage(folder: Path) -> dict[str, Any] | None:
     return kept
 
 
+def _is_asked(stage: Stage, evaluation: HeldOutEvaluation) -> bool:
+    """Whether the stage's head on tokens can answer the evaluation of an earlier stage."""
+    return evaluation.name == stage.evaluation.name
+
+
 def _start(stage: Stage) -> None:
-    """Give a stage the final weights of the stage before; a head on pairs starts with new weights."""
-    if stage.before is not None:
-        checkpoint.load(stage.encoder, stage.before / "model")
-        if stage.head is not None:
-            checkpoint.load_head(stage.encoder, stage.head, stage.before / "model")
-        if stage.pooler is not None:
-            stage.pooler = checkpoint.load_pooler(stage.encoder, stage.before / "model")
+    """Give a stage the final weights of the stage before, as `model=pretrained` would."""
+    before = stage.run.before
+    if stage.before is None or before is None:
+        return
+    folder, encoder = stage.before / MODEL, stage.encoder
+    checkpoint.load(encoder, folder)
+    if stage.head is not None:
+        checkpoint.load_head(encoder, stage.head, folder)
+    if stage.pair_head is None:
+        stage.pooler = checkpoint.find_pooler(encoder, folder)
+    else:
+        alike = stage.run.objective.needed_pairs == before.objective.needed_pairs
+        checkpoint.load_pair_head(encoder, stage.pair_head, folder, alike)
 
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
@@ -256,10 +287,19 @@ def learner_of(stage: Stage) -> Pretraining:
         total_tokens=run.trainer.max_tokens or 0,
         clip=run.trainer.clip,
         seed=run.root_seed,
+        rates=_rates(encoder, run.trainer.layer_decay),
     )
     if stage.profile.compile:
         learner.encoder.compile()
     return learner
+
+
+def _rates(encoder: Network, decay: float) -> Rates | None:
+    """Shares of the rate by the learner's names of parameters, lower for lower layers (ULMFiT, section 3.2)."""
+    if decay == 1.0:
+        return None
+    method = LayerwiseDecay(decay, top_gap=0)
+    return lambda name: method.rate(encoder, own) if (own := name.removeprefix("encoder.")) != name else 1.0
 
 
 def help_to_train(stage: Stage, group: Group) -> None:
@@ -351,12 +391,32 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
     last = parts[-1]
     if len(parts) == 1:
         return last
+    names = [stage.run.last_stage for stage in stages]
     each = [
-        {"stage": stage.run.stage, "metrics": part["metrics"], "budget": part["budget"]}
-        for stage, part in zip(stages, parts, strict=True)
+        {
+            "stage": name,
+            **{key: part[key] for key in ("metrics", "budget", "realised")},
+            "earlier": dict(zip(names, part.get("earlier", []), strict=False)),
+        }
+        for name, part in zip(names, parts, strict=True)
     ]
-    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in last["budget"]}
-    return {**last, "budget": budget, "stages": each}
+    keys = dict.fromkeys(key for part in parts for key in part["budget"])
+    budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in keys}
+    lost = compare(parts[0]["metrics"], last["earlier"][0]) if stages[0].speaks else {}
+    lost = {f"stage_{name}": nats for name, nats in lost.items()}
+    own = {key: value for key, value in last.items() if key != "earlier"}
+    return {**own, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
+
+
+def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
+    """What fine-tuning may rehearse or forget, if that is asked for; `part`: the last stage's part of the record."""
+    settings = stage.run.finetune
+    if stage.head is None or not (settings.forgetting or settings.replay):
+        return None
+    first = part["stages"][0] if "stages" in part else part
+    evaluation = stage.earlier[0] if stage.earlier else stage.evaluation
+    checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)  # a stage that was found done has none yet
+    return Memory(evaluation, stage.encoder, stage.head, first["metrics"] if stage.speaks else {})
 
 
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -368,7 +428,7 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
     if len(stages) == 1:
         return part
     for stage in stages:  # one that was found done has no head yet
-        checkpoint.load_head(stage.encoder, stage.head, stage.folder / "model")
+        checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)
     ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
     with placed(first.profile.device, ensemble):
         metrics = first.evaluation.measure(ensemble, ensemble)
@@ -384,8 +444,9 @@ def check_chain(stages: Sequence[Stage]) -> None:
     """Raise UserError for a stage whose network cannot take the weights of the one before."""
     shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
     for stage, own in zip(stages, shapes, strict=True):
-        if own != shapes[-1]:
-            raise UserError(f"stages.{stage.run.stage}.model has another shape than model", "give both the same size")
+        if own != shapes[0]:
+            cause = f"stages.{stage.run.last_stage}.model has another shape than that of the stage before"
+            raise UserError(cause, "give all stages the same size")
 
 
 def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None) -> list[Probe | TrainedProbe]:

@@ -80,7 +80,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
     """The pre-training of each member, then the tasks."""
     from paribus.training.finetune import base_of
     from paribus.training.points import tune_points
-    from paribus.training.pretrain import combine
+    from paribus.training.pretrain import combine, remember
 
     folder = run.identity.folder
     with stages.stage(PRETRAIN) as tracked:
@@ -91,7 +91,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
             trained.append(_pretrained(member, data, profile, own))
         part = combine(*zip(*trained, strict=True))
         tell(tracked, part, folder / CURVES)
-    bases = [base_of(own.run, own.encoder, own.folder / "model") for own, _ in trained]
+    bases = [base_of(own.run, own.encoder, own.folder / "model", remember(own, each)) for own, each in trained]
     tuned = _finetuned(bases, data, profile, stages)
     points = tune_points(bases[0], data, profile, folder)
     return {
@@ -114,19 +114,19 @@ def _pretrained(
     tracked: Tracked | None = None,
     reporter: Reporter | None = None,
 ) -> tuple[Stage, dict[str, Any]]:
-    """The pre-trainings of a run's chain, each of which starts from the weights of the one before.
+    """The stages of a run, each of which starts from the weights of the one before.
 
     Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
     shared. All are checked before the first step of any.
     """
     from paribus.training.pretrain import STAGES, check_chain, in_sum, open_stage, pretrain
 
-    opened = []
+    opened: list[Stage] = []
     for own in run.chain[:-1]:
         place = folder / STAGES / own.stage
         write_text(place / "config.yaml", _yaml(own))
-        opened.append(open_stage(own, own.data(), profile, place))
-    opened.append(open_stage(run, data, profile, folder))
+        opened.append(open_stage(own, own.data(), profile, place, opened))
+    opened.append(open_stage(run, data, profile, folder, opened))
     check_chain(opened)
     opened[-1].reporter = reporter
     parts = []
@@ -209,7 +209,7 @@ def _serves(folder: Path, run: Run) -> bool:
     """Whether a folder's finished pre-training recorded what this run asks for; points on the way are never shared."""
     from paribus.training.pretrain import read_stage
 
-    if run.evaluation.task_points or (part := read_stage(folder)) is None:
+    if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder)) is None:
         return False
     return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
 

@@ -361,7 +361,7 @@ def describe_budget(table: Table) -> str:
         return "No arm was pre-trained: all fine-tune the same checkpoint."
     budget = table.budget
     spent = {arm.name: budget.arms.get(arm.name, {}) for arm in table.arms}
-    key = BUDGETS[budget.matched]
+    key = BUDGETS.get(budget.matched, budget.matched)
     used = [f"{arm} {values[key]:,.0f}" for arm, values in spent.items() if key in values]
     differing = budget.matched == UNMATCHED
     matched = "Budgets differ, as the arms do" if differing else f"Matched {budget.matched} (within 1%)"

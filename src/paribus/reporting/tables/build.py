@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.core.stages import FIRST
 from paribus.reporting.tables.compare import compare, compare_orders, find_order_metrics, summarize_tasks
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import Evidence, gather
@@ -109,14 +110,25 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
 
 
 def _require_matched(design: Design, evidence: Evidence) -> None:
-    if design.matched not in BUDGETS:
+    if design.matched.rpartition(".")[2] not in BUDGETS:
         raise UserError(f"matched: {design.matched} is not a budget", f"known: {', '.join(BUDGETS)}")
-    key = BUDGETS[design.matched]
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]
-    used = {run.label: float(run.budget[key]) for run in runs if key in run.budget}
+    used = {run.label: spent for run in runs if (spent := find_spent(run, design.matched)) is not None}
     if design.scale != TRIAL and design.matched != UNMATCHED and (why := find_unmatched(used)):
         cause = f"budgets differ by more than 1% in {design.matched}: {why}"
         raise UserError(cause, "run the arms with equal budgets: no fair table can be made of these")
+
+
+def find_spent(run: Record, matched: str) -> float | None:
+    """What a run used of a budget such as tokens, or of that of a stage, such as further.tokens.
+
+    None if there is no such number or stage; a stage of no step is none.
+    """
+    stage, _, unit = matched.rpartition(".")
+    stages = run.further.get("stages", [{"stage": FIRST, "budget": run.budget}])
+    budgets = {own["stage"]: own["budget"] for own in stages}
+    spent = (budgets.get(stage, {}) if stage else run.budget).get(BUDGETS.get(unit, unit))
+    return None if spent is None or (stage and not spent) else float(spent)
 
 
 def find_bar(design: Design, evidence: Evidence, column: str) -> str | None:
@@ -412,5 +424,8 @@ def _sum_budgets(design: Design, evidence: Evidence) -> Budget:
     for arm in design.arms:
         budgets = [run.budget for run in evidence.done(arm).values()]
         spent = {key: [float(budget[key]) for budget in budgets if key in budget] for key in SPENT}
+        if design.matched not in BUDGETS:
+            own = (find_spent(run, design.matched) for run in evidence.done(arm).values())
+            spent[design.matched] = [value for value in own if value is not None]
         arms[arm] = {key: rounded(mean_sd(values)[0]) for key, values in spent.items() if values}
     return Budget(design.matched, 0.01, arms)

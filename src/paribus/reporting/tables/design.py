@@ -54,8 +54,8 @@ class Design:
 
     @property
     def varies_text(self) -> bool:
-        """Whether the arms may be trained on different texts or tokens."""
-        return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer") for key in self.varies)
+        """Whether the arms may be trained on different texts or tokens; a record's text is that of its last stage."""
+        return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
 
     def count_looks(self, seeds: Sequence[int]) -> Design:
         """The design with a look after each seed that was added by hand to those that it declares."""

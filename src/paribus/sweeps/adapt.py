@@ -1,0 +1,179 @@
+"""The sweep of `paribus adapt`: a checkpoint as it is, further pre-trained on a text, and its shape from scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core import sources
+from paribus.core.build import build
+from paribus.core.config import choices, compose, conf_dir, flat, plain
+from paribus.core.errors import UserError
+from paribus.core.files import write_text
+from paribus.sweeps.sweep import quote
+
+AS_IT_IS, ADAPTED, STAGE = "as_it_is", "adapted", "further"
+RATE = 5e-5  # of further pre-training (Sun et al., arXiv 1905.05583, section 5.1), for checkpoints of others
+SHARE = 0.5  # of the peak of pre-training, for a run of ours
+WIDE = 768  # from this width on, checkpoints are fine-tuned at the rate of BERT
+TUNING = {True: 2e-5, False: 3e-4}  # whether it is wide: the rate; see conf/experiment/minilm.yaml
+LOSSES = {"bert": "mlm_loss", "t5": "denoising_loss"}
+
+
+class Question(NamedTuple):
+    """What is asked.
+
+    text: a file, a folder or a glob.
+    task: a choice of the group `task`, or a YAML file like those of that group.
+    checkpoint: see `core.sources.local`; or a name on the hub.
+    general: a choice of the group `corpus`, or a path; None for the text of the checkpoint's own run, or docstrings.
+    epochs: passes over the text.
+    """
+
+    text: str
+    task: str
+    checkpoint: str
+    general: str | None = None
+    epochs: float = 10.0
+
+
+def write_sweep(question: Question, runs: Path) -> Path:
+    """Write the sweep that answers a question below the folder of the runs; returns its file.
+
+    Raises UserError for a checkpoint, a text or a task that is not there.
+    """
+    import yaml
+
+    content = describe_sweep(question, runs)
+    path = runs / str(content["study"]) / "sweep.yaml"
+    title = f"# Further pre-training of {question.checkpoint} on {question.text}: what it gains on {question.task}\n"
+    write_text(path, title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000))
+    return path
+
+
+def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
+    """The content of the sweep file."""
+    folder = sources.folder(question.checkpoint, None, runs, "--from")
+    own = _read_run(folder)
+    task, metric, tasks = _name_task(question.task)
+    family = str(own.get("family", "bert"))
+    score, lost = f"{task}/{metric}", f"{task}/forgetting"
+    says = "Further pre-training on the text makes fine-tuning on the task better"
+    return {
+        "study": f"adapt_{task}",
+        "family": family,
+        "base": [*tasks, *_start(folder, own), *_general(question, own), *_further(question, own)],
+        "varies": [f"stages.{STAGE}.trainer.max_steps"],
+        "matched": f"{STAGE}.tokens",
+        "arms": {AS_IT_IS: [f"+stages.{STAGE}.trainer.max_steps=0"], ADAPTED: []},
+        "baseline": AS_IT_IS,
+        "columns": [score, LOSSES.get(family, "mlm_loss"), "stage_forgetting", lost],
+        "claims": [{"claim": f"{ADAPTED} > {AS_IT_IS} on {score}", "says": says, "whose": "ours"}],
+    }
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    """The config of the run that a checkpoint is of; empty for checkpoints of others."""
+    import yaml
+
+    path = folder.parent / "config.yaml"
+    if folder.name != sources.MODEL or not path.is_file():
+        return {}
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _name_task(task: str) -> tuple[str, str, list[str]]:
+    """(its name, its main metric, the overrides that choose it). Raises UserError for a file that is no task's."""
+    if not task.endswith((".yaml", ".yml")):
+        node = plain(compose([f"task={task}"]).tasks)[task]
+        return task, build(node).task_type.metrics[0], [f"task={task}"]
+    node = _read_task(Path(task).expanduser())
+    return node["name"], build(node).task_type.metrics[0], ["task=none", f"+tasks.{node['name']}={express(node)}"]
+
+
+def _read_task(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        node = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        why = " ".join(str(error).split())
+        raise UserError(f"--task {path} cannot be read ({why})", "give a file like those of conf/task") from error
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise UserError(f"--task {path} names no _target_", "write it like conf/task/imdb.yaml")
+    return {"name": path.stem, **node}
+
+
+def _start(folder: Path, own: Mapping[str, Any]) -> list[str]:
+    """The overrides that start from a checkpoint as it is."""
+    import json
+
+    name = quote(folder.resolve())
+    width = int(json.loads((folder / sources.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0))
+    rate = own["finetune"]["optimizer"]["lr"] if own else TUNING[width >= WIDE]
+    return [
+        "model=pretrained",
+        f"model.name={name}",
+        "model.dropout=null",
+        "model.attention_dropout=null",
+        "tokenizer=pretrained",
+        f"tokenizer.name={name}",
+        "trainer.max_steps=0",
+        f"finetune.optimizer.lr={rate}",
+        "finetune.forgetting=true",
+    ]
+
+
+def _general(question: Question, own: Mapping[str, Any]) -> list[str]:
+    """The overrides that choose the text on which forgetting is measured."""
+    if question.general is not None:
+        known = question.general in choices("corpus")
+        return [f"corpus={question.general}"] if known else ["corpus=text", f"corpus.path={quote(question.general)}"]
+    if not own:
+        return ["corpus=docstrings"]
+    node = own["corpus"]
+    leaves = [f"++corpus.{key}={express(value)}" for key, value in flat(node).items() if key != "_target_"]
+    return [f"corpus={_choice_of(node)}", *leaves]
+
+
+def _choice_of(corpus: Mapping[str, Any]) -> str:
+    """The choice of the group that a corpus was made of."""
+    import yaml
+
+    for name in choices("corpus"):
+        path = conf_dir() / "corpus" / f"{name}.yaml"
+        file = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if file.get("_target_") == corpus["_target_"] and file.get("sets", {}).keys() == corpus.get("sets", {}).keys():
+            return name
+    raise UserError(f"the corpus {corpus['_target_']} of the checkpoint's run is no choice here", "give general=")
+
+
+def _further(question: Question, own: Mapping[str, Any]) -> list[str]:
+    """The overrides of further pre-training on the text. Raises UserError if there is none."""
+    from paribus.data.corpus.files import find
+
+    path = str(Path(question.text).expanduser())
+    find(path)
+    at = f"stages.{STAGE}"
+    return [
+        f"+corpus@{at}.corpus=text",
+        f"{at}.corpus.path={quote(Path(path).absolute())}",
+        f"+{at}.trainer.max_steps=null",
+        f"+{at}.trainer.max_epochs={question.epochs}",
+        f"+{at}.trainer.train_tokens=null",
+        f"+{at}.optimizer.lr={SHARE * own['optimizer']['lr'] if own else RATE}",
+        f"+{at}.lr_schedule.warmup=0.1",
+    ]
+
+
+def express(value: Any) -> str:
+    """Plain data in Hydra's grammar of overrides."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{express(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(express, value)) + "]"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "\\'") + "'"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,89 @@
+"""A further loss while fine-tuning: the objective of pre-training on a batch of text in every step.
+
+On the task's own text it is GPT-1's auxiliary objective (Radford et al. 2018, section 3.2, with weight 0.5), but read
+apart from the labeled rows and averaged over predicted tokens, not over sequences; on the text of a stage it is replay.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+from paribus.core.errors import UserError
+from paribus.core.stages import FIRST
+from paribus.corruption.examples import Stream
+from paribus.data.order import Order
+from paribus.data.tokens.prepare import prepare
+from paribus.models.heads.head import Head
+from paribus.models.network import Network
+from paribus.objectives.objective import Objective
+from paribus.tasks.text import TaskText
+from paribus.training.budget import plan_of
+from paribus.training.description import Run
+from paribus.training.steps import PretrainingSteps, Step, TaskSteps
+
+TASK, TEXT = "task", "replay"  # names of the two losses, and of the batches that have them
+
+
+def check_replay(run: Run, head: Head | None) -> None:
+    """Raise UserError for settings of the further loss that do nothing or name no text, before any compute."""
+    weight, text = run.finetune.replay, run.finetune.replay_text
+    if weight < 0.0:
+        raise UserError(f"finetune.replay={weight} is negative", "give the weight of the loss, or 0 for none")
+    known = [TASK, *(own.last_stage for own in run.chain)]
+    if text not in known:
+        raise UserError(f"finetune.replay_text={text} is no text of the run", f"use {', '.join(known)}")
+    if not weight and text != FIRST:
+        raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
+    if weight and head is None:
+        raise UserError("finetune.replay needs a head on tokens, which the objective lacks", "set objective=mlm")
+    if weight:
+        for name in run.tasks:
+            read_text(run, name)
+
+
+def read_text(run: Run, task: str) -> Order[Stream]:
+    """The batches of text that accompany the fine-tuning on a task.
+
+    Raises UserError for text that gives no example.
+    """
+    text = run.finetune.replay_text
+    if text != TASK:
+        own = next(own for own in run.chain if own.last_stage == text)
+        return plan_of(replace(own, mixture=None), own.data())[0]
+    corpus = TaskText({task: run.tasks[task]}, run.corpus.sentences)
+    data = prepare(corpus, run.tokenizer, run.cache, run.annotator, run.chain[0].corpus)
+    limits = replace(run.trainer, max_steps=1)  # the fine-tuning decides how many
+    return plan_of(replace(run, corpus=corpus, mixture=None, trainer=limits), data)[0]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The text and the head of the further loss; `encoder`: what the head was trained on and may be tied to."""
+
+    text: Order[Stream]
+    encoder: Network
+    head: Head
+    weight: float
+
+    def objective(self, task: Head, encoder: Network) -> Objective:
+        """Both losses on a copy of the encoder."""
+        head = copy.deepcopy(self.head, {id(self.encoder): encoder})
+        return Objective({TASK: task, TEXT: head}, {TEXT: self.weight}, {TASK: TASK, TEXT: TEXT})
+
+
+class ReplaySteps(TaskSteps):
+    """Steps of fine-tuning that hold a batch of text each. Batches name their loss, so that each head is asked for its
+    own.
+    """
+
+    def __init__(self, steps: TaskSteps, text: Order[Stream], microbatch: int | None) -> None:
+        super().__init__(steps.encoded, steps.batch_size, steps.epochs, steps.seed)
+        self.text = PretrainingSteps(text, self.total, microbatch)
+
+    def __getitem__(self, step: int) -> Step:
+        return [*_name(super().__getitem__(step), TASK), *_name(self.text[step], TEXT)]
+
+
+def _name(batches: Step, loss: str) -> Step:
+    return [{**batch, "task": loss} for batch in batches]

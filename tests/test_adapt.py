@@ -1,0 +1,106 @@
+"""`paribus adapt`: a checkpoint, a text and a task of the user's own, answered in one sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import story
+
+from paribus.commands.cli import main
+from paribus.commands.completion import complete
+from paribus.core.config import compose
+from paribus.sweeps.adapt import Question, describe_sweep, express
+from paribus.training.run import run
+
+TASK = """_target_: paribus.tasks.tables.LabelTable
+name: mine
+path: {folder}
+columns: {{text: sentence, label: label}}
+classes: [it's dull, bright]
+"""
+
+
+@pytest.fixture
+def question(arguments: list[str], task_folder: Path, tmp_path: Path) -> list[str]:
+    """The arguments of the command: a run of ours, a text, and a task file."""
+    start = run(compose([*arguments, "trainer.max_steps=3"]))
+    (tmp_path / "mine.yaml").write_text(TASK.format(folder=task_folder))
+    (tmp_path / "text.txt").write_text("\n\n".join(story(n, 20) for n in range(200, 220)) + "\n")
+    return ["--text", str(tmp_path / "text.txt"), "--task", str(tmp_path / "mine.yaml"), "--from", str(start)]
+
+
+def test_the_answer_is_one_sentence_with_intervals(
+    question: list[str], cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = [f"runs={tmp_path / 'runs'}", f"cache={cache}", "scale=test", "slots=1", "profile.threads=1", "epochs=1"]
+    assert main(["adapt", *question, *place]) == 0
+    said = capsys.readouterr().out.strip()
+    number = r"[+-]?\d+\.\d+"
+    interval = rf"{number} (points|nats) \[{number}, {number}\]"
+    assert re.fullmatch(
+        rf"Further pre-training changes mine/accuracy by {interval} \({number} as it is, {number} further pre-trained, "
+        rf"{number} from scratch\), raises the held-out loss on general text by {interval}, and takes [\d.e-]+ hours: "
+        r"means and 95% intervals over 2 seeds\.",
+        said,
+    )
+    assert main(["adapt", *question, *place]) == 0  # nothing is trained again
+    again = capsys.readouterr()
+    assert again.out.strip() == said
+    assert "6 found, 0 new" in again.err
+
+
+def test_general_text_is_that_of_the_checkpoints_own_run(
+    question: list[str], text_folder: Path, tmp_path: Path
+) -> None:
+    words = dict(zip(question[::2], question[1::2], strict=True))
+    base = describe_sweep(Question(words["--text"], words["--task"], words["--from"]), tmp_path / "runs")["base"]
+    assert f"++corpus.path={express(str(text_folder))}" in base
+    assert "corpus=text" in base
+    other = Question(words["--text"], "sst2", words["--from"], general="docstrings")
+    assert "corpus=docstrings" in describe_sweep(other, tmp_path / "runs")["base"]
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        (1, "/nowhere/text", "/nowhere/text"),
+        (3, "/nowhere/task.yaml", "--task /nowhere/task.yaml cannot be read"),
+        (3, "no_task", "unknown choice task=no_task"),
+        (5, "/nowhere/model", "--from=/nowhere/model is not a folder"),
+        (5, "", "--from= is not valid: give a value"),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(
+    question: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], at: int, value: str, said: str
+) -> None:
+    question[at] = value
+    capsys.readouterr()
+    assert main(["adapt", *question, f"runs={tmp_path / 'runs'}", "scale=test"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_an_empty_text_and_a_missing_argument_are_told(
+    question: list[str], cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(question[1]).write_text("\n\n")
+    capsys.readouterr()
+    assert main(["adapt", *question, f"runs={tmp_path / 'runs'}", f"cache={cache}", "scale=test"]) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("paribus: ")
+    assert main(["adapt", *question[2:]]) == 2
+    assert "adapt needs --text" in capsys.readouterr().err
+
+
+def test_plain_data_is_read_back_from_overrides() -> None:
+    value = {"a": [1, None, True, "it's, {odd}"], "b": {"c": 0.5}}
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    assert OverridesParser.create().parse_override(f"x={express(value)}").value() == value
+
+
+def test_the_shell_completes_the_options_with_dashes() -> None:
+    assert complete(["adapt", "--t"]) == ["--text", "--task"]
+    assert "imdb" in complete(["adapt", "--task", "im"])
