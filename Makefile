@@ -13,7 +13,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench flatness calibrate tables wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench chaos flatness calibrate tables wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -85,6 +85,9 @@ flatness: setup ## plot the training loss around the fine-tuned weights of SWEEP
 
 calibrate: setup ## measure false verdicts and coverage on simulated sweeps: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py
+
+chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
+	@OMP_NUM_THREADS=1 $(BIN)/python analysis/chaos.py $(ARGS)
 
 wandb-sync: setup ## upload runs that W&B does not have yet; safe to repeat
 	@folders=$$(find $(RUNS) -type d -path '*/wandb/*run-*' -name '*run-*-*' -prune); \

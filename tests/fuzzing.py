@@ -106,3 +106,105 @@ def prepare_run(overrides: Sequence[str], folder: Path) -> None:
     run = Run.of(compose(overrides))
     _ = run.identity
     open_stage(run, run.data(), resolve(run.profile), folder)
+
+
+VERBS = (
+    "plan",
+    "run",
+    "status",
+    "table",
+    "audit",
+    "report",
+    "published",
+    "show",
+    "flatness",
+    "dashboard",
+    "completion",
+)
+SUBJECTS = (
+    "roberta_table1", "optuna_lr", "no_such", "", "*", ".", "..", "/", "-", "--", "bad.yaml", "latin.yaml", "deep.yaml",
+    "bytes.yaml", "empty.yaml", "list.yaml", "\u00e9", "x" * 300, "a\nb", "roberta_table1 ", "sweeps", "../x.yaml",
+)  # fmt: skip
+OPTIONS = (
+    "scale", "study", "arms", "seeds", "slots", "runs", "results", "cache", "tune", "launcher", "max_seeds", "out", "n",
+    "epoch", "task", "steps", "points", "rate", "launcher.partition", "optimizer.lr", "no.such", "family", "sweep",
+)  # fmt: skip
+TEXTS = (*VALUES, "range(0,99999999999)", "range(5,0)", "0,1,2", "-5", "99999999999999999999", "a,b", "*", "x" * 5000)
+FLAGS = ("--until-decided", "--help", "--no-such", "-m", "--cfg", "--reproduce", "--check", "--save", "-", "--", "=")
+
+
+def command_cases(seed: int, count: int) -> Iterator[list[str]]:
+    """Command lines that no run can come of: the text that they name is not there."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        given = [draw.choice((*VERBS, *VERBS, "", "no_such", "help", "train"))]
+        given += [draw.choice(SUBJECTS)] * (draw.random() < 0.8)
+        given += [f"{draw.choice(OPTIONS)}={draw.choice(TEXTS)}" for _ in range(draw.choice((0, 1, 1, 2)))]
+        given += [draw.choice(FLAGS)] * (draw.random() < 0.15)
+        yield [
+            *given,
+            *(["corpus=text", "corpus.path=not/there"] if given[0] in ("plan", "run", "show", "train") else []),
+        ]
+
+
+def write_odd_sweeps(folder: Path) -> None:
+    """The sweep files that SUBJECTS names."""
+    (folder / "bad.yaml").write_text("study: [")
+    (folder / "latin.yaml").write_bytes("study: \u00e9t\u00e9\n".encode("latin-1"))
+    (folder / "deep.yaml").write_text("a: " + "[" * 3000)
+    (folder / "bytes.yaml").write_bytes(bytes(range(256)) * 9)
+    (folder / "empty.yaml").write_text("")
+    (folder / "list.yaml").write_text("- a\n- 1\n")
+
+
+LINES = (
+    "", "null", "[]", "{}", '{"text": 3}', '{"text": null}', '{"text": "\\ud800"}', '{"sentence": "a", "label": "x"}',
+    '{"text": "a", "label": 1e999}', "[" * 100_000, '{"text": ' + "9" * 5000 + "}", '{"text": "' + "x" * 5000 + '"}',
+    '{"sentence": "a b", "label": 1}', '{"sentence": ["a"], "label": [1]}', '{"sentence": "a", "sentence": 2}', "\x00",
+    "a\tb\tc", '"a', "sentence,label", "sentence\tlabel", "1,2,3,4", "\ufeff", "\r", "a,\"b\nc", "x" * 300_000,
+)  # fmt: skip
+SUFFIXES = ("txt", "jsonl", "parquet", "csv", "tsv", "conll")
+
+
+def odd_content(draw: random.Random, suffix: str) -> bytes:
+    """A file that is broken in some way, or only odd."""
+    lines = [draw.choice(LINES) for _ in range(draw.randrange(6))]
+    kind = draw.random()
+    if suffix == "parquet" and kind < 0.7:
+        content = bytearray(_parquet(draw))
+        for _ in range(draw.choice((0, 1, 20))):
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        return bytes(content[: draw.choice((len(content), len(content), len(content) // 2, 5))])
+    if kind < 0.85:
+        return draw.choice(("\n", "\r\n", "\n\n")).join(lines).encode(draw.choice(("utf-8", "utf-16")), "surrogatepass")
+    return draw.randbytes(draw.choice((0, 1, 3000)))
+
+
+def _parquet(draw: random.Random) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: list[Any] = [
+        pa.array(["a b", "c"]), pa.array([1, 0]), pa.array([None, "x"]), pa.array([[1], []]), pa.array([b"\xff", b"a"]),
+        pa.array([float("nan"), 1.5]), pa.array([{"a": 1}, None]),
+    ]  # fmt: skip
+    names = [draw.choice(("text", "sentence", "label", "idx", "text")) for _ in range(draw.randrange(1, 4))]
+    buffer = io.BytesIO()
+    pq.write_table(pa.table([draw.choice(columns) for _ in names], names=names), buffer)
+    return buffer.getvalue()
+
+
+def data_cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """(what it is, overrides) of texts and task files; each is written into a folder of its own."""
+    draw = random.Random(seed)
+    for number in range(count):
+        place, task = folder / f"{seed}-{number}", draw.random() < 0.5
+        place.mkdir()
+        suffix = draw.choice(SUFFIXES)
+        content = odd_content(draw, suffix)
+        for split in ("train", "validation"):
+            (place / f"{split}.{suffix}").write_bytes(
+                content if split == "train" or task else odd_content(draw, suffix)
+            )
+        name = f"{'task' if task else 'corpus'} {suffix} {content[:30]!r} of {len(content)}"
+        yield name, ["task=sst2", f"tasks.sst2.path={place}"] if task else ["corpus=text", f"corpus.path={place}"]

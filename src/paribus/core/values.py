@@ -57,7 +57,7 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
-_TYPES = {  # an annotation: (what it takes, how a message calls it)
+_TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a message calls it)
     "bool": (bool, "true or false"),
     "int": (int, "a whole number"),
     "float": ((int, float), "a number"),

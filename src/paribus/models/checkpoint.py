@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.core.sealed import check_folder
+from paribus.core.sealed import check_folder, seal_folder
 from paribus.core.sources import POOLING, WEIGHTS
 from paribus.models.network import Network, initialize
 
@@ -45,6 +45,7 @@ def save(
         (folder / POOLING).parent.mkdir(exist_ok=True)
         modes = {"word_embedding_dimension": network.width, f"pooling_mode_{network.spec.pooling}_tokens": True}
         write_json(folder / POOLING, modes)
+    seal_folder(folder)
 
 
 def load(network: Network, folder: Path) -> None:

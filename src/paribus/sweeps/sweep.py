@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -140,7 +141,7 @@ def find(name: str) -> Path:
     """The file of a sweep: a path, ./sweeps/NAME.yaml or the packaged one. Raises UserError with similar names."""
     places = [Path(name)] if name.endswith((".yaml", ".yml")) else [root / f"{name}.yaml" for root in _folders()]
     for place in places:
-        if place.is_file():
+        if os.path.isfile(place):  # unlike Path.is_file, for every name
             return place
     near = nearest(name, names())
     mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
@@ -156,10 +157,12 @@ def load(name: str) -> Sweep:
     import yaml
 
     path = find(name)
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8")
         content = _with_on(yaml.safe_load(text))
-    except yaml.YAMLError as error:
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start})", "convert the file") from error
+    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid YAML", str(error)) from error
     if not isinstance(content, dict):
         raise UserError(f"{path} is not a sweep file", f"give the keys {', '.join(_REQUIRED)}")

@@ -49,7 +49,7 @@ def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Ta
 
     try:
         return pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         kind = files[0].suffix[1:]
         raise UserError(
             f"{key}.path: {files[0]} is not a readable {kind} file ({_first_line(error)})", "replace it"

@@ -6,7 +6,6 @@ others not. Such a comparison says when an arm learned, not what it is worth.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.runs.store import read_lines
 from paribus.training.callbacks import append_line
 from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, packed
 from paribus.training.floor import Trivial, find_kinds, join
@@ -129,7 +129,7 @@ def name_values(values: dict[str, float], tokens: int) -> dict[str, float]:
 
 def read_points(path: Path) -> list[Point]:
     """The points that a run wrote, in the order of their steps."""
-    lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    lines = read_lines(path)
     points = [
         Point(line["step"], int(line[TOKENS]), value)
         for line in lines

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError
-from paribus.core.files import write_json
+from paribus.core.files import write_sealed
+from paribus.core.sealed import read_sealed
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.training.callbacks import StepCallback, evaluation_steps
@@ -72,7 +72,7 @@ def make_snapshots(stage: Stage) -> list[Snapshots]:
     def save(step: int, tokens: int) -> None:
         place = stage.folder / FOLDER / str(step)
         checkpoint.save(stage.encoder, stage.head, place / "model", stage.pair_head, stage.pooler)
-        write_json(place / ABOUT, {"step": step, "tokens": tokens})
+        write_sealed(place / ABOUT, {"step": step, "tokens": tokens})
 
     points = stage.run.evaluation.task_points
     return [Snapshots(points, stage.steps, save)] if points and not stage.run.stage else []
@@ -88,13 +88,14 @@ def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[
 
 
 def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[str, Any]:
-    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if (about := read_sealed(path)) is None:
+        raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then has no such point, or train it anew")
     if "task_runs" not in about:
         encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
         checkpoint.load(encoder, weights)
         tuned = finetune([base_of(base.run, encoder, weights)], data, profile, path.parent)
         about["task_runs"] = tuned["task_runs"]
-        write_json(path, about)
+        write_sealed(path, about)
     if not base.run.finetune.keep:
         for own in path.parent.iterdir():
             if own != path:

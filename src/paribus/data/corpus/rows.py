@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, cast
 
 from paribus.core.errors import UserError
+from paribus.core.sealed import parse
 from paribus.data.corpus.document import LONGEST
 from paribus.data.corpus.files import TextFile
 
@@ -83,8 +83,8 @@ class Reader:
                 continue
             where = f"{file.path}: line {number + 1}"
             try:
-                found = json.loads(line)
-            except json.JSONDecodeError as error:
+                found = parse(line)
+            except ValueError as error:
                 raise UserError(f"{where} is not JSON", "give one JSON object per line") from error
             if not isinstance(found, dict):
                 raise UserError(f"{where} is not a JSON object", f'give lines such as {{"{self.text_column}": "..."}}')
@@ -116,7 +116,7 @@ class Reader:
                         text, name = (value.as_py() for value in values)
                         yield self._row(file, number, text, name)
                         number += 1
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # KeyError: a column exists twice
             raise UserError(f"{file.path} cannot be read as parquet ({error})", "replace it or leave it out") from error
 
     def _require(self, columns: list[str], where: str) -> None:

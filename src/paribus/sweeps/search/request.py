@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -48,7 +49,7 @@ def request_of(given: Arguments, folders: bool = False) -> Asked | None:
     from paribus.sweeps.search.storage import STUDY as STUDY_FILE
 
     name = given[SWEEP]
-    if folders and (Path(name) / STUDY_FILE).is_file():
+    if folders and os.path.isfile(Path(name) / STUDY_FILE):  # unlike Path.is_file, for every name
         return Asked(None, Path(name))
     if name not in names():
         return None
