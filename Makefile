@@ -13,7 +13,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench chaos flatness calibrate tables wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench chaos vulnerabilities flatness calibrate tables wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -85,6 +85,11 @@ flatness: setup ## plot the training loss around the fine-tuned weights of SWEEP
 
 calibrate: setup ## measure false verdicts and coverage on simulated sweeps: analysis/results/calibration.json
 	@$(BIN)/python analysis/calibrate.py
+
+# It runs in a venv of its own, so that the project's packages stay as they are
+vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-audit can be installed and reach its database
+	@$(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit && \
+	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
 
 chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
 	@OMP_NUM_THREADS=1 $(BIN)/python analysis/chaos.py $(ARGS)

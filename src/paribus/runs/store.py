@@ -18,6 +18,7 @@ from paribus.core.files import whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
 from paribus.core.sealed import parse, verify
+from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, read_record
 
 RECORD = "result.json"
@@ -102,15 +103,18 @@ def _make_portable(content: bytes) -> bytes:
 
 
 def portable_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved config without the paths of one machine: of an absolute path the last part stays."""
+    """A resolved config without the paths of one machine, of which the last part stays, and with its secrets masked."""
     own: dict[str, Any] = _cut_paths({key: value for key, value in config.items() if key not in ("paths", "run_dir")})
-    return own
+    masked: dict[str, Any] = mask(own)
+    return masked
 
 
 def portable_overrides(overrides: Sequence[str]) -> list[str]:
-    """Overrides without the paths of one machine."""
+    """Overrides without the paths of one machine, and with their secrets masked."""
     pairs = (text.partition("=") for text in overrides)
-    return [f"{key}{equals}{_cut_paths(value)}" for key, equals, value in pairs if not key.startswith("paths.")]
+    return [
+        mask_text(f"{key}{equals}{_cut_paths(value)}") for key, equals, value in pairs if not key.startswith("paths.")
+    ]
 
 
 def _cut_paths(value: object) -> Any:

@@ -48,7 +48,10 @@ def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Ta
     import pyarrow as pa
 
     try:
-        return pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
+        table = pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
+        if len(set(table.column_names)) < len(table.column_names):  # names that are no UTF-8 raise here
+            raise KeyError("a column exists twice")
+        return table
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         kind = files[0].suffix[1:]
         raise UserError(

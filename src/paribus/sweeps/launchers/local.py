@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.processes import die_with_parent, gpus, stoppable
+from paribus.core.secrets import mask_text
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
 from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
 
@@ -124,7 +125,7 @@ class Slots(Pool):
     def _start(self, work: Work, slot: Slot) -> _Running:
         work.log.parent.mkdir(parents=True, exist_ok=True)
         with work.log.open("ab") as log:
-            log.write(f"$ {shlex.join(work.command)}\n".encode())
+            log.write(f"$ {shlex.join(map(mask_text, work.command))}\n".encode())
         process = None if work.config is None else self._fork(work.config, work.log, slot)
         return _Running(work, process or _open(work, slot), time.monotonic())
 
