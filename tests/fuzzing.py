@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import paribus.training.preload  # noqa: F401  an import that is cut short by a limit would break all later cases
 from paribus.commands.cli import main
 from paribus.core.config import choices, compose, conf_dir, flat
 from paribus.core.errors import UserError
