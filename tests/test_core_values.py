@@ -12,6 +12,7 @@ from paribus.commands.cli import main
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.core.values import check_values
+from paribus.data.tokens.prepare import cut_words
 from paribus.training.description import Run
 
 REFUSED = {
@@ -72,3 +73,9 @@ def test_one_arm_is_no_sweep_and_no_record_no_audit(
     assert "one arm is no comparison" in capsys.readouterr().err
     assert main(["audit", "roberta_table1", "scale=test", "runs=none", "results=none"]) == 2
     assert "no run of roberta_table1 at scale=test" in capsys.readouterr().err
+
+
+def test_a_word_without_end_is_cut_before_a_tokenizer_is_trained() -> None:
+    assert cut_words("x" * 25 + " y", 10) == f"{'x' * 10} {'x' * 10} xxxxx y"
+    assert cut_words("x" * 10 + " y", 10) == "x" * 10 + " y"
+    assert cut_words("one two") == "one two"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,9 @@ Source = Trained | Pretrained  # what makes a tokenizer
 COUNTED = 1 << 22  # tokens counted at a time
 
 GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
+
+
+LONGEST_WORD = 10_000  # characters of a word that a tokenizer is trained on
 
 
 @dataclass
@@ -144,7 +148,12 @@ class Plan:
         with bar("reading", min(limit, total), "char", scale=True) as moved:
             for paragraph in spread(paragraphs, limit, total):
                 moved.update(len(paragraph))
-                yield paragraph
+                yield cut_words(paragraph)
+
+
+def cut_words(text: str, longest: int = LONGEST_WORD) -> str:
+    """The text with spaces inside words that are longer: the time of a trainer is the square of a word's length."""
+    return re.sub(rf"\S{{{longest}}}(?=\S)", r"\g<0> ", text) if len(text) > longest else text
 
 
 def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:
