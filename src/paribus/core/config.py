@@ -93,8 +93,8 @@ def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    if own := next((text for text in overrides if text.lstrip("+~").startswith("hydra")), None):
-        raise UserError(f"'{own}' is a setting of Hydra", "give it to `paribus train` on the command line")
+    if own := next((text for text in overrides if text.lstrip("+~").startswith("hydra.searchpath")), None):
+        raise UserError(f"'{own}' could import a package", "put your choices into ./conf")
     GlobalHydra.instance().clear()
     with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return hydra_compose(name, overrides=list(overrides))
