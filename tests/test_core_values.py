@@ -25,7 +25,7 @@ REFUSED = {
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc"],
-    "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true"],
+    "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true", "~finetune/head=0"],
 }  # fmt: skip
 
 

@@ -70,9 +70,9 @@ def _check_choices(repo: IConfigRepository, overrides: Sequence[Override]) -> No
 
     for override in overrides:
         group, value = override.key_or_group, override._value
-        if override.is_delete() or override.is_sweep_override() or not repo.group_exists(group):
+        if override.is_sweep_override() or not repo.group_exists(group):
             continue
-        if value is None and group in _ADDED:
+        if value is None and (override.is_delete() or group in _ADDED):
             continue
         listed = value if isinstance(value, list) else [value]
         if not all(isinstance(one, str | QuotedString) for one in listed):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,14 +80,29 @@ def find_damage(folder: Path) -> str:
 
 
 def is_stored(folder: Path) -> bool:
-    """Whether a folder is there and whole; a damaged one is removed with a message, so that it is built again."""
+    """Whether a folder is there and whole; a damaged one is removed with a message, so that it is built again.
+
+    Raises UserError if it cannot be removed.
+    """
     if not folder.is_dir():
         return False
     if not (damaged := find_damage(folder)):
         return True
     say(f"{folder / damaged} is damaged or of an older version; {folder.name} is built again")
-    shutil.rmtree(folder, ignore_errors=True)
-    return False
+    _move_away(folder)
+    return folder.is_dir()  # another process may have built it by now
+
+
+def _move_away(folder: Path) -> None:
+    try:
+        aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        if find_damage(folder):
+            folder.rename(aside / folder.name)
+        shutil.rmtree(aside, ignore_errors=True)
+    except FileNotFoundError:  # another process was faster
+        return
+    except OSError as error:
+        raise UserError(f"{folder} is damaged and cannot be removed ({error.strerror})", "remove it") from error
 
 
 def check_folder(folder: Path) -> None:
