@@ -26,8 +26,8 @@ class Reporter:
 
         Raises KeyError if the validation does not have the metric.
         """
-        value = held_out_loss(values) if self.metric == LOSS else values[self.metric]
-        if value is None:
+        value = values.get(self.metric)
+        if value is None and (self.metric != LOSS or (value := held_out_loss(values)) is None):
             raise KeyError(self.metric)
         self.trial.report(float(value), step)
         self.trial.set_user_attr("tokens", tokens)

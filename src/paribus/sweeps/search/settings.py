@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 DIRECTIONS = ("minimize", "maximize")
+_OURS = {"trial", "evaluation", "objective"}  # keys of our own application, whose jobs return their metrics by name
 _NOT_SEMANTIC = ("hydra", "paths", "profile", "logger", "trial", "run_dir", "sweep_hash", "search")
 
 
@@ -94,9 +95,10 @@ def read_settings(
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
     _check(given, space, directions)
     base = _compose_base(context, config, fixed)
-    if not objectives and "trial" in base and len(directions) == 1:
+    ours = base.keys() >= _OURS
+    if not objectives and ours and len(directions) == 1:
         objectives = (LOSS,)
-    if len(objectives) != len(directions) and (objectives or "trial" in base):
+    if len(objectives) != len(directions) and (objectives or ours):
         cause = f"hydra.sweeper.objective names {len(objectives)} objectives for {len(directions)} directions"
         raise UserError(cause, "give one name for each, such as [mlm_loss, flops]")
     kind = [
