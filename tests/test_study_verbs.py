@@ -91,7 +91,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
     assert lines[2] == ["static_x10", "✓", "5.432", "·", "·"]
     assert lines[3] == ["dynamic", "✗", "✗", "·"]
     assert lines[4] == ["static", "‖", "50%", "▶", "50%", "·"]
-    assert lines[5] == ["2/9", "done,", "1", "running,", "1", "stopped,", "1", "failed,", "1", "diverged"]
+    assert lines[5] == ["1/9", "done,", "1", "running,", "1", "stopped,", "1", "failed,", "1", "diverged"]
 
 
 def test_status_shows_the_last_commands_runs_and_no_older(tmp_path: Path) -> None:

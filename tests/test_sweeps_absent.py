@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ def test_a_machine_that_could_run_the_arm_takes_it_off_the_list(tmp_path: Path) 
     assert "absent" not in json.loads((tmp_path / "s" / "test.json").read_text())
 
 
-def test_only_components_that_say_so_are_asked() -> None:
+def test_only_components_that_say_so_are_asked(trust: Callable[..., None]) -> None:
+    trust("no_such_tagger")
     assert unavailable(compose(["scale=test"])) is None
     assert unavailable(compose(["scale=test", *SWEEP["arms"]["tagged"]])).startswith(WHY)  # type: ignore[union-attr]

@@ -15,8 +15,9 @@ from typing import Any
 from paribus.core.build import kind
 from paribus.core.errors import UserError
 
-LARGEST = 10**15
-BOUNDS = {  # (least, most) by a key, or by the last part of keys
+LARGEST = 10**15  # of whole numbers
+HIGHEST = 3e38  # of others: what 32 bits hold
+BOUNDS: dict[str, tuple[float, float]] = {  # (least, most) by a key, or by the last part of keys
     "length": (1, 10**6),
     "target_length": (1, 10**6),
     "positions": (1, 10**6),
@@ -116,6 +117,7 @@ def _check_component(key: str, value: Any) -> None:
 
 
 def _check_bounds(key: str, value: float) -> None:
-    least, most = BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2], (0, LARGEST))
+    usual = (0, LARGEST if isinstance(value, int) else HIGHEST)
+    least, most = BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2], usual)
     if not math.isfinite(value) or not least <= value <= most:
         raise UserError(f"{key}={str(value)[:60]} is out of bounds", f"give a number from {least} to {most}")
