@@ -74,6 +74,18 @@ def test_an_edited_record_and_a_hidden_difference(user: Path, capsys: pytest.Cap
     assert "✗ dynamic was trained with optimizer.lr = 0.5, the baseline with" in text
 
 
+def test_runs_of_a_tree_with_uncommitted_changes_are_named(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (1, 3):
+        place = run_of(user, "static", seed) / "result.json"
+        record = {**json.loads(place.read_text()), "git": {"commit": "0" * 40, "dirty": seed == 3}}
+        place.write_text(json.dumps(seal(record)))
+    main(["table", "sweeps/roberta_table1.yaml", "scale=smoke"])
+    assert "- 1 of 20 runs were made from a tree with uncommitted changes" in capsys.readouterr().out
+    status, text = said(capsys)
+    assert status == 1
+    assert "✗ 1 of 20 runs from a tree with uncommitted changes: static/seed3\n" in text
+
+
 def test_budgets_and_texts_apart(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = run_of(user, "static", 2)
     record = json.loads((place / "result.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import struct
@@ -12,12 +13,14 @@ from dataclasses import replace
 import pytest
 from fake_records import LOSS, TASK, design, make_table, study
 
-from paribus.reporting.plots import arms, axes, curves, effects, pareto, scaling
-from paribus.reporting.plots.drawing import View
+from paribus.reporting.ladder import build_ladders
+from paribus.reporting.plots import arms, axes, curves, effects, pareto, scales
+from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.png import render_png
 from paribus.reporting.plots.scene import (
     COLORS,
     DASHES,
+    LETTER,
     SERIES,
     SHAPES,
     Area,
@@ -29,8 +32,8 @@ from paribus.reporting.plots.scene import (
     place_beside,
 )
 from paribus.reporting.plots.svg import render_svg
-from paribus.reporting.tables.curves import Curve, average, interpolate, thin
-from paribus.reporting.tables.schema import Band, Cell, Printed, Table
+from paribus.reporting.tables.curves import Curve, average, interpolate, subtract, thin
+from paribus.reporting.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table
 
 
 @pytest.fixture(scope="module")
@@ -135,14 +138,18 @@ def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
     assert any("paper: 60.40" in text for text in texts(panel))
 
 
-def test_effects_show_every_contrast_once_and_the_published_effect(table: Table) -> None:
+def test_effects_are_turned_and_each_pair_is_shown_once_with_the_published_effect(table: Table) -> None:
     loss, task = effects.draw_effects(View(table))
-    assert sum("dynamic - static_x10" in text for text in texts(loss)) == 1
-    assert [mark.shape for mark in marks(loss, "s0")] == ["circle"]
-    contrast = replace(table.claims[0].contrasts[1], published=0.004)
+    assert sum("dynamic against static_x10" in text for text in texts(loss)) == 1
+    (mark,) = marks(loss, "good")
+    zero = next(item for item in loss.items if isinstance(item, Line) and item.color == "ink")
+    assert mark.shape == "circle"
+    assert mark.x > zero.points[0][0], "the lower loss lies right"
+    contrast = replace(table.claims[0].contrasts[0], published=0.04)
     claim = replace(table.claims[0], contrasts=(contrast,))
     (panel,) = effects.draw_effects(View(replace(table, claims=(claim,))))
-    assert len(marks(panel, "paper")) == 1
+    (diamond,) = marks(panel, "paper")
+    assert diamond.x < marks(panel, "good")[0].x
     assert marks(task, "paper") == []
 
 
@@ -164,20 +171,42 @@ def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
     assert pareto.find_frontier(points, higher=False) == ["a", "b"]
 
 
+def cost(table: Table, **factors: float) -> Table:
+    """The table with the FLOPs of these arms times a factor."""
+    spent = {arm: {**used, "flops": used["flops"] * factors.get(arm, 1.0)} for arm, used in table.budget.arms.items()}
+    return replace(table, budget=replace(table.budget, arms=spent))
+
+
+def test_quality_stands_against_compute_only_if_costs_differ_by_a_tenth(table: Table) -> None:
+    assert pareto.draw_pareto(View(table)) == []
+    assert pareto.draw_pareto(View(cost(table, dynamic=1.09))) == []
+    assert len(pareto.draw_pareto(View(cost(table, dynamic=1.1)))) == 2
+
+
 def test_arms_of_one_cost_stand_beside_each_other(table: Table) -> None:
-    loss = pareto.draw_pareto(View(table))[0]
+    loss = pareto.draw_pareto(View(cost(table, static=1.5)))[0]
     above = [item for item in loss.items if isinstance(item, Mark) and item.size == 9]
     assert len({round(mark.x) for mark in above}) == 3
 
 
-def test_the_ladder_says_whether_the_verdict_is_stable(table: Table) -> None:
-    spent = {arm: {**budget, "flops": 1e13} for arm, budget in table.budget.arms.items()}
-    large = replace(table, scale="cpu", budget=replace(table.budget, arms=spent))
-    found = scaling.draw_scaling(View(table, [table, large]))
+def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: Table) -> None:
+    large = replace(cost(table, static_x10=10.0, dynamic=10.0), scale="cpu")
+    found = scales.draw_scales(View(table, [table, large]))
     assert len(found) == 2
     assert any("stable over the scales" in text for text in texts(found[0]))
-    assert {"smoke, n=5", "cpu, n=5"} <= set(texts(found[0]))
-    assert scaling.draw_scaling(View(table, [table])) == []
+    assert {"smoke", "cpu", "n=5", "1T FLOPs", "10T FLOPs"} <= set(texts(found[0]))
+    assert scales.draw_scales(View(table, [table])) == []
+
+
+def test_the_ladder_shows_every_scale_and_the_papers_effect(table: Table) -> None:
+    ladder = build_ladders([table])[0]._replace(published=-0.5)
+    panel = scales.draw_ladder(ladder, ["test", "smoke", "gpu"])
+    assert [text for text in texts(panel) if text in ("test", "smoke", "gpu", "not run")] == [
+        "test", "not run", "smoke", "gpu", "not run",
+    ]  # fmt: skip
+    (own,), (paper,) = marks(panel, "good"), marks(panel, "paper")
+    zero = next(item for item in panel.items if isinstance(item, Line) and item.color == "ink").points[0][1]
+    assert paper.y < own.y < zero, "both losses are lower, the paper's by more: both lie above zero"
 
 
 def test_curves_of_runs_are_brought_to_one_grid() -> None:
@@ -197,6 +226,56 @@ def test_the_last_point_stays_where_a_seed_ends_a_few_tokens_early() -> None:
     found = average([Curve([100.0, 200.0, 300.0], [4.0, 3.0, 2.0]), Curve([100.0, 199.0, 298.0], [4.0, 3.0, 1.0])])
     assert found.tokens == (100, 200, 299)
     assert found.mean == (4.0, 3.0, 1.5)
+
+
+def test_a_checkpoint_that_is_evaluated_once_has_no_learning_curve(table: Table) -> None:
+    once = average([Curve([0.0], [value]) for value in (4.0, 5.0)])
+    assert curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": once}}))) == []
+
+
+def test_two_points_are_drawn_as_marks(table: Table) -> None:
+    two = average([Curve([10.0, 20.0], [value, 3.0]) for value in (4.0, 5.0, 6.0)])
+    color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
+    (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
+    assert len(marks(panel, color)) == 2
+
+
+def test_differences_of_runs_are_taken_in_step() -> None:
+    first, second = Curve([10.0, 20.0], [5.0, 4.0]), Curve([10.0, 20.1], [4.0, 3.5])
+    assert subtract(first, second) == Curve([10.0, 20.0], [1.0, 0.5])
+    assert subtract(Curve([5.0, 10.0, 30.0], [5.0, 4.0, 1.0]), second) == Curve([5.0, 10.0], [1.0, 0.0])
+
+
+def test_no_labels_collide(table: Table) -> None:
+    large = replace(cost(table, static_x10=1000.0, dynamic=1500.0), scale="cpu")
+    band = Band((0, 1e6, 2e6), (9.0, 5.0, 4.0), (8.0, 4.8, 3.9), (10.0, 5.2, 4.1), 5)
+    whole = replace(large, curves={"validation/mlm_loss": {arm.name: band for arm in table.arms}})
+    panels = [scene for _, found in draw_all(View(whole, [table, whole])) for scene in found]
+    panels += [
+        scales.draw_ladder(ladder, ["test", "smoke", "cpu", "gpu", "paper"]) for ladder in build_ladders([table])
+    ]
+    assert len(panels) >= 9
+    for panel in panels:
+        boxes = [find_box(item) for item in panel.items if isinstance(item, Label)]
+        for (left, one), (right, other) in itertools.combinations(zip(boxes, texts(panel), strict=True), 2):
+            apart = left[1] <= right[0] or right[1] <= left[0] or left[3] <= right[2] or right[3] <= left[2]
+            assert apart, f"{panel.title}: {one} | {other}"
+
+
+def test_names_of_anchors_near_the_edge_do_not_collide(table: Table) -> None:
+    cells = {"from scratch": 0.600, "bag of words": 0.602, "majority class": 0.604}
+    anchors = tuple(AnchorRow(name, None, {TASK: Level(mean)}) for name, mean in cells.items())
+    panel = arms.draw_arms(View(replace(table, anchors=anchors)))[1]
+    boxes = sorted(find_box(item)[:2] for item in panel.items if isinstance(item, Label) and item.color == "anchor")
+    assert len(boxes) == 3
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
+
+
+def find_box(label: Label) -> tuple[float, float, float, float]:
+    """(left, right, top, bottom) of a label, about."""
+    width = LETTER * label.size * len(label.text)
+    left = label.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[label.anchor] * width
+    return left, left + width, label.y - 0.7 * label.size, label.y
 
 
 def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) -> None:

@@ -6,21 +6,29 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from fake_records import record
+import yaml
+from fake_records import design, make_table, read, record, study
 from fake_site import keep, made, place_of
 
 from paribus.commands.cli import main
 from paribus.commands.report import report
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
+from paribus.core.sealed import seal
+from paribus.reporting.plots.scene import COLORS
+from paribus.reporting.site.cost import add_hours, format_hours
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
+from paribus.reporting.tables.html import make_style
 from paribus.reporting.tables.schema import Table
+from paribus.reporting.turned import measure, turn
 from paribus.verdict.published import ids
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -47,12 +55,16 @@ class Page(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.links: list[str] = []
+        self.away: list[str] = []
         self.names: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        self.links += [place for name in ("href", "src") if (place := given.get(name))]
+        places = [place for name in ("href", "src") if (place := given.get(name))]
+        away = [place for place in places if tag == "a" and re.match("https://(arxiv.org/abs|wandb.ai)/", place)]
+        self.away += away
+        self.links += [place for place in places if place not in away]
         self.names |= {given["id"] or ""} if "id" in given else set()
         if tag not in self.VOID:
             self.open.append(tag)
@@ -71,32 +83,167 @@ def test_every_page_is_well_formed_and_every_link_resolves(site: Path) -> None:
             if place.startswith("data:"):
                 continue
             assert not re.match(r"[a-z]+:|//", place), f"{path} needs {place}"
-            assert (path.parent / unquote(place.partition("#")[0])).is_file(), f"{path}: {place}"
+            file, _, name = unquote(place).partition("#")
+            target = (path.parent / file).resolve() if file else path
+            assert target.is_file(), f"{path}: {place}"
+            if name and "=" not in name:
+                assert name in pages[target].names, f"{path}: {place}"
+
+
+def test_every_table_has_a_caption_and_headers(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        text = path.read_text()
+        for table in re.findall(r"<table[^>]*>(?:(?!<table).)*</table>", text, re.DOTALL):
+            assert re.match(r"<table[^>]*><caption[^>]*>[^<]+</caption>", table), path
+            assert re.findall(r"<th (?!scope)", table) == [], path
+            for row in re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody")[2], re.DOTALL):
+                assert row.startswith(('<th scope="row"', '<th scope="rowgroup"')), path
 
 
 def test_every_number_leads_to_its_runs(site: Path) -> None:
     text = (site / "roberta_table1/smoke/index.html").read_text()
-    for block in re.findall(r'<table class="numbers">.*?</table>', text, re.DOTALL)[:2]:
-        for row in re.findall(r"<tr><td.*?</tr>", block, re.DOTALL):
+    blocks = re.findall(r'<table class="numbers"><caption class="unseen">[RD].*?</table>', text, re.DOTALL)
+    assert len(blocks) == 2, "results and differences"
+    for block in blocks:
+        for row in re.findall(r'<tr><th scope="row".*?</tr>', block, re.DOTALL):
             arm = re.search(r'href="([\w.]+)\.html"', row)
-            cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)[1:]
+            cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
             if arm:
                 assert all(cell == "-" or cell.startswith(f'<a href="{arm[1]}.html">') for cell in cells)
                 assert any(cell != "-" for cell in cells)
     runs = (site / "roberta_table1/smoke/dynamic.html").read_text()
+    assert "<li>masking.schedule = Dynamic (baseline: Copies)</li>" in runs.partition("<h2>Runs</h2>")[0]
     assert len(re.findall(r"<code>0dynamic-\d</code>", runs)) == 5
     assert "schedule:" in runs
     assert "Curves of each run" in runs
 
 
+def test_every_number_of_the_front_page_leads_to_its_runs(site: Path) -> None:
+    text = (site / "index.html").read_text()
+    forest = re.search(r'<table class="forest".*?</table>', text, re.DOTALL)
+    assert forest
+    numbers = re.findall(r'<td class="value"><a href="([^"#]*)#(\w+)">([^<]*)</a>', forest[0])
+    assert len(numbers) == 4, "one claim on two columns at two scales"
+    for place, scale, number in [*numbers, *re.findall(r'by <span class="name"><a href="(.*?)#(\w+)">(.*?)<', text)]:
+        assert re.fullmatch(r"[+-]?[\d.]+ (points|nats) \[-?[\d.]+, -?[\d.]+\]", number), number
+        page = (site / place).read_text()
+        section = page.partition(f'<section id="{scale}">')[2].partition("</section>")[0]
+        for arm in ("dynamic", "static_x10"):
+            assert section.count(f'href="{scale}/{arm}.html#seed') == 5 * 2, "five seeds on two columns"
+    assert '<a href="roberta_table1/claim-1.html"' in forest[0]
+
+
+def test_a_run_leads_to_its_config_its_record_and_the_paper(site: Path) -> None:
+    page = Page((site / "roberta_table1/smoke/dynamic.html").read_text())
+    assert {f"seed{seed}" for seed in range(5)} <= page.names
+    assert {"#config1", "runs/dynamic-seed3.json"} <= set(page.links)
+    record = json.loads((site / "roberta_table1/smoke/runs/dynamic-seed3.json").read_text())
+    assert (record["arm"], record["seed"], record["scale"]) == ("dynamic", 3, "smoke")
+    for name in ("index.html", "roberta_table1/claim-1.html", "published/roberta_table1.html"):
+        assert "https://arxiv.org/abs/1907.11692" in Page((site / name).read_text()).away, name
+
+
+def test_a_run_on_wandb_is_linked_if_its_config_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    for seed in (0, 1):
+        place = next((tmp_path / "runs/roberta_table1/dynamic").glob(f"seed{seed}-*"))
+        own = {**json.loads((place / "result.json").read_text()), "wandb_id": f"abc{seed}"}
+        (place / "result.json").write_text(json.dumps(seal(own)))
+    config = yaml.safe_load((place / "config.yaml").read_text())
+    config["logger"] = {"entity": "us", "project": "paribus"}
+    (place / "config.yaml").write_text(yaml.safe_dump(config))
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/roberta_table1/smoke/dynamic.html").read_text()
+    assert Page(text).away == ["https://wandb.ai/us/paribus/runs/abc1"]
+    assert "<code>abc0</code>" in text
+
+
+def test_the_page_of_a_claim_stands_its_scales_side_by_side(site: Path) -> None:
+    text = (site / "roberta_table1/claim-1.html").read_text()
+    heads = re.findall(r'<th scope="col">(\w*)</th>', text.partition("</thead>")[0])
+    assert heads == ["", "test", "smoke", "cpu", "gpu", "paper"]
+    assert "Effects at each scale" in text
+    assert "Effects against tokens" not in text, "one evaluation is no curve"
+    assert "dynamic: masking.schedule = Dynamic (baseline: Copies)" in text
+    matrix = (site / "scales.html").read_text()
+    row = re.search(r'<tr><th scope="row"><span class="say"><a href="roberta_table1/claim-1.html.*?</tr>', matrix)
+    assert row
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", row[0])
+    assert [bool(cell) for cell in cells] == [False, True, True, False, False]
+    assert "reproduced (2 of 3 columns)" in cells[1]
+
+
+def test_effects_are_shown_against_tokens_where_runs_were_evaluated_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    for arm, loss in (("dynamic", 4.0), ("static_x10", 4.5)):
+        for place in (tmp_path / "runs/roberta_table1" / arm).glob("seed*"):
+            line = {"step": 300, "validation/mlm_loss": loss}
+            with (place / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n" + json.dumps({**line, "step": 590}) + "\n")
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/roberta_table1/claim-1.html").read_text()
+    assert "Effects against tokens" in text
+    assert "mlm_loss at smoke scale (nats)" in text
+
+
+def test_costs_count_a_shared_pre_training_once() -> None:
+    def run(seed: int, **more: Any) -> dict[str, Any]:
+        budget = {"train_seconds": 1800.0}
+        return record("dynamic", seed, {}, budget=budget, profile={"accelerator": "cpu", "threads": 2}, **more)
+
+    shared = [run(0, pretrain_signature="one"), run(1, pretrain_signature="one"), run(2, pretrain_signature="two")]
+    assert add_hours(read(shared)) == {"core-hours": 2.0}
+    gpu = {**run(3), "profile": {"accelerator": "gpu", "device": "H100", "ranks": 4}}
+    assert add_hours(read([run(1, status="failed"), gpu])) == {"hours of H100": 2.0}
+    assert format_hours({"core-hours": 2.04, "hours of H100": 1234.0}) == "2 core-hours, 1,234 hours of H100"
+
+
+def test_a_contrast_is_turned_and_counted_in_margins() -> None:
+    row = make_table(design(), study()).claims[0].contrasts[0]
+    assert row.difference is not None
+    assert row.ci_high is not None
+    found = turn(replace(row, published=-0.3))
+    assert (found.effect, found.low, found.published) == (-row.difference, -row.ci_high, 0.3)
+    scaled = measure(row)
+    assert scaled is not None
+    assert scaled.effect == pytest.approx(-row.difference / 0.02)
+    bare = measure(replace(row, margin=0.0))
+    assert bare is not None
+    assert bare.effect == pytest.approx(-row.difference / (row.sd or 1.0))
+    assert measure(replace(row, margin=0.0, sd=None)) is None
+    task = replace(row, column="sst2/accuracy")
+    assert turn(task).effect == row.difference
+
+
+def test_contrasts_without_a_margin_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    place = tmp_path / "reports/roberta_table1/smoke/table.json"
+    content = json.loads(place.read_text())
+    content["claims"][0]["contrasts"][0]["margin"] = 0.0
+    content["claims"][0] |= {"says": "<b>New</b> & old", "whose": "paper"}
+    place.write_text(json.dumps(content))
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/index.html").read_text()
+    assert "* no margin: in standard deviations" in text
+    assert len(re.findall(r"</a>\* <span", text)) == 1
+    assert "&lt;b&gt;New&lt;/b&gt; &amp; old" in text
+    assert "<b>New" not in text
+
+
 def test_what_a_table_page_tells(site: Path) -> None:
     text = (site / "roberta_table1/smoke/index.html").read_text()
     for words in (
-        "Arms with their intervals", "Effect sizes", "Learning curves", "Quality against compute",
-        "Effect against compute", "numbers of the table follow from the records", "FLOPs",
+        "Arms with their intervals", "Effect sizes", "Learning curves", "Effect at each scale", "../claim-1.html",
+        "numbers of the table follow from the records", "FLOPs",
         "paribus run roberta_table1 scale=smoke", "../cpu/index.html", "published/roberta_table1.html",
     ):  # fmt: skip
         assert words in text, words
+    assert "Quality against compute" not in text, "all arms cost the same"
     assert "stable over scales" in (site / "index.html").read_text()
 
 
@@ -178,9 +325,9 @@ def test_runs_without_a_table_are_said_with_the_mend(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made(tmp_path)
-    for study in ("other", "other.tune"):
-        (tmp_path / "runs" / study).mkdir()
-        (tmp_path / "runs" / study / "cpu.json").write_text("{}")
+    for name in ("other", "other.tune"):
+        (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / name / "cpu.json").write_text("{}")
     assert main(["report", "paths.cache=cache", "examples=0"]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "no table" in line]
     assert said == ["other at scale=cpu has runs but no table: paribus table other scale=cpu"]
@@ -212,12 +359,43 @@ def test_a_table_read_back_renders_the_same(site: Path) -> None:
     assert {name: (folder / name).read_bytes() for name in again} == again
 
 
-def browse(place: str, tmp_path: Path) -> tuple[str, list[str]]:
+def shine(color: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((shine(one), shine(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_stands_out_by_4_5_and_drawings_by_3_in_light_and_dark() -> None:
+    palettes = [
+        dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in make_style().split("{") if "--ink:" in block
+    ]
+    assert len(palettes) == 3, "light, dark by the system, dark by choice"
+    light, dark, chosen = palettes
+    assert dark == chosen
+    assert dark.keys() == light.keys()
+    for palette in (light, dark):
+        for name in ("ink", "soft-ink", "link", "good", "bad", "same", "open", "idle", "anchor"):
+            for ground in ("ground", "raised"):
+                assert contrast(palette[name], palette[ground]) >= 4.5, (name, ground)
+        for name in (f"s{at}" for at in range(8)):
+            assert contrast(palette[name], palette["ground"]) >= 3.0, name
+    for name, color in COLORS.items():
+        if name in light:
+            assert color.lower() == light[name], f"{name} differs in files and pages"
+
+
+def browse(place: str, tmp_path: Path, *options: str) -> tuple[str, list[str]]:
     """(the page as the browser has it after its scripts, lines of its console)."""
     if CHROMIUM is None:
         pytest.skip("no chromium is installed")
     arguments = [*QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--v=0"]
-    arguments += ["--virtual-time-budget=3000", "--dump-dom", place]
+    arguments += [*options, "--virtual-time-budget=9000", "--dump-dom", place]
     done = subprocess.run([CHROMIUM, *arguments], capture_output=True, text=True, timeout=240, check=False)
     if "<html" not in done.stdout:
         pytest.skip(f"chromium does not run here: {done.stderr[-200:]}")
@@ -225,9 +403,14 @@ def browse(place: str, tmp_path: Path) -> tuple[str, list[str]]:
 
 
 def rows(dom: str) -> list[str]:
-    """The rows that are shown, in their order."""
-    body = dom.partition("<tbody>")[2].partition("</tbody>")[0]
-    return [row for row in re.findall(r"<tr[^>]*>.*?</tr>", body, re.DOTALL) if "hidden" not in row.split(">")[0]]
+    """The rows of lists that are shown, in their order."""
+    bodies = re.findall(r"<table[^>]* data-list.*?<tbody>(.*?)</tbody>", dom, re.DOTALL)
+    found = [row for body in bodies for row in re.findall(r"<tr[^>]*>.*?</tr>", body, re.DOTALL)]
+    return [row for row in found if "hidden" not in row.split(">")[0]]
+
+
+def names(found: list[str]) -> list[str]:
+    return [re.sub("<[^>]+>", "", re.findall(r'<span class="say">(.*?)</span>', row)[0]) for row in found]
 
 
 @pytest.mark.slow
@@ -244,17 +427,65 @@ def test_search_filters_and_sorting_in_a_real_browser(site: Path, tmp_path: Path
     assert len(chosen) == sum("cpu:undecided" in row for row in everything)
     assert f"{len(chosen)} of {len(everything)} shown" in dom
     assert rows(browse(f"{home}#q=nothing+has+this", tmp_path)[0]) == []
-    up, down = (rows(browse(f"{home}#sort={turn}study", tmp_path)[0]) for turn in ("", "-"))
-    names = [re.sub("<[^>]+>", "", re.findall(r"<td[^>]*>(.*?)</td>", row)[0]) for row in up]
-    assert names == sorted(names)
-    assert len(down) == len(up)
-    assert [re.sub("<[^>]+>", "", re.findall(r"<td[^>]*>(.*?)</td>", row)[0]) for row in down] == names[::-1]
+    up, down = (names(rows(browse(f"{home}#q=spans&sort={turn}claim", tmp_path)[0])) for turn in ("", "-"))
+    assert len(up) > 3
+    assert up == sorted(up)
+    assert down == up[::-1]
+    assert "<details open" in browse(f"{home}#q=spans", tmp_path)[0], "claims that were not run are unfolded"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["roberta_table1/smoke/index.html", "roberta_table1/smoke/dynamic.html",
+@pytest.mark.parametrize("page", ["index.html", "scales.html", "roberta_table1/claim-1.html",
+                                  "roberta_table1/smoke/index.html", "roberta_table1/smoke/dynamic.html",
                                   "published/index.html", "published/roberta_table1.html"])  # fmt: skip
 def test_no_page_has_a_console_error(site: Path, tmp_path: Path, page: str) -> None:
     dom, console = browse((site / page).as_uri(), tmp_path)
     assert console == []
     assert "<h1>" in dom
+
+
+MEASURE = """
+const found = [];
+function look(page, view) {
+  const root = view.documentElement;
+  if (root.scrollWidth > root.clientWidth + 1) found.push(`${page} is ${root.scrollWidth} wide`);
+  for (const wide of view.querySelectorAll(".wide")) {
+    const hides = wide.scrollWidth > wide.clientWidth + 1 && !wide.classList.contains("scrolls");
+    if (hides) found.push(`${page} hides a table`);
+  }
+  for (const svg of view.querySelectorAll("svg.plot")) {
+    const labels = [...svg.querySelectorAll("text")].map((text) => [text.getBoundingClientRect(), text.textContent]);
+    for (const [one, said] of labels) {
+      if (one.right > svg.getBoundingClientRect().right + 1) found.push(`${page} cuts ${said}`);
+      for (const [other, also] of labels) {
+        const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+        const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+        if (said < also && wide > 1 && high > 3) found.push(`${page} draws ${said} over ${also}`);
+      }
+    }
+  }
+}
+async function measure(pages) {
+  for (const page of pages) await new Promise((done) => {
+    const frame = document.createElement("iframe");
+    frame.style.width = `${WIDTH}px`;
+    frame.onload = () => { look(page, frame.contentDocument); frame.remove(); done(); };
+    frame.src = page;
+    document.body.append(frame);
+  });
+  document.body.innerHTML = `<html-measured>${found.join("; ")}</html-measured>`;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1400])
+def test_pages_fit_and_labels_do_not_collide(site: Path, tmp_path: Path, width: int) -> None:
+    pages = ["index.html", "scales.html", "roberta_table1/claim-1.html", "roberta_table1/cpu/index.html",
+             "roberta_table1/cpu/dynamic.html", "published/index.html", "published/roberta_table1.html"]  # fmt: skip
+    place = site / f"measure{width}.html"
+    script = f"const WIDTH = {width}; {MEASURE} measure({json.dumps(pages)});"
+    place.write_text(f"<body><script>{script}</script></body>")
+    dom, _ = browse(place.as_uri(), tmp_path, "--allow-file-access-from-files", "--window-size=1500,900")
+    place.unlink()
+    assert re.findall("<html-measured>(.*?)</html-measured>", dom, re.DOTALL) == [""]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from paribus.sweeps.sweep import Sweep, load, names
-from paribus.verdict.claims import OWNERS, Claim, Pair, parse
+from paribus.verdict.claims import OWNERS, TWINS, Claim, Pair, parse
 from paribus.verdict.metrics import POINT, find_incomparable, in_points
 from paribus.verdict.published import PublishedRow, PublishedTable, table
 
@@ -99,6 +99,11 @@ def test_every_claim_says_in_words_what_it_is_and_whose(name: str) -> None:
         assert sentence.says[0].isupper()
         assert not sentence.says.endswith(".")
         assert sentence.whose in OWNERS
+        assert 12 <= len(sentence.says) <= 100
+        assert "_" not in sentence.says, "no names of arms"
+        assert sentence.says.split()[0] not in ("It", "They", "So", "This"), "each stands alone on the front page"
+        assert (sentence.whose == TWINS) == (sweep.varies == ("replicate",))
+    assert len({sentence.says for sentence in sweep.sentences.values()}) == len(sweep.claims)
 
 
 @pytest.mark.parametrize("name", names())

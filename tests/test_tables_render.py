@@ -21,13 +21,13 @@ from paribus.core.errors import UserError
 from paribus.core.sealed import seal
 from paribus.reporting.tables.assemble import count_trials
 from paribus.reporting.tables.files import check, render_files
-from paribus.reporting.tables.latex import escape
+from paribus.reporting.tables.latex import escape, render_latex
 from paribus.reporting.tables.markdown import render_grid
-from paribus.reporting.tables.schema import Aggregate, Estimate, OrderRow, OverallRow, Tuned
+from paribus.reporting.tables.schema import Aggregate, Estimate, OrderRow, OverallRow, Printed, Tuned
 from paribus.sweeps.tuning import ArmTuning, Trial, Tuning
 from paribus.verdict.claims import Sentence
 
-PLOTS = {f"{name}.{kind}" for name in ("plot", "effects", "pareto") for kind in ("png", "svg")}
+PLOTS = {f"{name}.{kind}" for name in ("plot", "effects") for kind in ("png", "svg")}
 FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLOTS
 
 
@@ -78,9 +78,29 @@ def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
         r"a\_b \& 50 \% of \{x\} \textasciitilde{} \textbackslash{} \$ \textasciicircum{}"
     )
     assert body.isascii()
-    for line in body.splitlines():
-        if line.endswith(r"\\"):
-            assert line.count(" & ") >= 2
+    assert set(re.findall(r"\\(?:tiny|scriptsize|footnotesize|small|resizebox)", body)) == {r"\footnotesize"}
+
+
+def test_latex_has_ours_and_the_papers_numbers_in_one_table(rendered: dict[str, bytes]) -> None:
+    first = rendered["table.tex"].decode().split(r"\end{tabular}")[0]
+    assert r"\multicolumn{2}{c}{ours} & \multicolumn{3}{c}{paper} \\" in first
+    assert r"\cmidrule(lr){3-4}\cmidrule(lr){5-7}" in first
+    lines = first.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("dynamic & 5 & "))
+    assert lines[at].endswith(r"& 78.7 & 84.0 & 92.9 \\")
+    assert lines[at + 1].startswith(r" &  & [4.")
+
+
+def test_latex_goes_on_below_if_it_is_too_wide() -> None:
+    table = make_table(design(), study())
+    papers = tuple(f"metric{at}" for at in range(12))
+    assert table.paper is not None
+    arms = [replace(arm, published={name: Printed(1.0, "") for name in papers}) for arm in table.arms[:2]]
+    wide = replace(table, arms=(*arms, table.arms[2]), paper=replace(table.paper, own=papers))
+    results = render_latex(wide).split(r"\end{table}")[0]
+    assert results.count(r"\begin{tabular}") > 1
+    assert all(results.count(name) == 1 for name in ("metric0 ", "metric11 "))
+    assert "bag of words" not in results.split(r"\begin{tabular}")[-1], "rows without a number are left out there"
 
 
 def test_latex_compiles(tmp_path: Path) -> None:
@@ -88,7 +108,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
     if engine is None:
         pytest.skip("no pdflatex is installed")
     records = [r | {"status": "failed", "error": "50 % of_{x} → [gone]\n"} if r["seed"] == 4 else r for r in study()]
-    packages = r"\usepackage[utf8]{inputenc}\usepackage{booktabs}\usepackage{graphicx}"
+    packages = r"\usepackage[utf8]{inputenc}\usepackage{booktabs}"
     (tmp_path / "table.tex").write_bytes(render_files(make_table(design(), records))["table.tex"])
     (tmp_path / "paper.tex").write_text(
         rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\end{{document}}"

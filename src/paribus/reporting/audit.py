@@ -56,7 +56,8 @@ def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report
         Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash"))),
     ]
     findings = [f"left out: {why}" for why in found.left_out] + hidden
-    return Report(sections, [*findings, *_find_off_budget(design, done), *_find_mixed(design, done)])
+    findings += [*_find_off_budget(design, done), *_find_mixed(design, done), *_find_uncommitted(done)]
+    return Report(sections, findings)
 
 
 def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Path]) -> tuple[list[str], list[str]]:
@@ -195,6 +196,12 @@ def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
         found.append(f"runs on different texts: {', '.join(texts)}")
     odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
     return found + ([f"made under another version of the sweep file: {_list_some(odd)}"] if odd else [])
+
+
+def _find_uncommitted(done: Sequence[Record]) -> list[str]:
+    """Runs whose commit is not the code that ran."""
+    odd = [record.label for record in done if record.changed]
+    return [f"{len(odd)} of {len(done)} runs from a tree with uncommitted changes: {', '.join(odd)}"] if odd else []
 
 
 def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Path]) -> tuple[list[str], int]:

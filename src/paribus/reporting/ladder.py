@@ -37,7 +37,10 @@ class Change(NamedTuple):
 
 
 class Ladder(NamedTuple):
-    """A contrast over the scales, by compute. `stability`: stable | changes | open, see `rate_stability`."""
+    """A contrast over the scales, by compute.
+
+    `stability`: stable | changes | open, see `rate_stability`; `published`: the paper's own effect.
+    """
 
     claim: str
     column: str
@@ -49,6 +52,7 @@ class Ladder(NamedTuple):
     rungs: tuple[Rung, ...]
     change: Change | None
     stability: str
+    published: float | None = None
 
 
 def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
@@ -57,12 +61,12 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
     A table without a contrast, or without a number for it, gives it no rung; contrasts without any are left out.
     """
     found: dict[tuple[str, str, str, str, str], list[Rung]] = {}
-    margins: dict[tuple[str, ...], float] = {}
+    first: dict[tuple[str, ...], ContrastRow] = {}
     for table in tables:
         for claim in table.claims:
             for row in claim.contrasts:
                 key = (claim.text, row.column, row.arm, row.relation, row.versus)
-                margins.setdefault(key, row.margin)
+                first.setdefault(key, row)
                 if row.difference is not None:
                     rung = Rung(
                         table.scale, _average_flops(table, row), row.difference, row.ci_low, row.ci_high, row.sd, row.n,
@@ -70,15 +74,14 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
                     )  # fmt: skip
                     found.setdefault(key, []).append(rung)
     return [
-        _build_ladder(key, margins[key], sorted(rungs, key=lambda rung: rung.flops or 0.0))
+        _build_ladder(key, first[key], sorted(rungs, key=lambda rung: rung.flops or 0.0))
         for key, rungs in found.items()
     ]
 
 
-def _build_ladder(key: tuple[str, str, str, str, str], margin: float, rungs: Sequence[Rung]) -> Ladder:
-    lower = lower_is_better(key[1])
-    verdicts = [rung.verdict for rung in rungs]
-    return Ladder(*key, margin, lower, tuple(rungs), _compare_ends(rungs[0], rungs[-1]), rate_stability(verdicts))
+def _build_ladder(key: tuple[str, str, str, str, str], row: ContrastRow, rungs: Sequence[Rung]) -> Ladder:
+    change, stability = _compare_ends(rungs[0], rungs[-1]), rate_stability([rung.verdict for rung in rungs])
+    return Ladder(*key, row.margin, lower_is_better(row.column), tuple(rungs), change, stability, row.published)
 
 
 def _average_flops(table: Table, row: ContrastRow) -> float | None:

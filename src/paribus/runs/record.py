@@ -95,6 +95,11 @@ class Record:
         return self.status == "done"
 
     @property
+    def changed(self) -> bool:
+        """Whether it was made from a tree with uncommitted changes, so that its commit does not say what ran."""
+        return self.git is not None and self.git.dirty
+
+    @property
     def text(self) -> str | None:
         """The fingerprint of the text that it was trained on."""
         fingerprint: str | None = self.data.get("fingerprint")

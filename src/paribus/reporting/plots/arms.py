@@ -86,9 +86,9 @@ def _draw_find_references(references: list[Reference], scale: axes.Scale, bottom
         x, width = scale(one.value), LETTER * 9 * len(one.name) + 6
         right = x + width <= limit
         items.append(Line(((x, TOP - 8), (x, bottom)), "anchor", 1.4, (5, 3)))
-        side = "start" if right else "end"
-        items.append(Label(x + (3 if right else -3), TOP - 10, one.name, 9, side, "anchor"))
-        limit = x if right else x - width
+        place, side = (x + 3, "start") if right else (min(x - 3, limit), "end")
+        items.append(Label(place, TOP - 10, one.name, 9, side, "anchor"))
+        limit = x if right else place - width
     return items
 
 

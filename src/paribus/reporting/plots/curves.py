@@ -6,23 +6,36 @@ from collections.abc import Mapping, Sequence
 
 from paribus.reporting.plots import axes
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_text, draw_title, make_scene
+from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_margin, draw_text, draw_title, make_scene
 from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style
+from paribus.reporting.tables.curves import DIFFERENCE
 from paribus.reporting.tables.schema import Band
 
 _HEIGHT = 190.0
+_FEW = 2  # points of a curve that are drawn as marks: a line through them would look like more
 _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps would flatten the rest
 
 
 def draw_curves(view: View) -> list[Scene]:
-    """One panel per metric."""
+    """One panel per metric that was measured while an arm was trained."""
     panels = []
     for metric, found in view.table.curves.items():
+        if not any(map(reaches, found.values())):
+            continue
         names = {arm.name: f"{arm.name} (n={found[arm.name].n})" for arm in view.table.arms if arm.name in found}
         listed = [names.get(arm.name, arm.name) for arm in view.table.arms]
         bands = {names[arm]: band for arm, band in found.items() if arm in names}
-        panels.append(draw_panel(metric, listed, bands, "mean over seeds, band: 95% interval (of two seeds: both)"))
+        below, margin = (
+            "mean over seeds, band: 95% interval (of two seeds: both)",
+            0.0 if DIFFERENCE in metric else None,
+        )
+        panels.append(draw_panel(metric, listed, bands, below, margin=margin))
     return panels
+
+
+def reaches(band: Band) -> bool:
+    """Whether the curve goes beyond the start: a checkpoint that is evaluated once has none."""
+    return max(band.tokens) > 0.0
 
 
 def draw_panel(
@@ -32,6 +45,7 @@ def draw_panel(
     below: str,
     across: str = "input tokens",
     top: float | None = None,
+    margin: float | None = None,
 ) -> Scene:
     """Curves by name, in the colors of their places in `names`.
 
@@ -39,14 +53,16 @@ def draw_panel(
         below: a line below the heading.
         across: what the horizontal axis shows.
         top: the highest value that is drawn; by default one above all but the highest values.
+        margin: of effects: zero is drawn as a line, what lies within the margin is shaded, and no value is cut off.
     """
     bottom = TOP + _HEIGHT
     tokens = [value for band in found.values() for value in band.tokens]
     x = axes.spread([0.0, *tokens], LEFT, RIGHT, room=0.02)
-    y = _make_scale(found, bottom, top)
+    y = _make_scale(found, bottom, top) if margin is None else _make_scale_of_effects(found, bottom, margin)
     items = [*draw_title(metric, below), *axes.up(y, LEFT, RIGHT)]
     items += [item for item in axes.across(x, bottom, bottom) if not isinstance(item, Line) or item.width != 1]
     items.append(Line(((LEFT, bottom), (RIGHT, bottom)), "soft", 1))
+    items += [] if margin is None else draw_margin(y, margin)
     for at, name in enumerate(names):
         if name in found:
             items += _draw_curve(found[name], at, x, y)
@@ -60,6 +76,11 @@ def _make_scale(found: Mapping[str, Band], bottom: float, top: float | None) -> 
     values = sorted(value for band in found.values() for value in _list_ends(band))
     high = values[min(len(values) - 1, int((1 - _QUANTILE) * len(values)))] if top is None else top
     return axes.spread([values[0], high], bottom, TOP, room=0.05)
+
+
+def _make_scale_of_effects(found: Mapping[str, Band], bottom: float, margin: float) -> axes.Scale:
+    ends = [value for band in found.values() for value in _list_ends(band)]
+    return axes.spread([0.0, margin, -margin, *ends], bottom, TOP)
 
 
 def _list_ends(band: Band) -> list[float]:
@@ -85,8 +106,8 @@ def _draw_curve(band: Band, at: int, x: axes.Scale, y: axes.Scale) -> list[Item]
         points = tuple(place(token, value) for token, value in found if value is not None)
         if len(points) > 1:
             items.append(Line(points, color, width, dash))
-        else:
-            items += [Mark(*point, shape, color, 4 * width) for point in points]
+        if len(points) <= _FEW:
+            items += [Mark(*point, shape, color, 3 + 2 * width) for point in points]
     return items
 
 

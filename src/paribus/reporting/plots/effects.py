@@ -1,4 +1,4 @@
-"""Effect sizes: every contrast of the claims with its interval, the margin, zero, and the published effect."""
+"""Effect sizes, turned so that right favors the arm that the claim names first: interval, margin, zero, the paper."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from paribus.reporting.plots.panel import (
     draw_interval,
     draw_text,
     draw_title,
+    find_color,
+    find_symbol,
     format_heading,
     make_scene,
 )
-from paribus.reporting.plots.scene import SYMBOLS, Area, Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, cut_text
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.schema import ContrastRow, Table
+from paribus.reporting.turned import turn
 from paribus.verdict.words import find_word
 
 _ROW = 46.0
@@ -43,7 +46,7 @@ def _draw_panel(table: Table, column: str, contrasts: list[ContrastRow]) -> Scen
     ends = [value * unit for contrast in contrasts for value in _list_ends(contrast)]
     scale = axes.spread([0.0, *ends], _LEFT, RIGHT)
     bottom = TOP + _ROW * len(contrasts)
-    items = [*draw_title(format_heading(table, column), "difference of the means")]
+    items = [*draw_title(format_heading(table, column), "right: the first arm is better")]
     items += axes.across(scale, bottom - 4, bottom)
     for at, contrast in enumerate(contrasts):
         items += _draw_row(table, contrast, scale, TOP + _ROW * at)
@@ -52,36 +55,35 @@ def _draw_panel(table: Table, column: str, contrasts: list[ContrastRow]) -> Scen
 
 
 def _list_ends(row: ContrastRow) -> list[float]:
-    found = [value for value in (row.difference, row.ci_low, row.ci_high, row.published) if value is not None]
-    return [*found, row.margin, -row.margin]
+    return [*(value for value in turn(row) if value is not None), row.margin, -row.margin]
 
 
 def _draw_row(table: Table, row: ContrastRow, scale: axes.Scale, top: float) -> list[Item]:
-    unit, y = table.about[row.column].factor, top + 31
+    unit, y, found, color = table.about[row.column].factor, top + 31, turn(row), find_color(row.verdict)
     margin = row.margin * unit
     band = [(-margin, top + 20), (margin, top + 20), (margin, top + 42), (-margin, top + 42)]
     items: list[Item] = [Line(((scale(0.0), top + 18), (scale(0.0), top + 46)), "ink", 1.4)]
-    items += [Area(tuple((scale(x), at) for x, at in band), "s4", 0.25)] if margin else []
-    value = format_number(table, row.column, row.difference, 1, sign=True)
-    items.append(
-        Label(_LEFT, top + 14, cut_text(f"{row.pair}: {value}, n={row.n}, {row.verdict}", WIDTH - 30, 10.5), 10.5)
-    )
-    if row.ci_low is not None and row.ci_high is not None:
-        items += draw_interval((scale(row.ci_low * unit), y), (scale(row.ci_high * unit), y), "s0")
-    items.append(Mark(scale((row.difference or 0.0) * unit), y, find_word(row.verdict).mark, "s0", 8))
-    if row.published is not None:
-        items.append(Mark(scale(row.published * unit), y, "diamond", "paper", 9, filled=False))
+    items += [Area(tuple((scale(x), at) for x, at in band), "soft", 0.16)] if margin else []
+    value = format_number(table, row.column, found.effect, 1, sign=True)
+    text = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
+    items.append(Label(_LEFT, top + 14, cut_text(text, WIDTH - 30, 10.5), 10.5))
+    if found.low is not None and found.high is not None:
+        items += draw_interval((scale(found.low * unit), y), (scale(found.high * unit), y), color)
+    word = find_word(row.verdict)
+    items.append(Mark(scale(found.effect * unit), y, word.mark, color, 8, word.decides))
+    if found.published is not None:
+        items.append(Mark(scale(found.published * unit), y, "diamond", "paper", 9, filled=False))
     return items
 
 
 def _write_legend(contrasts: list[ContrastRow]) -> list[str]:
     shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
-    marks = "; ".join(f"{SYMBOLS[word.mark]} {word.name}" for word in shown)
+    marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
     band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
     paper = any(contrast.published is not None for contrast in contrasts)
     return [
         f"{marks}; bar: the interval that the verdict was read off{band}",
-        *(["◇ the paper's own difference"] if paper else []),
+        *(["◇ the paper's effect"] if paper else []),
     ]
 
 

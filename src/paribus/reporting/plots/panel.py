@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text, get_style, wrap_text
+from paribus.reporting.plots import axes
+from paribus.reporting.plots.scene import (
+    COLORS,
+    HOLLOW,
+    SYMBOLS,
+    Area,
+    Item,
+    Label,
+    Line,
+    Mark,
+    Scene,
+    cut_text,
+    get_style,
+    wrap_text,
+)
 from paribus.reporting.tables.schema import Table
+from paribus.verdict.words import Word, find_word
 
 WIDTH: Final = 360.0
 LEFT: Final = 56.0  # of a panel with numbers on its left
@@ -20,6 +35,17 @@ def format_heading(table: Table, column: str) -> str:
     about = table.about[column]
     unit = " (points)" if about.unit == "points" else ""
     return f"{column} {'↑' if about.higher_is_better else '↓'}{unit}{'' if about.decides else ' †'}"
+
+
+def find_color(verdict: str) -> str:
+    """The name of a verdict's color; one whose word brings its own CSS color is drawn in ink."""
+    name = find_word(verdict).color.removeprefix("var(--").removesuffix(")")
+    return name if name in COLORS else "ink"
+
+
+def find_symbol(word: Word) -> str:
+    """The letter for a verdict's mark, hollow if it decides nothing."""
+    return SYMBOLS[word.mark] if word.decides else HOLLOW.get(word.mark, SYMBOLS[word.mark])
 
 
 def draw_title(text: str, below: str = "") -> list[Item]:
@@ -53,6 +79,13 @@ def draw_interval(low: tuple[float, float], high: tuple[float, float], color: st
     flat = low[1] == high[1]
     caps = [Line(((x, y - 4), (x, y + 4)) if flat else ((x - 4, y), (x + 4, y)), color, width) for x, y in (low, high)]
     return [Line((low, high), color, width), *caps]
+
+
+def draw_margin(y: axes.Scale, margin: float) -> list[Item]:
+    """Zero on a vertical scale of effects, and what lies within the margin as a shaded band."""
+    corners = ((LEFT, y(margin)), (RIGHT, y(margin)), (RIGHT, y(-margin)), (LEFT, y(-margin)))
+    zero = Line(((LEFT, y(0.0)), (RIGHT, y(0.0))), "ink", 1.4)
+    return [Area(corners, "soft", 0.16), zero] if margin else [zero]
 
 
 def make_scene(items: Sequence[Item], bottom: float, title: str) -> Scene:

@@ -1,4 +1,4 @@
-"""Quality against compute: which arms no other arm beats at the same or less cost."""
+"""Quality against compute, if costs differ: which arms no other arm beats at the same or less cost."""
 
 from __future__ import annotations
 
@@ -21,15 +21,21 @@ from paribus.reporting.tables.schema import Cell, Table
 _HEIGHT = 170.0
 _NEAR = 8.0  # pixels within which costs count as the same
 _STEP = 11.0
+_APART = 1.1  # ratio of costs from which on quality is drawn against them
 _WIDE = 4.0  # ratio of costs from which on the axis is logarithmic
 
 Points = dict[str, tuple[float, Cell]]  # {arm: (FLOPs, cell)}
 
 
 def draw_pareto(view: View) -> list[Scene]:
-    """One panel per column, of the arms whose FLOPs are on record."""
+    """One panel per column whose arms' FLOPs are on record and differ by 10% or more."""
     found = [(column, _find_points(view.table, column)) for column in view.table.columns]
-    return [_draw_panel(view.table, column, points) for column, points in found if points]
+    return [_draw_panel(view.table, column, points) for column, points in found if _is_apart(points)]
+
+
+def _is_apart(points: Points) -> bool:
+    costs = [flops for flops, _ in points.values()]
+    return bool(costs) and max(costs) >= _APART * min(costs)
 
 
 def _find_points(table: Table, column: str) -> Points:

@@ -15,13 +15,19 @@ COLORS: Final = {
     "ink": "#1b1f24",
     "soft": "#5c6570",
     "grid": "#dde1e6",
-    "paper": "#D55E00",
-    "anchor": "#009E73",
+    "paper": "#1b1f24",
+    "anchor": "#007A58",
+    "good": "#0a6b4f",
+    "bad": "#a8340b",
+    "same": "#4b4fa8",
+    "open": "#6b5a00",
+    "idle": "#5c6570",
     "none": "none",
 }
 SYMBOLS: Final = {
     "square": "■", "circle": "●", "up": "▲", "diamond": "◆", "down": "▼", "cross": "×", "plus": "+", "bar": "▮",
 }  # fmt: skip
+HOLLOW: Final = {"square": "□", "circle": "○", "up": "△", "diamond": "◇", "down": "▽"}
 SHAPES: Final = tuple(SYMBOLS)
 DASHES: Final = ((), (7, 3), (2, 2), (8, 3, 2, 3), (12, 3), (4, 2, 1, 2), (1, 3), (10, 2, 2, 2, 2, 2))
 LETTER: Final = 0.56  # mean width of a letter, in font sizes

@@ -41,16 +41,28 @@ def _label(label: Label) -> str:
 
 
 def _mark(mark: Mark) -> str:
-    half, (x, y) = mark.size / 2, (mark.x, mark.y)
-    paint = f'{_paint(mark.color if mark.filled else "none", mark.color)} stroke-width="1.3"'
-    if mark.shape == "circle":
-        return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(half)}" {paint}/>'
-    strokes = OPEN.get(mark.shape)
-    if strokes is not None:
-        lines = "".join(_path(tuple((x + half * a, y + half * b) for a, b in one)) for one in strokes)
-        return f'<path d="{lines}" {_paint("none", mark.color)} stroke-width="1.8"/>'
-    corners = tuple((x + half * a, y + half * b) for a, b in OUTLINES[mark.shape])
-    return f'<path d="{_path(corners)}Z" {paint}/>'
+    if mark.shape in OPEN:
+        paint = f'{_paint("none", mark.color)} stroke-width="1.8"'
+    else:
+        paint = f'{_paint(mark.color if mark.filled else "none", mark.color)} stroke-width="1.3"'
+    return f"<{_trace(mark.shape, mark.x, mark.y, mark.size / 2)} {paint}/>"
+
+
+def _trace(shape: str, x: float, y: float, half: float) -> str:
+    """The element of a shape around a point, without its paint."""
+    if shape == "circle":
+        return f'circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(half)}"'
+    if strokes := OPEN.get(shape):
+        return f'path d="{"".join(_path(tuple((x + half * a, y + half * b) for a, b in one)) for one in strokes)}"'
+    return f'path d="{_path(tuple((x + half * a, y + half * b) for a, b in OUTLINES[shape]))}Z"'
+
+
+def render_mark(shape: str, filled: bool = True) -> str:
+    """A mark as an element in the color of the text around it."""
+    fill = "currentColor" if filled and shape not in OPEN else "none"
+    paint = f'fill="{fill}" stroke="currentColor" stroke-width="{"2.2" if shape in OPEN else "1.4"}"'
+    size = 'viewBox="-7 -7 14 14" width="14" height="14"'
+    return f'<svg class="mark" {size} aria-hidden="true"><{_trace(shape, 0, 0, 4.4)} {paint}/></svg>'
 
 
 _TIP = math.sqrt(3) / 2

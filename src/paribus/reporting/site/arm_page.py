@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from paribus.reporting.plots.curves import draw_panel
+from paribus.reporting.audit import read_config
+from paribus.reporting.plots.curves import draw_panel, reaches
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.frame import Row, render_frame, render_link, render_list
+from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
-from paribus.reporting.tables.curves import read_curves, read_points, thin
-from paribus.reporting.tables.html import render_figure
+from paribus.reporting.tables.curves import thin
+from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record
-from paribus.runs.store import CONFIG, find_folder
+from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder
 from paribus.sweeps.board import duration
+from paribus.sweeps.sweep import SCRATCH
+
+
+class Config(NamedTuple):
+    """A resolved config with the seeds that share it; `place`: its id in the page."""
+
+    place: str
+    seeds: tuple[int, ...]
+    text: str
+    content: Mapping[str, Any]
+
 
 _OWN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
 _POINTS = 24  # of a run's curve
 _PANELS = 2
+
+
+def list_records(entry: Entry, arm: str) -> dict[int, Path]:
+    """{seed: the record of the run} of an arm's runs that are here."""
+    own = [record for record in entry.found.records if record.arm == arm]
+    folders = {record.seed: find_folder(record, entry.roots) for record in own}
+    found = {
+        seed: folder / (RECORD if (folder / RECORD).is_file() else FAILED) for seed, folder in folders.items() if folder
+    }
+    return {seed: path for seed, path in found.items() if path.is_file()}
+
+
+def name_record(arm: str, seed: int) -> str:
+    """The file of a run's record, below the folder of its table's page."""
+    return f"runs/{arm}-seed{seed}.json"
 
 
 def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
@@ -34,44 +63,77 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
 def _render_body(entry: Entry, arm: str, title: str, sample: Sample) -> Iterator[str]:
     own = [record for record in entry.found.records if record.arm == arm]
     folders = {record.seed: folder for record in own if (folder := find_folder(record, entry.roots))}
+    configs = _group_configs(own, folders)
     home = render_link("index.html", f"{entry.study} at {entry.scale} scale")
     yield f'<p class="crumbs">{render_link("../../index.html", "Claims")} / {home} / {escape(arm)}</p>'
     yield f"<h1>{escape(title)}</h1>"
-    row = next((row for row in entry.table.arms if row.name == arm), None)
-    yield f"<pre>{escape(' '.join(row.overrides) or 'no override: the base of the sweep')}</pre>" if row else ""
+    yield from _render_difference(entry, arm)
     yield "<h2>Runs</h2>"
-    yield render_list(_name_columns(entry), [_render_row(entry, record) for record in own], sortable=False)
-    yield render_figure("Curves of each run", _draw_curves(own, folders))
+    rows = [_render_row(entry, record, record.seed in folders, configs) for record in own]
+    yield render_scroll(render_list(_name_columns(entry), rows, f"Runs of {arm}", sortable=False), f"Runs of {arm}")
+    yield render_figure("Curves of each run", _draw_curves(entry, own))
     yield from _render_examples(sample)
-    yield from _render_configs(own, folders)
+    yield from _render_configs(configs)
+
+
+def _render_difference(entry: Entry, arm: str) -> Iterator[str]:
+    """What is different from the baseline, which is what the sweep is about."""
+    yield "<h2>Difference from the baseline</h2>"
+    row = next((row for row in entry.table.arms if row.name == arm), None)
+    changes = sorted(entry.table.audit.differences.get(arm, {}).items())
+    if arm == entry.table.baseline:
+        yield "<p>This arm is the baseline.</p>"
+    elif changes:
+        yield render_bullets(f"{key} = {own} (baseline: {base})" for key, (base, own) in changes)
+    elif arm == SCRATCH:
+        yield "<p>The baseline's model, fine-tuned without pre-training.</p>"
+    overrides = " ".join(row.overrides) if row else ""
+    yield f"<p>Overrides in the sweep file:</p><pre>{escape(overrides)}</pre>" if overrides else ""
 
 
 def _name_columns(entry: Entry) -> dict[str, str]:
-    named = ["seed", "status", *entry.table.columns, "input tokens", "training", "signature"]
+    named = ["seed", "status", *entry.table.columns, "input tokens", "training", "config", "record", "W&B", "signature"]
     return {name: name for name in named}
 
 
-def _render_row(entry: Entry, record: Record) -> Row:
+def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Config]) -> Row:
     table, metrics, budget = entry.table, record.metrics, record.budget
     values = [format_number(table, column, metrics.get(column)) for column in table.columns]
     tokens = f"{budget['input_tokens']:,.0f}" if "input_tokens" in budget else ""
     seconds = duration(budget["train_seconds"]) if "train_seconds" in budget else ""
     status = record.status + (f": {record.error}" if record.error else "")
-    signature = f"<code>{escape(record.signature)}</code>"
-    words = [escape(text) for text in (str(record.seed), status, *values, tokens, seconds)]
-    return Row([*words, signature], {})
+    words = [escape(text) for text in (f"seed {record.seed}", status, *values, tokens, seconds)]
+    config = next((one for one in configs if record.seed in one.seeds), None)
+    links = [
+        render_link(f"#{config.place}", "config") if config else "",
+        render_link(name_record(record.arm, record.seed), "result.json") if here else "",
+        _link_wandb(record, config),
+        f"<code>{escape(record.signature)}</code>",
+    ]
+    return Row([*words, *links], {}, place=f"seed{record.seed}")
 
 
-def _draw_curves(own: Sequence[Record], folders: dict[int, Path]) -> list[Scene]:
+def _link_wandb(record: Record, config: Config | None) -> str:
+    """The run on W&B if its config says where, otherwise its id."""
+    if record.wandb_id is None:
+        return ""
+    own = (config.content.get("logger") if config else None) or {}
+    entity, project = own.get("entity"), own.get("project")
+    if not entity or not project:
+        return f"<code>{escape(record.wandb_id)}</code>"
+    return render_link(f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}", record.wandb_id)
+
+
+def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Scene]:
     """Curves of the first metrics, losses before the others, with one line per run."""
     found: dict[str, dict[str, Band]] = {}
     for record in own:
-        measured = read_curves(folders[record.seed]) if record.seed in folders else {}
-        for metric, curve in (measured | read_points(record)).items():
+        for metric, curve in entry.curves.get((record.arm, record.seed), {}).items():
             short = thin(curve, _POINTS)
             empty = (None,) * len(short.tokens)
             band = Band(tuple(short.tokens), tuple(short.values), empty, empty)
             found.setdefault(metric, {})[f"seed {record.seed}"] = band
+    found = {metric: bands for metric, bands in found.items() if any(map(reaches, bands.values()))}
     wanted = sorted(found, key=lambda metric: (not metric.endswith("_loss"), metric))[:_PANELS]
     names = [f"seed {record.seed}" for record in own]
     return [draw_panel(metric, names, found[metric], "each run") for metric in wanted]
@@ -85,16 +147,24 @@ def _render_examples(sample: Sample) -> Iterator[str]:
         yield f'<p class="sample">{line}</p>'
 
 
-def _render_configs(own: Sequence[Record], folders: dict[int, Path]) -> Iterator[str]:
+def _group_configs(own: Sequence[Record], folders: dict[int, Path]) -> list[Config]:
     """The resolved configs; seeds whose configs differ in nothing else share one."""
     texts: dict[str, list[int]] = {}
     for record in own:
         path = folders.get(record.seed, Path()) / CONFIG
         if path.is_file():
             texts.setdefault(_OWN.sub("", path.read_text(encoding="utf-8")), []).append(record.seed)
-    yield "<h2>Config</h2>"
-    if not texts:
+    return [
+        Config(f"config{number}", tuple(seeds), text, read_config(folders[seeds[0]]) or {})
+        for number, (text, seeds) in enumerate(texts.items(), 1)
+    ]
+
+
+def _render_configs(configs: Sequence[Config]) -> Iterator[str]:
+    yield "<h2>Whole config</h2>"
+    if not configs:
         yield "<p>No config of these runs is here.</p>"
-    for text, seeds in texts.items():
-        which = ", ".join(map(str, seeds))
-        yield f"<details open><summary>seed {which}</summary><pre>{escape(text)}</pre></details>"
+    for config in configs:
+        which = ", ".join(map(str, config.seeds))
+        text = f"<pre>{escape(config.text)}</pre>"
+        yield f'<details id="{config.place}" open><summary>seed {which}</summary>{text}</details>'

@@ -14,9 +14,10 @@ from paribus.core.jsonable import from_json
 from paribus.core.names import is_name
 from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowed
 from paribus.reporting.plots import landscape
+from paribus.reporting.tables.curves import Curve, read_curves, read_points
 from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.schema import Table
-from paribus.runs.store import Found, Manifest, find_manifest, find_records
+from paribus.runs.store import Found, Manifest, find_folder, find_manifest, find_records
 from paribus.sweeps.sweep import Sweep, load, names
 
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")
@@ -56,6 +57,15 @@ class Entry:
     @cached_property
     def found(self) -> Found:
         return find_records(self.study, self.scale, self.roots)
+
+    @cached_property
+    def curves(self) -> dict[tuple[str, int], dict[str, Curve]]:
+        """{(arm, seed): {metric: curve}} of the runs that are here."""
+        return {
+            (record.arm, record.seed): read_curves(folder) | read_points(record)
+            for record in self.found.records
+            if (folder := find_folder(record, self.roots)) is not None
+        }
 
     @cached_property
     def manifest(self) -> Manifest | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paribus.reporting.tables.html import make_style, render_document
 
 ASSETS = ("site.css", "site.js", "theme.js")
-SECTIONS = {"index.html": "Claims", "published/index.html": "Published tables"}
+SECTIONS = {"index.html": "Claims", "scales.html": "Scales", "published/index.html": "Papers"}
 
 
 class Row(NamedTuple):
@@ -19,6 +19,7 @@ class Row(NamedTuple):
     cells: Sequence[str]
     data: Mapping[str, str]
     keys: Sequence[str | None] = ()  # what a cell is sorted by, if it is not its text
+    place: str = ""  # its id in the page
 
 
 def read_assets() -> dict[str, bytes]:
@@ -44,8 +45,8 @@ def render_frame(path: str, title: str, body: Iterable[str]) -> bytes:
     return render_document(title, f"{bar}\n<main>\n{content}\n</main>", head).encode()
 
 
-def render_list(columns: Mapping[str, str], rows: Sequence[Row], sortable: bool = True) -> str:
-    """A list as a table, cards on a phone; columns: {key to sort by: name}."""
+def render_list(columns: Mapping[str, str], rows: Sequence[Row], caption: str, sortable: bool = True) -> str:
+    """A list as a table whose first cells are headers, cards on a phone; columns: {key to sort by: name}."""
     head = "".join(
         f'<th scope="col" data-sort="{key}"><button type="button">{escape(name)}</button></th>'
         if sortable
@@ -53,18 +54,23 @@ def render_list(columns: Mapping[str, str], rows: Sequence[Row], sortable: bool 
         for key, name in columns.items()
     )
     body = "\n".join(_render_row(row, list(columns.values())) for row in rows)
-    mark = " data-list" if sortable else ""
-    return f'<table class="full cards"{mark}><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+    mark, named = " data-list" if sortable else "", f'<caption class="unseen">{escape(caption)}</caption>'
+    return f'<table class="full cards"{mark}>{named}<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
 
 
 def _render_row(row: Row, names: Sequence[str]) -> str:
     data = "".join(f' data-{key}="{escape(value)}"' for key, value in row.data.items())
+    own = f' id="{escape(row.place)}"' if row.place else ""
     keys = [*row.keys, *([None] * len(row.cells))]
-    cells = "".join(
-        f'<td data-name="{escape(name)}"' + (f' data-key="{escape(key)}"' if key is not None else "") + f">{cell}</td>"
-        for cell, name, key in zip(row.cells, names, keys, strict=False)
-    )
-    return f"<tr{data}>{cells}</tr>"
+    cells = "".join(_render_cell(*one) for one in zip(row.cells, names, keys, range(len(names)), strict=False))
+    return f"<tr{own}{data}>{cells}</tr>"
+
+
+def _render_cell(cell: str, name: str, key: str | None, at: int) -> str:
+    sort = f' data-key="{escape(key)}"' if key is not None else ""
+    if at == 0:
+        return f'<th scope="row"{sort}>{cell}</th>'
+    return f'<td data-name="{escape(name)}"{sort}>{cell}</td>'
 
 
 def render_search(filters: Mapping[str, tuple[str, Sequence[str]]]) -> str:

@@ -1,138 +1,113 @@
-"""The first page: every claim with its verdict at each scale, to be searched, filtered and sorted."""
+"""The first page: verdicts by scale, every measured contrast on one axis, then a row per claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from html import escape
-from typing import NamedTuple
 
-from paribus.core.errors import UserError
 from paribus.reporting.ladder import rate_stability
-from paribus.reporting.site.collect import SCALES, Entry
+from paribus.reporting.site.claims import Line, list_scales, render_effects, render_source, render_verdicts
+from paribus.reporting.site.collect import Entry
+from paribus.reporting.site.cost import CORES, add_hours, format_hours
+from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
-from paribus.reporting.tables.blocks import format_interval, format_number
-from paribus.reporting.tables.html import make_slug, render_claim
-from paribus.reporting.tables.schema import ClaimRow
-from paribus.sweeps.sweep import Sweep
-from paribus.verdict.claims import OURS, Sentence
-from paribus.verdict.published import table as published_table
-from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, find_word
+from paribus.reporting.tables.html import make_slug
+from paribus.verdict.claims import OWNERS
+from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
-COLUMNS = {"study": "table", "claim": "claim", "verdict": "verdict", "effect": "effect", "paper": "paper"}
-OWN = "no paper"
+COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "measured", "cost": "cost", "study": "table"}
+WAITING = {"claim": "claim", "study": "table", "source": "source"}
+_SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
 
 
-class Line(NamedTuple):
-    """A claim of a study with the tables that speak about it, small scales first."""
-
-    study: str
-    claim: ClaimRow  # not run: its text and its plain sentence alone
-    published: str | None  # id in the atlas
-    entries: list[tuple[Entry, ClaimRow]]
-
-
-def render_index(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> bytes:
+def render_index(entries: Sequence[Entry], lines: Sequence[Line]) -> bytes:
     """The page at index.html."""
-    lines = sorted(_make_lines(entries, sweeps), key=_rank_openness)
-    papers = sorted({_name_paper(line) for line in lines})
-    scales = [*SCALES[1:], *sorted({entry.scale for entry in entries} - set(SCALES[1:]))]
-    filters = {
+    return render_frame("index.html", "Paribus: claims and verdicts", _render_body(entries, lines))
+
+
+def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[str]:
+    ran, waiting = [line for line in lines if line.measured], [line for line in lines if not line.measured]
+    yield "<h1>Does the published choice hold here?</h1>"
+    yield (
+        '<p class="lead">Each claim of a published table was fixed before its first run. A verdict holds at its scale '
+        "alone; behind each number are its runs.</p>"
+    )
+    yield _render_counts(entries, lines)
+    yield "<h2>Every measured contrast</h2>"
+    yield '<p class="lead">Effect over margin, turned so that right favors the arm that the claim names first.</p>'
+    yield from render_forest(lines)
+    yield '<h2 id="claims">Claims</h2>'
+    yield render_search({
         "verdict": ("every verdict", [word.name for word in WORDS.all()]),
-        "scale": ("every scale", scales),
-        "paper": ("every paper", papers),
-    }
-    return render_frame("index.html", "Paribus: claims and verdicts", [
-        "<h1>Does the published choice hold here?</h1>",
-        '<p class="lead">Each claim of a published table, fixed before its first run, with our verdict at each scale. '
-        "A verdict holds at its scale alone; its table shows the effect, the interval, n and every run.</p>",
-        render_search(filters),
-        render_list(COLUMNS, [_render_row(line) for line in lines]),
-    ])  # fmt: skip
+        "scale": ("every scale", list_scales(entries)),
+        "paper": ("every paper", sorted({line.authors for line in lines})),
+        "whose": ("whoever's claim", list(OWNERS)),
+    })  # fmt: skip
+    yield render_list(COLUMNS, [_render_row(line) for line in ran], "Claims with a measured contrast")
+    if waiting:
+        rows = render_list(WAITING, [_render_waiting(line) for line in waiting], "Claims that were not run")
+        yield f"<details><summary>{len(waiting)} claims that were not run at any scale</summary>{rows}</details>"
 
 
-def _make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[Line]:
-    """Claims of tables and of sweeps without any, by study."""
-    studies: dict[str, list[Entry]] = {}
-    for entry in entries:
-        studies.setdefault(entry.study, []).append(entry)
-    files = {sweep.study: sweep for sweep in sweeps.values()}
-    for study in sorted(studies.keys() | files.keys()):
-        own, sweep = studies.get(study, []), files.get(study)
-        texts = list(sweep.claims) if sweep else []
-        texts += [claim.text for entry in own for claim in entry.table.claims]
-        published = sweep.published.get("table") if sweep else None
-        published = published or next(
-            (p for entry in own if (p := entry.table.paper and entry.table.paper.table)), None
-        )
-        for text in dict.fromkeys(texts) or [""]:
-            found = [(entry, _find_claim(entry, text)) for entry in own]
-            said = [Sentence(claim.says, claim.whose or OURS) for _, claim in found if claim.says]
-            sentence = sweep.sentences.get(text) if sweep else None
-            claim = _leave_open(text, *(sentence or next(iter(said), Sentence())))
-            yield Line(study, claim, published, found)
+def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
+    """Verdicts at each scale that has tables; identical arms are counted apart."""
+    words = [word.name for word in WORDS.all()]
+    scales = [scale for scale in list_scales(entries) if any(entry.scale == scale for entry in entries)]
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("scale", *words))
+    head += '<th scope="col" class="cost">pre-training</th><th scope="col" class="cost">per decided claim</th>'
+    own = [line for line in lines if not line.of_twins]
+    rows = "".join(_render_scale(scale, words, own, entries) for scale in scales)
+    twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
+    aside = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
+    below = f'<p class="below">Not counted: A/A tests of two identical arms ({escape(aside)}).</p>' if twins else ""
+    caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
+    return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'
 
 
-def _rank_openness(line: Line) -> int:
-    """0 for a claim that some scale has decided, 1 for one that is undecided, 2 for one that was not run."""
-    verdicts = {claim.verdict for _, claim in line.entries}
-    return 0 if any(find_word(one).decides for one in verdicts) else 1 if UNDECIDED in verdicts else 2
-
-
-def _find_claim(entry: Entry, text: str) -> ClaimRow:
-    return next((claim for claim in entry.table.claims if claim.text == text), _leave_open(text))
-
-
-def _leave_open(text: str, says: str = "", whose: str = OURS) -> ClaimRow:
-    return ClaimRow(text, NOT_RUN, NOT_RUN, says=says, whose=whose)
-
-
-def _name_paper(line: Line) -> str:
-    if line.published is None:
-        return OWN
-    try:
-        return published_table(line.published).authors_year.partition(" (")[0]
-    except UserError:
-        return OWN
+def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entries: Sequence[Entry]) -> str:
+    found = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
+    counts = Counter(found)
+    counts[NOT_RUN] += len(lines) - len(found)
+    cells = "".join(
+        f'<td class="v-{make_slug(word)}" data-name="{escape(word)}">'
+        f'<a href="#verdict={escape(word)}&amp;scale={escape(scale)}">{counts[word]}</a></td>'
+        for word in words
+    )
+    hours = add_hours(record for entry in entries if entry.scale == scale for record in entry.found.records)
+    decided = sum(find_word(verdict).decides for verdict in found)
+    each = f"{hours[CORES] / decided:.2g} {CORES}" if decided and CORES in hours else ""
+    named = {"of pre-training": format_hours(hours), "per decided claim": each}
+    costs = "".join(f'<td class="cost" data-name="{name}">{escape(text)}</td>' for name, text in named.items())
+    return f'<tr><th scope="row">{escape(scale)}</th>{cells}{costs}</tr>'
 
 
 def _render_row(line: Line) -> Row:
-    paper = _name_paper(line)
-    last = line.entries[-1] if line.entries else None
-    study = render_link(f"{last[0].place}/index.html", line.study) if last else escape(line.study)
-    named = paper if line.published is None else render_link(f"published/{line.published}.html", paper)
+    entry, claim = line.measured[-1]
+    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
+    cost = format_hours(add_hours(record for record in entry.found.records if record.arm in arms))
+    stability = _SAME.get(rate_stability([one.verdict for _, one in line.entries]), "")
+    verdicts = render_verdicts(line) + (f'<span class="small">{stability}</span>' if stability else "")
+    study = f'<span class="name">{render_link(f"{entry.place}/index.html", line.study)}</span>'
+    named = f'<span class="name">{escape(cost)}</span>' if cost else ""
+    cells = [_render_claim(line), verdicts, render_effects(line), named, study]
+    return Row(cells, _describe_row(line), [None, claim.verdict])
+
+
+def _render_waiting(line: Line) -> Row:
+    return Row([_render_claim(line), escape(line.study), render_source(line)], _describe_row(line))
+
+
+def _render_claim(line: Line) -> str:
+    """The plain sentence with whose it is and where it is from."""
+    source = "" if line.paper is None else f", {render_source(line)}"
+    owner = f'<span class="small">{OWNERS[line.claim.whose or ""]}{source}</span>' if line.claim.says else ""
+    return f'<span class="say">{render_link(line.place, line.claim.says or line.claim.text)}</span><br>{owner}'
+
+
+def _describe_row(line: Line) -> dict[str, str]:
+    """What a row is searched and filtered by."""
     shown = [(entry.scale, claim.verdict) for entry, claim in line.entries] or [("", NOT_RUN)]
-    text = " ".join(
-        [line.study, line.claim.sentence, line.claim.text, paper, *(f"{scale} {verdict}" for scale, verdict in shown)]
-    ).lower()
-    data = {"text": text, "paper": paper, "at": ";".join(f"{scale}:{verdict}" for scale, verdict in shown)}
-    cells = [
-        study,
-        render_claim(line.claim) or "no claim",
-        _render_chips(line),
-        _describe_effect(*last) if last else "",
-        named,
-    ]
-    return Row(cells, data, [None, None, shown[-1][1]])
-
-
-def _render_chips(line: Line) -> str:
-    """The verdict at each scale; with two scales or more whether it is stable."""
-    chips = [
-        f'<a class="chip v-{make_slug(claim.verdict)}" href="{escape(entry.place)}/index.html">'
-        f"{escape(claim.word)} <small>{escape(entry.scale)}</small></a>"
-        for entry, claim in line.entries
-    ] or ['<span class="chip v-not-run">not run</span>']
-    verdicts = [claim.verdict for _, claim in line.entries]
-    words = {"stable": "stable over scales", "changes": "changes with the scale"}.get(rate_stability(verdicts), "")
-    return f'<span class="chips">{"".join(chips)}</span>' + (f'<span class="small">{words}</span>' if words else "")
-
-
-def _describe_effect(entry: Entry, claim: ClaimRow) -> str:
-    """The first contrast that has a number, at the largest scale."""
-    for row in claim.contrasts:
-        if row.difference is not None:
-            table, column = entry.table, row.column
-            value = format_number(table, column, row.difference, 1, sign=True)
-            value += format_interval(table, column, row.ci_low, row.ci_high, 1)
-            return f'{escape(value)} <span class="small">{escape(column)}, n={row.n}, {escape(entry.scale)}</span>'
-    return ""
+    at = ";".join(f"{scale}:{verdict}" for scale, verdict in shown)
+    words = [line.study, line.claim.sentence, line.claim.text, line.authors, at.replace(":", " ")]
+    return {"text": " ".join(words).lower(), "paper": line.authors, "whose": line.claim.whose or "", "at": at}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
-from paribus.reporting.site.arm_page import render_arm
+from paribus.reporting.site.arm_page import list_records, name_record, render_arm
+from paribus.reporting.site.claim_page import render_claim_page
+from paribus.reporting.site.claims import make_lines
 from paribus.reporting.site.collect import Entry, collect, find_untabled, load_sweeps
 from paribus.reporting.site.frame import read_assets
 from paribus.reporting.site.index import render_index
 from paribus.reporting.site.published import render_atlas
 from paribus.reporting.site.samples import Samples, find_cache
+from paribus.reporting.site.scales_page import render_scales
 from paribus.reporting.site.table_page import count_runs, render_table_page
 from paribus.reporting.tables.files import render_texts, write_files
 
@@ -45,18 +48,28 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
 def render_pages(entries: Sequence[Entry], samples: Samples) -> Iterator[tuple[str, bytes]]:
     """(path, content) of every file of the site."""
     sweeps = load_sweeps()
+    lines = make_lines(entries, sweeps)
     yield from read_assets().items()
-    yield "index.html", render_index(entries, sweeps)
+    yield "index.html", render_index(entries, lines)
+    yield "scales.html", render_scales(entries, lines)
     yield from render_atlas(entries, sweeps)
+    for line in lines:
+        yield line.place, render_claim_page(line, entries)
     for entry in progress(entries, "tables", len(entries), "table"):
-        yield from _render_entry(entry, [one for one in entries if one.study == entry.study], samples)
+        siblings = [one for one in entries if one.study == entry.study]
+        places = {line.claim.text: f"../claim-{line.number}.html" for line in lines if line.study == entry.study}
+        yield from _render_entry(entry, siblings, places, samples)
 
 
-def _render_entry(entry: Entry, siblings: Sequence[Entry], samples: Samples) -> Iterator[tuple[str, bytes]]:
+def _render_entry(
+    entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], samples: Samples
+) -> Iterator[tuple[str, bytes]]:
     arms = list(count_runs(entry))
     files = render_texts(entry.table)
-    yield f"{entry.place}/index.html", render_table_page(entry, siblings, arms, list(files))
+    yield f"{entry.place}/index.html", render_table_page(entry, siblings, places, arms, list(files))
     for name, text in files.items():
         yield f"{entry.place}/{name}", text.encode()
     for arm in arms:
         yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))
+        for seed, path in list_records(entry, arm).items():
+            yield f"{entry.place}/{name_record(arm, seed)}", path.read_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from paribus.reporting.site.claims import render_arxiv
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list, render_search
 from paribus.reporting.tables.blocks import Block, Text
@@ -25,7 +26,7 @@ def render_atlas(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Itera
         f'<p class="lead">{len(tables)} tables of papers, with numbers as printed; flags name misprints, single '
         "sources and numbers from memory.</p>",
         render_search({"paper": ("every paper", papers)}),
-        render_list(COLUMNS, [_render_row(entry, uses[entry.id]) for entry in tables]),
+        render_list(COLUMNS, [_render_row(entry, uses[entry.id]) for entry in tables], "Published tables"),
     ])  # fmt: skip
     for entry in tables:
         path = f"published/{entry.id}.html"
@@ -54,7 +55,7 @@ def _name_paper(entry: PublishedTable) -> str:
 def _render_body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
     yield f'<p class="crumbs">{render_link("index.html", "Published tables")} / {escape(entry.id)}</p>'
     yield f"<h1>{escape(entry.paper)}</h1>"
-    yield f"<p>{escape(entry.source)}</p>"
+    yield f"<p>{escape(entry.authors_year)}, {escape(entry.table)}, {render_arxiv(entry)}</p>"
     yield f'<p class="claim">{escape(entry.claim)}</p>'
     yield f"<p>Setting: {escape(entry.setting)}</p>"
     yield render_block(_make_block(entry))

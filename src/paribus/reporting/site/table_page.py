@@ -22,17 +22,22 @@ from paribus.sweeps.board import duration
 from paribus.sweeps.sweep import SCRATCH
 
 
-def render_table_page(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], files: Sequence[str]) -> bytes:
+def render_table_page(
+    entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], pages: Sequence[str], files: Sequence[str]
+) -> bytes:
     """The page at <study>/<scale>/index.html.
 
     Args:
-        siblings: all tables of the study; pages: arms that have a page; files: names of the files beside this page.
+        siblings: all tables of the study; places: {claim: its page}.
+        pages: arms that have a page; files: names of the files beside this page.
     """
-    body = _render_body(entry, siblings, pages, files)
+    body = _render_body(entry, siblings, places, pages, files)
     return render_frame(f"{entry.place}/index.html", entry.table.label, body)
 
 
-def _render_body(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], files: Sequence[str]) -> Iterator[str]:
+def _render_body(
+    entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], pages: Sequence[str], files: Sequence[str]
+) -> Iterator[str]:
     table = entry.table
 
     def link(cell: Text) -> str | None:
@@ -43,7 +48,7 @@ def _render_body(entry: Entry, siblings: Sequence[Entry], pages: Sequence[str], 
     yield f'<p class="crumbs">{render_link("../../index.html", "Claims")} / {_link_scales(entry, siblings)}</p>'
     yield f"<h1>{escape(table.label)}</h1>"
     yield f"<p class=lead>{escape(table.title)}</p>" if table.title else ""
-    yield from render_claims(table)
+    yield from render_claims(table, places)
     yield from render_results(table, link)
     yield from render_figures(View(table, [sibling.table for sibling in siblings], entry.landscape))
     yield from render_evidence(table, link)

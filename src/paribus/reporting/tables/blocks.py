@@ -82,12 +82,14 @@ def format_p(p: float | None) -> str:
 
 
 def make_blocks(table: Table) -> list[Block]:
-    """The table's parts in reading order: our results, differences, all tasks, what pre-training came to, the paper's
-    own numbers, orders.
-    """
-    ours = (_make_results(table), _make_differences(table), _make_overall(table), _make_own(table))
-    parts = (*ours, _make_papers(table))
-    return [block for block in (*parts, _make_orders(table)) if block.lines]
+    """The table's parts in reading order: our results, the paper's own numbers, and what compares them."""
+    return [block for block in (make_results(table), _make_papers(table)) if block.lines] + make_comparisons(table)
+
+
+def make_comparisons(table: Table) -> list[Block]:
+    """Differences from the baseline, all tasks together, what pre-training came to, and orders of the arms."""
+    parts = (_make_differences(table), _make_overall(table), _make_own(table), _make_orders(table))
+    return [block for block in parts if block.lines]
 
 
 def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
@@ -105,7 +107,8 @@ def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
     return {arm: (mark, "; ".join(texts)) for mark, (arm, texts) in zip(marks, found.items(), strict=False)}
 
 
-def _make_results(table: Table) -> Block:
+def make_results(table: Table) -> Block:
+    """Our means with their intervals, and beside them the paper's numbers of the same metrics."""
     header = ["arm", "n"]
     for column in table.columns:
         beside = table.beside.get(column)

@@ -17,8 +17,10 @@ from paribus.verdict.statistics import summarize
 POINTS = 40  # of a curve, at most
 DIGITS = 6  # of a value that is drawn
 TOKENS = "train/tokens"
+_NEAR, _TOGETHER = 0.01, 0.05  # of a run: points as near as this are the same; runs that end so near, end together
 ON_THE_WAY = " after pre-training"  # after a task's column: against the tokens of the pre-training
-_HELD_OUT = "validation/"
+HELD_OUT = "validation/"  # before a held-out column
+DIFFERENCE = ": difference from "  # between a metric and the baseline
 _SHOWN = ("_loss", "_accuracy")
 
 
@@ -124,23 +126,15 @@ def average_effects(
     """
     effects: dict[str, dict[str, Band]] = {}
     for metric, runs in sorted(_collect(records, arms, roots).items()):
-        if not metric.endswith(ON_THE_WAY) and not (metric.startswith(_HELD_OUT) and metric.endswith("_loss")):
+        if not metric.endswith(ON_THE_WAY) and not (metric.startswith(HELD_OUT) and metric.endswith("_loss")):
             continue
         for arm in arms:
-            pairs = [
-                (own, runs[baseline][seed]) for seed, own in runs.get(arm, {}).items() if seed in runs.get(baseline, {})
-            ]
-            if arm != baseline and pairs:
-                name = f"{metric.removesuffix(ON_THE_WAY)}: difference from {baseline}"
-                effects.setdefault(name, {})[arm] = average([subtract(own, base) for own, base in pairs])
+            base = runs.get(baseline, {})
+            pairs = [subtract(own, base[seed]) for seed, own in runs.get(arm, {}).items() if seed in base]
+            if arm != baseline and (found := [one for one in pairs if one.tokens]):
+                name = f"{metric.removesuffix(ON_THE_WAY)}{DIFFERENCE}{baseline}"
+                effects.setdefault(name, {})[arm] = average(found)
     return effects
-
-
-def subtract(own: Curve, base: Curve) -> Curve:
-    """The difference point by point if both were measured at the same steps, otherwise at the points of the first."""
-    if _is_in_step([own, base]):
-        return Curve(own.tokens, [first - second for first, second in zip(own.values, base.values, strict=True)])
-    return Curve(own.tokens, [value - interpolate(base, at) for at, value in zip(*own, strict=True)])
 
 
 def _collect(
@@ -171,10 +165,21 @@ def average(curves: Sequence[Curve]) -> Band:
     )
 
 
+def subtract(first: Curve, second: Curve) -> Curve:
+    """The difference of two runs, point by point if they are in step, else at the first's points that both reach."""
+    if _is_in_step([first, second]):
+        return Curve(first.tokens, [a - b for a, b in zip(first.values, second.values, strict=True)])
+    kept = [at for at, tokens in enumerate(first.tokens) if tokens <= second.tokens[-1] * (1 + _TOGETHER)]
+    return Curve(
+        [first.tokens[at] for at in kept],
+        [first.values[at] - interpolate(second, first.tokens[at]) for at in kept],
+    )
+
+
 def _is_in_step(curves: Sequence[Curve]) -> bool:
     """Whether the runs have as many points, at the same tokens within 1% of a run."""
     first, *others = (curve.tokens for curve in curves)
-    near = 0.01 * first[-1]
+    near = _NEAR * first[-1]
     return all(
         len(other) == len(first) and all(abs(a - b) <= near for a, b in zip(first, other, strict=True))
         for other in others

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
 
 from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.scene import Scene
-from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.plots.svg import render_mark, render_svg
 from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence, say_claim
-from paribus.reporting.tables.schema import ClaimRow, Table
-from paribus.verdict.words import WORDS
+from paribus.reporting.tables.schema import Table
+from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 Link = Callable[[Text], str | None]  # the address that a cell leads to
 
@@ -54,16 +54,20 @@ def _render_body(table: Table) -> Iterator[str]:
     yield "</main>"
 
 
-def render_claims(table: Table) -> Iterator[str]:
+def render_claims(table: Table, places: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Each claim with its verdict; places: {claim: the address of its page}."""
     for claim in table.claims:
-        said = f'<span class="verdict v-{make_slug(claim.verdict)}">{escape(say_claim(table, claim))}</span>'
-        yield f'<p class="claim">{render_claim(claim)}<br>{said}</p>'
+        place = (places or {}).get(claim.text)
+        named = f'<a href="{escape(place)}">{escape(claim.sentence)}</a>' if place else escape(claim.sentence)
+        below = f'<br><span class="small">{escape(claim.text)}</span>' if claim.says else ""
+        yield f'<p class="claim">{named}{below}<br>{render_verdict(claim.verdict, escape(say_claim(table, claim)))}</p>'
 
 
-def render_claim(claim: ClaimRow) -> str:
-    """The plain sentence with the claim below it, or the claim alone."""
-    below = f'<br><span class="small">{escape(claim.text)}</span>' if claim.says else ""
-    return escape(claim.sentence) + below
+def render_verdict(verdict: str, inner: str) -> str:
+    """HTML in the color of a verdict, behind its mark if anything was measured."""
+    word = find_word(verdict)
+    mark = "" if verdict == NOT_RUN else render_mark(word.mark, word.decides)
+    return f'<span class="verdict v-{make_slug(verdict)}">{mark}{inner}</span>'
 
 
 def make_slug(verdict: str) -> str:
@@ -108,17 +112,23 @@ def render_figure(title: str, scenes: Sequence[Scene]) -> str:
 
 
 def render_block(block: Block, link: Link | None = None) -> str:
-    """A part as a table that scrolls if it is too wide."""
+    """A part as a table that scrolls if it is too wide; the first cell of a line is its header."""
     head = "".join(
         f'<th scope="col"{_make_class(at, block)}>{escape(name)}</th>' for at, name in enumerate(block.header)
     )
     rows = "\n".join(
-        f"<tr>{''.join(_render_cell(cell, _make_class(at, block), link) for at, cell in enumerate(line))}</tr>"
+        f"<tr>{''.join(_render_cell(at, cell, block, link) for at, cell in enumerate(line))}</tr>"
         for line in block.lines
     )
     below = "".join(f'<p class="below">{escape(text)}</p>' for text in block.below)
-    table = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>'
-    return f'<div class="wide">{table}</div>{below}'
+    caption = f'<caption class="unseen">{escape(block.heading)}</caption>'
+    table = f'<table class="numbers">{caption}<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>'
+    return render_scroll(table, block.heading) + below
+
+
+def render_scroll(table: str, label: str) -> str:
+    """A table that scrolls sideways and shows it; `label` is text."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{escape(label)}">{table}</div>'
 
 
 def _make_class(at: int, block: Block) -> str:
@@ -127,7 +137,9 @@ def _make_class(at: int, block: Block) -> str:
     return ' class="words last"' if at >= len(block.header) - block.last else ""
 
 
-def _render_cell(cell: Text, attributes: str, link: Link | None) -> str:
+def _render_cell(at: int, cell: Text, block: Block, link: Link | None) -> str:
     text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
     address = link(cell) if link else None
-    return f"<td{attributes}>" + (f'<a href="{escape(address)}">{text}</a>' if address else text) + "</td>"
+    inner = f'<a href="{escape(address)}">{text}</a>' if address else text
+    name, scope = ("th", ' scope="row"') if at == 0 else ("td", "")
+    return f"<{name}{scope}{_make_class(at, block)}>{inner}</{name}>"

@@ -39,6 +39,7 @@ def write_notes(
         *_note_tuning(design),
         *_note_overlaps(design, evidence),
         *_note_noise_scales(design, evidence),
+        *_note_changes(evidence),
         *evidence.notes,
     )
 
@@ -156,6 +157,13 @@ def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
     if len(arms) == 1:
         return next(iter(arms))
     return "; ".join(f"{share} ({', '.join(names)})" for share, names in arms.items())
+
+
+def _note_changes(evidence: Evidence) -> list[str]:
+    done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
+    odd = sum(run.changed for run in done)
+    tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
+    return [f"{odd} of {len(done)} runs {tree}."] if odd else []
 
 
 def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:

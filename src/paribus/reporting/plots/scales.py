@@ -1,0 +1,104 @@
+"""The effect of a contrast at each scale, side by side. Nothing is extrapolated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paribus.reporting.ladder import Ladder, Rung, build_ladders
+from paribus.reporting.plots import axes
+from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
+from paribus.reporting.plots.panel import (
+    LEFT,
+    RIGHT,
+    TOP,
+    draw_interval,
+    draw_margin,
+    draw_text,
+    draw_title,
+    find_color,
+    find_symbol,
+    make_scene,
+)
+from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text
+from paribus.verdict.metrics import in_points
+from paribus.verdict.words import find_word
+
+_HEIGHT = 170.0
+STABILITY = {
+    "stable": "The verdict is stable over the scales that decide.",
+    "changes": "The verdict changes with the scale.",
+    "open": "Fewer than two scales decide, so it is open whether the verdict is stable.",
+}
+
+
+def draw_scales(view: View) -> list[Scene]:
+    """One panel for each contrast that was measured at two scales or more."""
+    scales = [table.scale for table in view.siblings]
+    return [draw_ladder(ladder, scales) for ladder in build_ladders(view.siblings) if len(ladder.rungs) > 1]
+
+
+def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Scene:
+    """The effect at these scales, turned so that up favors the first arm, and the paper's own as an open diamond."""
+    unit, turn = 100.0 if in_points(ladder.column) else 1.0, -1.0 if ladder.lower_is_better else 1.0
+    bottom, wide = TOP + _HEIGHT, (RIGHT - LEFT) / len(scales)
+    y = _make_scale(ladder, unit * turn, bottom)
+    title = f"{ladder.column}{' (points)' if unit == 100.0 else ''}"
+    pair = f"{ladder.arm} against {ladder.versus}"
+    items = [*draw_title(title, f"{pair}; up: the first is better"), *axes.up(y, LEFT, RIGHT)]
+    items += draw_margin(y, ladder.margin * unit)
+    items.append(Line(((LEFT, bottom), (RIGHT, bottom)), "soft", 1))
+    rungs = {rung.scale: rung for rung in ladder.rungs}
+    for at, scale in enumerate(scales):
+        x = LEFT + wide * (at + 0.5)
+        items.append(Label(x, bottom + 16, cut_text(scale, wide, 10.5), 10.5, "middle", bold=scale in rungs))
+        items += _draw_rung(rungs.get(scale), x, wide, y, unit * turn, bottom)
+    if ladder.published is not None:
+        items.append(Mark(RIGHT - 4, y(ladder.published * unit * turn), "diamond", "paper", 9, filled=False))
+    words, end = draw_text(_write_legend(ladder, unit * turn), bottom + 48)
+    return make_scene([*items, *words], end, f"{pair} on {title}: effect at each scale")
+
+
+def _make_scale(ladder: Ladder, unit: float, bottom: float) -> axes.Scale:
+    found = [end for rung in ladder.rungs for end in (rung.difference, rung.ci_low, rung.ci_high)]
+    ends = [end for end in (*found, ladder.published, ladder.margin, -ladder.margin) if end is not None]
+    return axes.spread([0.0, *(value * unit for value in ends)], bottom, TOP)
+
+
+def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: float, bottom: float) -> list[Item]:
+    if rung is None:
+        return [Label(x, bottom + 30, cut_text("not run", wide, 9), 9, "middle", "soft")]
+    color = find_color(rung.verdict)
+    items: list[Item] = []
+    if rung.ci_low is not None and rung.ci_high is not None:
+        items += draw_interval((x, y(rung.ci_low * unit)), (x, y(rung.ci_high * unit)), color)
+    word = find_word(rung.verdict)
+    items.append(Mark(x, y(rung.difference * unit), word.mark, color, 8, word.decides))
+    below = [f"n={rung.n}", f"{axes.short(rung.flops, 2)} FLOPs" if rung.flops else ""]
+    return [
+        *items,
+        *(
+            Label(x, bottom + 30 + 12 * at, cut_text(text, wide + 6, 9), 9, "middle", "soft")
+            for at, text in enumerate(below)
+        ),
+    ]
+
+
+def _write_legend(ladder: Ladder, unit: float) -> list[str]:
+    verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
+    several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
+    marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
+    shown = [f"{marks}; bar: the interval that the verdict was read off"]
+    shown += ["◇ the paper's effect"] if ladder.published is not None else []
+    return [*shown, *several]
+
+
+def _describe_change(ladder: Ladder, unit: float) -> str:
+    change, rungs = ladder.change, ladder.rungs
+    if change is None:
+        return ""
+    low, high = sorted((change.ci_low * unit, change.ci_high * unit))
+    moved = f"{change.difference * unit:+.3g} [{low:.3g}, {high:.3g}]"
+    return f"From {rungs[0].scale} to {rungs[-1].scale} the effect moves by {moved} (95% interval)."
+
+
+DRAWINGS.add(Drawing("scales", "effect at each scale", draw_scales, 5))

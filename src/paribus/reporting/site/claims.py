@@ -1,0 +1,162 @@
+"""Claims as the site shows them: each with the tables that speak about it, in prose, and with what it cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from paribus.core.errors import UserError
+from paribus.reporting.site.collect import SCALES, Entry
+from paribus.reporting.site.frame import render_link
+from paribus.reporting.tables.blocks import format_interval, format_number
+from paribus.reporting.tables.html import render_verdict
+from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
+from paribus.reporting.turned import name_unit, turn
+from paribus.sweeps.sweep import Sweep
+from paribus.verdict.claims import OURS, TWINS, Sentence
+from paribus.verdict.published import PublishedTable
+from paribus.verdict.published import table as published_table
+from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
+
+OWN = "no paper"
+_ARXIV = re.compile(r"\d{4}\.\d{4,5}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim of a study, its `number`-th, with the tables that speak about it, small scales first.
+
+    `claim`: its text and its plain sentence alone; `published`: the id of the paper's table in the atlas.
+    """
+
+    study: str
+    number: int
+    claim: ClaimRow
+    published: str | None
+    sweep: Sweep | None
+    entries: tuple[tuple[Entry, ClaimRow], ...]
+
+    @property
+    def place(self) -> str:
+        """Its page in the site."""
+        return f"{self.study}/claim-{self.number}.html"
+
+    @property
+    def measured(self) -> tuple[tuple[Entry, ClaimRow], ...]:
+        """The scales at which some contrast has a number."""
+        return tuple(pair for pair in self.entries if any(row.difference is not None for row in pair[1].contrasts))
+
+    @property
+    def of_twins(self) -> bool:
+        """Whether it compares two identical arms."""
+        return self.claim.whose == TWINS
+
+    @cached_property
+    def paper(self) -> PublishedTable | None:
+        try:
+            return None if self.published is None else published_table(self.published)
+        except UserError:
+            return None
+
+    @property
+    def authors(self) -> str:
+        """Such as Liu et al. 2019."""
+        return OWN if self.paper is None else self.paper.authors_year.partition(" (")[0]
+
+
+def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Line]:
+    """Claims of tables and of sweeps without any: first those that some scale has decided, then the undecided ones."""
+    studies: dict[str, list[Entry]] = {}
+    for entry in entries:
+        studies.setdefault(entry.study, []).append(entry)
+    files = {sweep.study: sweep for sweep in sweeps.values()}
+    lines = [
+        line
+        for study in sorted(studies.keys() | files.keys())
+        for line in _make_lines(study, studies.get(study, []), files.get(study))
+    ]
+    return sorted(lines, key=_rank_openness)
+
+
+def _make_lines(study: str, own: Sequence[Entry], sweep: Sweep | None) -> Iterator[Line]:
+    texts = [*(sweep.claims if sweep else ()), *(claim.text for entry in own for claim in entry.table.claims)]
+    papers = [entry.table.paper.table for entry in own if entry.table.paper]
+    published = (sweep.published.get("table") if sweep else None) or next(iter(papers), None)
+    for number, text in enumerate(dict.fromkeys(texts), 1):
+        found = [(entry, claim) for entry in own for claim in entry.table.claims if claim.text == text]
+        said = [Sentence(claim.says, claim.whose or OURS) for _, claim in found if claim.says]
+        sentence = (sweep.sentences.get(text) if sweep else None) or next(iter(said), Sentence())
+        claim = ClaimRow(text, NOT_RUN, NOT_RUN, says=sentence.says, whose=sentence.whose)
+        yield Line(study, number, claim, published, sweep, tuple(found))
+
+
+def _rank_openness(line: Line) -> tuple[int, bool]:
+    verdicts = {claim.verdict for _, claim in line.entries}
+    rank = 0 if any(find_word(one).decides for one in verdicts) else 1 if UNDECIDED in verdicts else 2
+    return rank, line.of_twins
+
+
+def list_scales(entries: Sequence[Entry]) -> list[str]:
+    """The scales of the recipes, and others that tables have."""
+    return [*SCALES, *sorted({entry.scale for entry in entries} - set(SCALES))]
+
+
+def render_arxiv(paper: PublishedTable | None) -> str:
+    """A link to the paper, or how else it was published."""
+    if paper is None:
+        return ""
+    if not _ARXIV.fullmatch(paper.arxiv):
+        return escape(paper.arxiv)
+    return render_link(f"https://arxiv.org/abs/{paper.arxiv}", f"arXiv {paper.arxiv}")
+
+
+def render_source(line: Line, up: str = "") -> str:
+    """The table that a claim is from, its page here, and the paper."""
+    if line.paper is None or line.published is None:
+        return OWN
+    named = render_link(f"{up}published/{line.published}.html", f"{line.authors}, {line.paper.table}")
+    return f"{named}, {render_arxiv(line.paper)}"
+
+
+def render_effect(table: Table, row: ContrastRow, place: str) -> str:
+    """A contrast in prose, with its number as a link to its runs: which arm is better, by how much, on what."""
+    found = turn(row)
+    flip = found.effect < 0.0
+    low, high = (None if end is None else -end for end in found[2:0:-1]) if flip else found[1:3]
+    size = format_number(table, row.column, abs(found.effect))
+    ends = format_interval(table, row.column, low, high)
+    unit = name_unit(row.column)
+    number = render_link(place, f"{size}{f' {unit}' if unit else ''}{ends}")
+    word = "is worse than" if flip else "is better than"
+    word = word if float(size) else "differs from"
+    arm, versus, column = (f'<span class="name">{escape(text)}</span>' for text in (row.arm, row.versus, row.column))
+    return f'{arm} {word} {versus} by <span class="name">{number}</span> on {column}, n&nbsp;=&nbsp;{row.n}'
+
+
+def format_effect(table: Table, row: ContrastRow) -> str:
+    """The effect with its unit and interval, positive if the first arm is better."""
+    found, unit = turn(row), name_unit(row.column)
+    number = format_number(table, row.column, found.effect, sign=True) + (f" {unit}" if unit else "")
+    return number + format_interval(table, row.column, found.low, found.high)
+
+
+def render_effects(line: Line, up: str = "") -> str:
+    """Every contrast of a claim at the largest scale at which it was measured."""
+    if not line.measured:
+        return ""
+    entry, claim = line.measured[-1]
+    place = f"{up}{line.place}#{entry.scale}"
+    parts = [render_effect(entry.table, row, place) for row in claim.contrasts if row.difference is not None]
+    return "".join(f'<span class="found">{part}</span>' for part in parts)
+
+
+def render_verdicts(line: Line, up: str = "") -> str:
+    """The verdict at each scale, each a link to its table."""
+    found = [
+        (claim, render_link(f"{up}{entry.place}/index.html", claim.word), entry.scale) for entry, claim in line.entries
+    ]
+    shown = [render_verdict(claim.verdict, f"{link} <small>{escape(scale)}</small>") for claim, link, scale in found]
+    return "".join(shown) or render_verdict(NOT_RUN, NOT_RUN)

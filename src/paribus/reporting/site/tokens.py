@@ -1,0 +1,45 @@
+"""Effects against tokens: the paired difference of two arms at each evaluation on the way."""
+
+from __future__ import annotations
+
+from paribus.reporting.plots.curves import draw_panel
+from paribus.reporting.plots.scene import Scene
+from paribus.reporting.site.collect import Entry
+from paribus.reporting.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
+from paribus.reporting.tables.schema import Band, ClaimRow, ContrastRow
+from paribus.reporting.turned import name_unit
+from paribus.verdict.metrics import in_points, lower_is_better
+
+_LEAST = 2  # points of a curve
+
+
+def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Scene]:
+    """A panel for each contrast whose column was measured on the way: the paired effect with its interval."""
+    found = ((row, _measure_on_the_way(entry, row)) for row in claim.contrasts)
+    return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
+
+
+def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
+    """The effect against tokens over the seeds that both arms have, in the unit that the column is read in."""
+    unit = (100.0 if in_points(row.column) else 1.0) * (-1.0 if lower_is_better(row.column) else 1.0)
+    first, second = (_list_curves(entry, arm, row.column) for arm in (row.arm, row.versus))
+    pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
+    curves = [Curve(one.tokens, [value * unit for value in one.values]) for one in pairs if one.tokens]
+    return average(curves) if curves else None
+
+
+def _list_curves(entry: Entry, arm: str, column: str) -> dict[int, Curve]:
+    """{seed: curve} of a column's evaluations."""
+    own = {seed: curves for (name, seed), curves in entry.curves.items() if name == arm}
+    found = (
+        (seed, curves.get(f"{HELD_OUT}{column}") or curves.get(f"{column}{ON_THE_WAY}")) for seed, curves in own.items()
+    )
+    return {seed: curve for seed, curve in found if curve is not None}
+
+
+def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
+    unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
+    title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
+    name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"
+    below = f"{row.arm} against {row.versus}; up: the first is better"
+    return draw_panel(title, [name], {name: band}, below, "input tokens of pre-training", margin=margin)
