@@ -17,6 +17,7 @@ from paribus.training.budget import planned
 from paribus.training.callbacks import LAST
 from paribus.training.description import Run
 from paribus.training.run import run
+from paribus.training.timing import seconds
 
 STEPS = "trainer.max_steps=3"
 EARLIER = Path("stages", "pretraining")
@@ -223,6 +224,17 @@ def test_an_untrained_head_has_nothing_to_forget(first: list[str], task_folder: 
     assert "stage_forgetting" not in none["metrics"]
     ensemble = ["finetune.ensemble=2", "finetune.forgetting=true", "task=sst2", f"tasks.sst2.path={task_folder}"]
     assert main(["train", *first, *ensemble]) == 2
+
+
+def test_the_pooler_of_an_earlier_stage_is_kept(first: list[str], task_folder: Path) -> None:
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
+    pairs = ["objective=mlm_nsp", "input=segment_pair"]
+    single = ["+objective@stages.further.objective=mlm", "+input@stages.further.input=full_sentences"]
+    config = compose([*first, *pairs, *task, *single, "+stages.further.trainer.max_steps=1"])
+    folder = run(config)
+    after, before = (load_file(place / "model" / "model.safetensors") for place in (folder, folder / EARLIER))
+    assert after["bert.pooler.dense.weight"].tobytes() == before["bert.pooler.dense.weight"].tobytes()
+    assert seconds(Run.of(config))["start_seconds"] > 0  # what a plan measures takes it too
 
 
 def test_only_the_last_stage_is_fine_tuned_on_the_way(two: list[str], task_folder: Path) -> None:

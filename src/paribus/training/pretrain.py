@@ -105,11 +105,6 @@ class Stage:
         return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
 
     @property
-    def keeps_pooler(self) -> bool:
-        """Whether its checkpoint holds a pooler."""
-        return self.pair_head is not None or self.pooler is not None
-
-    @property
     def head(self) -> Any:
         return self.objective.token_head
 
@@ -139,8 +134,9 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     stage.earlier = tuple(one.evaluation for one in earlier)
     stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
     if not run.stage:  # only the last stage is fine-tuned
-        keeps_pooler = any(one.keeps_pooler for one in (stage, *earlier[-1:]))
-        check_finetuning(run, encoder.depth, keeps_pooler, data.tokenizer)
+        paired = any(own.objective.needed_pairs for own in run.chain)
+        has_pooler = stage.pair_head is not None or pooler is not None or paired
+        check_finetuning(run, encoder.depth, has_pooler, data.tokenizer)
         check_replay(run, objective.token_head)
         check_untrained(run, encoder)
         check_points(run, profile)
