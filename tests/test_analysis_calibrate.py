@@ -110,6 +110,8 @@ def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
         assert entry["false_verdicts"] / entry["tables"] <= 0.05 + slack, entry["design"]
         assert entry["covered"] / entry["intervals"] == pytest.approx(entry["coverage"], abs=1e-4)
         if entry["tails"] == "normal" and entry["seeds"] in (5, 10):
-            assert 0.935 <= entry["coverage"] <= 0.965, entry["design"]
+            # runs that collapse are not normal, and a look's interval is wider than 95%: neither may be too narrow
+            wide = "collapsing" in entry["design"] or "mean_seeds" in entry
+            assert 0.935 <= entry["coverage"] <= (1.0 if wide else 0.965), entry["design"]
         if "power" in entry:
             assert entry["power"] == pytest.approx(entry["formula"], abs=0.04)
