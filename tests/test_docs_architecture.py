@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "paribus"
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOCUMENTS = ("README.md", "docs/architecture.md", "docs/guide.md")
+WRITTEN = ("conf/trusted.yaml", "config.yaml")  # by a user, by a run
 
 
 def section(title: str) -> str:
@@ -42,7 +43,7 @@ def anchors(document: Path) -> set[str]:
 
 def test_every_file_exists() -> None:
     text = ARCHITECTURE + (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    names = [name for name in named_files(text) if "NAME" not in name]
+    names = [name for name in named_files(text) if "NAME" not in name and name not in WRITTEN]
     assert len(names) > 20
     assert [name for name in names if not find(name).is_file()] == []
 

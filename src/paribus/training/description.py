@@ -15,6 +15,7 @@ from paribus.core.hashing import digest
 from paribus.core.names import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.core.stages import end_at, list_stages, settle
+from paribus.core.trust import check_tree
 from paribus.core.values import check_values
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.sample import sample_store
@@ -78,9 +79,10 @@ class Run:
         """The run of a composed or stored config.
 
         Raises UserError for a missing value, an argument that a component does not know, settings that a component
-        refuses, and a name that cannot name a folder.
+        refuses, a class that is not trusted, and a name that cannot name a folder.
         """
         config = dict(cfg) if isinstance(cfg, dict) else plain(cfg)
+        check_tree(config)
         check_names(config)
         before = None
         for name in list_stages(config)[:-1]:
