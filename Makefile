@@ -89,7 +89,7 @@ calibrate: setup ## measure false verdicts and coverage on simulated sweeps: ana
 # It runs in a venv of its own, so that the project's packages stay as they are
 vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-audit can be installed and reach its database
 	@$(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit && \
-	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
+	timeout 300 $(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
 
 chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
 	@OMP_NUM_THREADS=1 $(BIN)/python analysis/chaos.py $(ARGS)
