@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,16 @@ def wait_for(reached: object, seconds: float = 120.0) -> None:
 
 def steps_of(root: Path) -> int:
     return max((read_last_step(path.parent) for path in root.rglob("metrics.jsonl")), default=0)
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Signals that whoever started the tests ignores (nohup, a background job) would be ignored by their runs too."""
+    usual = dict.fromkeys(SIGNALS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
