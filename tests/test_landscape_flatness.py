@@ -158,7 +158,7 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
 
 
 def test_a_negative_number_of_points_is_refused() -> None:
-    with pytest.raises(UserError, match=r"finetune\.points=-1 is negative"):
+    with pytest.raises(UserError, match=r"finetune\.points=-1 is out of bounds"):
         check_finetuning(Run.of(compose(["scale=test", "finetune.points=-1"])), 2, False, None)
 
 

@@ -107,7 +107,7 @@ def test_span_keys_reach_their_components(data: Any) -> None:
 def test_choices_are_all_known_here() -> None:
     assert choices("masking") == sorted(["annotated_span", "none", *IN_PLACE, *TEXT_TO_TEXT])
     assert choices("masking/schedule") == ["copies", "dynamic", "static"]
-    assert choices("objective/view") == ["replace", "unchanged"]
+    assert choices("objective/view") == ["electra", "replace", "unchanged"]
     kinds = ["drop", "mask", "mask_80_10_10", "mask_random", "nothing", "permuted", "shared", "unique"]
     assert choices("objective/inputs") == kinds
     assert choices("objective/targets") == ["drop", "fragment", "full", "shared", "unique"]

@@ -122,8 +122,8 @@ def test_a_text_without_words_is_refused_before_compute(
 ) -> None:
     folder = tmp_path / "letters"
     folder.mkdir()
-    for split in ("train", "validation"):
-        lines = ("".join("abcdefgh"[(n * 7 + at * at) % 8] for at in range(60)) for n in range(90))
+    for first, split in enumerate(("train", "validation")):
+        lines = ("".join("abcdefgh"[(n * 7 + at * at) % 8] for at in range(60)) for n in range(first, first + 90))
         (folder / f"{split}.txt").write_text("\n\n".join(lines))
     for masking in ("whole_word", "ngram", "geometric_span"):
         said = refused([*arguments, "tokenizer.vocab_size=60"], capsys, f"corpus.path={folder}", f"masking={masking}")

@@ -149,7 +149,7 @@ def test_a_mixture_names_another_pre_training(t5: list[str]) -> None:
         (["mixture=proportional", "mixture.temperature=0"], "mixture.temperature=0"),
         (["mixture=equal", "masking=fragment", "objective/targets=fragment"], "keeps places in the text"),
         (["mixture=equal", "mixture.target_length=2"], "cuts the label"),
-        (["finetune.epochs=-1"], "finetune.epochs=-1 is negative"),
+        (["finetune.epochs=-1"], "finetune.epochs=-1 is out of bounds"),
     ],
 )
 def test_what_cannot_be_mixed_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:

@@ -290,7 +290,7 @@ def test_published_sizes_compose() -> None:
         (["model.sharing=all", "model.groups=0"], "model.groups=0"),
         (["model.groups=2"], "model.groups=2 without sharing"),
         (["model.sharing=embeddings"], "model.sharing=embeddings is unknown"),
-        (["model.embedding=0"], "model.embedding=0 is below 1"),
+        (["model.embedding=0"], "model.embedding=0 is out of bounds"),
     ],
 )
 def test_bad_input_is_one_line_before_any_step(

@@ -95,7 +95,7 @@ def test_differences_are_taken_at_the_same_points() -> None:
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        (["evaluation.task_points=-1"], "how often tasks are fine-tuned"),
+        (["evaluation.task_points=-1"], "evaluation.task_points=-1 is out of bounds"),
         (["evaluation.task_points=often"], "how often tasks are fine-tuned"),
         (["evaluation.task_points=[1.5]"], "how often tasks are fine-tuned"),
         (["evaluation.task_points=2", "members=2"], "members makes an ensemble"),

@@ -145,7 +145,7 @@ def test_one_process_goes_on_from_the_checkpoint_of_shards(
 
 
 def test_what_cannot_be_shared_is_refused_in_one_line(trained: Callable[..., Made], arguments: list[str]) -> None:
-    with pytest.raises(UserError, match=r"profile.ranks=0 is below 1"):
+    with pytest.raises(UserError, match=r"profile.ranks=0 is out of bounds"):
         trained("none", "profile.ranks=0")
     with pytest.raises(UserError, match=r"trainer.noise_every with profile.ranks=2"):
         trained("noise", "profile.ranks=2", "trainer.noise_every=2")

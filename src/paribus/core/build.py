@@ -69,7 +69,7 @@ def _checked(node: Any) -> Any:
     """A config node as plain data, if all of its classes are trusted."""
     from omegaconf import OmegaConf
 
-    tree = plain(node if OmegaConf.is_config(node) else OmegaConf.create(node))
+    tree = plain(node if OmegaConf.is_config(node) else OmegaConf.create(node, flags={"allow_objects": True}))
     check_tree(tree)
     for key, value in leaves(tree):
         if key == "_target_":

@@ -16,7 +16,6 @@ import numpy as np
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.runs.store import read_lines
-from paribus.training.callbacks import append_line
 from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, packed
 from paribus.training.floor import Trivial, find_kinds, join
 from paribus.training.streams import held_out_examples, training_examples
@@ -48,10 +47,14 @@ class OwnEvaluation:
 
     def __init__(self, run: Run, data: Data, name: str | None) -> None:
         self.run, self.data = run, data
-        self.examples = _open(run, data, "validation") if name else None
+        self.examples: Examples | None = None
         self.held_out: HeldOutEvaluation | None = None
-        if self.examples is not None:
-            self.held_out = HeldOutEvaluation(self.examples, run.evaluation.own_examples, name)
+        try:
+            if name is not None:
+                self.examples = _open(run, data, "validation")
+                self.held_out = HeldOutEvaluation(self.examples, run.evaluation.own_examples, name)
+        except UserError as error:  # no example of this length, or only the training text is annotated
+            say(f"no loss on the arm's own noise: {error}")
 
     def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats}, with the head's name; empty if nothing is asked."""
@@ -63,7 +66,6 @@ class OwnEvaluation:
         assert self.held_out is not None
         assert self.examples is not None
         train = _open(self.run, self.data, "train")
-        assert train is not None
         store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
         kinds = find_kinds(vocabulary, store.ids, store.word_start)
         word_V = kinds.is_word(np.arange(vocabulary.size))
@@ -94,13 +96,9 @@ class OwnEvaluation:
         return {**about, **judge(points, floor), "curve": [list(point) for point in points]}
 
 
-def _open(run: Run, data: Data, split: str) -> Examples | None:
-    """The split as the run reads it, under noise that no seed of a run changes; None if it has no such example."""
-    try:
-        return training_examples(run, data, split, run.evaluation.seed)
-    except UserError as error:
-        say(f"no loss on the arm's own noise: {error}")
-        return None
+def _open(run: Run, data: Data, split: str) -> Examples:
+    """The split as the run reads it, under noise that no seed of a run changes. Raises UserError without an example."""
+    return training_examples(run, data, split, run.evaluation.seed)
 
 
 def reads_held_out(run: Run, data: Data) -> bool:
@@ -114,12 +112,6 @@ def _plain(examples: Examples) -> str:
     corruption = examples.corruption
     parts = [examples.input, corruption.masking, corruption.inputs, corruption.targets, corruption.shuffling]
     return repr([{**vars(part), "schedule": None, "redraw": None, "kind": type(part)} for part in parts if part])
-
-
-def write_point(path: Path, step: int, tokens: int, values: dict[str, float]) -> None:
-    """One line of metrics.jsonl, if there is anything to write."""
-    if values:
-        append_line(path, {"step": step, **name_values(values, tokens)})
 
 
 def name_values(values: dict[str, float], tokens: int) -> dict[str, float]:

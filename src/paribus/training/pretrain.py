@@ -61,7 +61,7 @@ from paribus.training.finetune import check_finetuning, check_untrained
 from paribus.training.forgetting import Memory, compare
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
-from paribus.training.own import OwnEvaluation, name_values, write_point
+from paribus.training.own import OwnEvaluation, name_values
 from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
 from paribus.training.replay import check_replay
@@ -171,8 +171,8 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
         raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
+    last |= name_values(own, meter.counts["input_tokens"]) if own else {}
     append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
-    write_point(stage.folder / "metrics.jsonl", stage.steps, meter.counts["input_tokens"], own)
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)

@@ -71,7 +71,7 @@ class Column(NamedTuple):
     @property
     def heading(self) -> list[str]:
         """The heading in lines that are hardly wider than the cells."""
-        most = max(_NARROW, *(len(text.text) for cell in self.cells for text in cell))
+        most = max([_NARROW, *(len(text.text) for cell in self.cells for text in cell)])
         found = [""]
         for word in re.findall(r"[^\s/_]+[/_]*", self.head):
             glue = "" if not found[-1] or found[-1].endswith(("/", "_")) else " "
