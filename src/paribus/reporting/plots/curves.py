@@ -35,7 +35,7 @@ def draw_curves(view: View) -> list[Scene]:
 
 def reaches(band: Band) -> bool:
     """Whether the curve goes beyond the start: a checkpoint that is evaluated once has none."""
-    return max(band.tokens) > 0.0
+    return max(band.tokens, default=0.0) > 0.0
 
 
 def draw_panel(
