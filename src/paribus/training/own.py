@@ -43,7 +43,9 @@ class Point(NamedTuple):
 
 
 class OwnEvaluation:
-    """Held-out text as the run itself reads it: its input format, its noise, its objective's head on tokens."""
+    """Held-out text as the run itself reads it: its input format, its objective's head on tokens, and its noise, under
+    a seed that is no run's.
+    """
 
     def __init__(self, run: Run, data: Data, name: str | None) -> None:
         self.run, self.data = run, data
@@ -51,7 +53,7 @@ class OwnEvaluation:
         self.held_out: HeldOutEvaluation | None = None
         try:
             if name is not None:
-                self.examples = _open(run, data, "validation")
+                self.examples = training_examples(run, data, "validation", run.evaluation.seed)
                 self.held_out = HeldOutEvaluation(self.examples, run.evaluation.own_examples, name)
         except UserError as error:  # no example of this length, or only the training text is annotated
             say(f"no loss on the arm's own noise: {error}")
@@ -65,7 +67,7 @@ class OwnEvaluation:
         """The mean loss of the trivial model on the same places."""
         assert self.held_out is not None
         assert self.examples is not None
-        train = _open(self.run, self.data, "train")
+        train = training_examples(self.run, self.data, "train", self.run.evaluation.seed)
         store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
         kinds = find_kinds(vocabulary, store.ids, store.word_start)
         word_V = kinds.is_word(np.arange(vocabulary.size))
@@ -94,11 +96,6 @@ class OwnEvaluation:
             "floor": floor,
         }
         return {**about, **judge(points, floor), "curve": [list(point) for point in points]}
-
-
-def _open(run: Run, data: Data, split: str) -> Examples:
-    """The split as the run reads it, under noise that no seed of a run changes. Raises UserError without an example."""
-    return training_examples(run, data, split, run.evaluation.seed)
 
 
 def reads_held_out(run: Run, data: Data) -> bool:
