@@ -21,6 +21,7 @@ from paribus.core.sealed import parse, verify
 from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, read_record
 
+RESULTS = Path("analysis/results")  # the committed results, below the root of a checkout
 RECORD = "result.json"
 FAILED = "failed.json"
 LOCK = ".lock"
