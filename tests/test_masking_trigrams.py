@@ -70,7 +70,7 @@ def test_the_share_is_of_the_runs_without_noise() -> None:
         trigrams_B = np.bincount(moved(views)[:, 0] // text.ids_BL.shape[1], minlength=400)
         assert np.array_equal(trigrams_B, np.maximum(1, np.rint(share * runs_B)))
         tokens = 3 * trigrams_B.sum() / text.tokens
-        assert tokens == pytest.approx(ShuffledTrigrams(share).rate(0.15), rel=0.1)
+        assert tokens == pytest.approx(3 * share * 0.85**3, rel=0.1)
     assert len(moved(shuffled(text, 1.0))) < find_runs(text.free_BL).sum() / 2  # no more have room
 
 

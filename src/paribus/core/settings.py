@@ -24,10 +24,12 @@ class Trainer:
     """The budget of the pre-training and what happens on the way. See `conf/trainer/default.yaml`."""
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"log_every", "noise_every"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"layer_decay": 1.0}
+    unset_values: ClassVar[Mapping[str, Any]] = {"layer_decay": 1.0, "max_predictions": None, "max_flops": None}
 
     max_steps: int | None = None
     max_tokens: int | None = None
+    max_predictions: int | None = None
+    max_flops: float | None = None
     max_epochs: float | None = None
     train_tokens: int | None = None
     clip: float | None = 1.0

@@ -33,6 +33,8 @@ BOUNDS: dict[str, tuple[float, float]] = {  # (least, most) by a key, or by the 
     "max_epochs": (0, 10**6),
     "epochs": (0, 10**6),
     "max_steps": (0, 10**10),
+    "max_predictions": (0, 10**18),
+    "max_flops": (0, 1e30),
     "members": (0, 10**4),
     "ensemble": (0, 10**4),
     "copies": (0, 10**6),

@@ -14,7 +14,7 @@ from paribus.core.noise import Noise
 from paribus.corruption.attention_mask import AttentionMask
 from paribus.corruption.compatibility import check_views
 from paribus.corruption.masking.pattern import NoisePattern
-from paribus.corruption.masking.prediction import count_readings, mark_rows, predicted_rate
+from paribus.corruption.masking.prediction import count_readings, mark_rows
 from paribus.corruption.shuffling import Shuffling
 from paribus.corruption.views.view import View
 from paribus.data.text import Marks, Text, Views
@@ -48,12 +48,6 @@ class Corruption:
     def readings(self) -> int:
         """How often each row is read: the views hold that many consecutive rows of it."""
         return count_readings(self.masking.rate, self.masking.predict)
-
-    @property
-    def predicted_rate(self) -> float:
-        """The expected share of the tokens read that is predicted in place."""
-        moved = 0.0 if self.shuffling is None else self.shuffling.rate(self.masking.rate)
-        return predicted_rate(self.masking.rate, self.masking.predict) + moved
 
     @property
     def name(self) -> str:

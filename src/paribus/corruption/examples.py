@@ -31,9 +31,6 @@ class Stream(Passes, Protocol):
     def collator(self) -> Collator: ...
 
     @property
-    def predicted_share(self) -> float: ...
-
-    @property
     def readings(self) -> int: ...
 
     def report(self, epoch: int) -> dict[str, float]: ...
@@ -102,11 +99,6 @@ class Examples:
         """Whether only part of the noise is predicted."""
         masking = self.corruption.masking
         return predicted_rate(masking.rate, masking.predict) < masking.rate
-
-    @property
-    def predicted_share(self) -> float:
-        """Expected predictions for each token read."""
-        return self.collator.predicted_share(self.raw, self.corruption)
 
     @property
     def readings(self) -> int:

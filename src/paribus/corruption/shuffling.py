@@ -27,10 +27,6 @@ class Shuffling(ABC):
     def __call__(self, views: Views, noise: Noise) -> Views:
         """The views with the new order in `inputs` and the moved places in `marks.moved_P`."""
 
-    @abstractmethod
-    def rate(self, masked: float) -> float:
-        """The expected share of a row's tokens that are out of order if a share `masked` is noise."""
-
 
 @dataclass(frozen=True)
 class ShuffledTrigrams(Shuffling):
@@ -45,9 +41,6 @@ class ShuffledTrigrams(Shuffling):
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise UserError(f"objective.shuffling.share={self.share}", "give a share above 0, at most 1")
-
-    def rate(self, masked: float) -> float:
-        return SIZE * self.share * (1.0 - masked) ** SIZE
 
     def __call__(self, views: Views, noise: Noise) -> Views:
         row_S, column_S = np.nonzero(self._choose(views.text, views.marks, noise))

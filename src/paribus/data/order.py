@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class Passes(Protocol):
     def lengths(self, epoch: int) -> NDArray[np.int32]: ...
 
 
+MOST_PASSES: Final = 10**6
 Block = tuple[int, Array]  # (epoch, rows)
 Read = TypeVar("Read", bound=Passes)
 
@@ -72,7 +73,9 @@ def check_limits(max_steps: int | None, max_tokens: int | None, max_epochs: floa
     """Raise UserError if no limit is given or one is negative."""
     given = {"max_steps": max_steps, "max_tokens": max_tokens, "max_epochs": max_epochs}
     if all(value is None for value in given.values()):
-        raise UserError("trainer has no budget", "set trainer.max_steps, trainer.max_tokens or trainer.max_epochs")
+        raise UserError(
+            "trainer has no budget", "set trainer.max_steps, max_tokens, max_predictions, max_flops or max_epochs"
+        )
     for name, value in given.items():
         if value is not None and value < 0:
             raise UserError(f"trainer.{name}={value} is negative", "give a budget of 0 or more")
@@ -148,6 +151,9 @@ class StepPlan(Order[Read]):
         check_limits(max_steps, max_tokens, max_epochs)
         limits = [] if max_steps is None else [int(max_steps)]
         if max_tokens is not None:
+            if max_tokens > MOST_PASSES * self.examples.tokens(0):
+                cause = f"a budget of {max_tokens:.3g} tokens reads the training text more than a million times"
+                raise UserError(cause, "lower trainer.max_tokens, max_predictions or max_flops")
             limits.append(self._steps_to(self.position_at(int(max_tokens)), int(max_tokens)))
         if max_epochs is not None:
             limits.append(self._epoch_steps(max_epochs))

@@ -109,7 +109,7 @@ def _require_controlled(
 
 
 def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, Any]]) -> None:
-    """Compare planned budgets, {arm: {"tokens", "sequences", "steps", "flops"}}, in the unit that `matched` names.
+    """Compare planned budgets, {arm: {unit: amount}}, in the unit that `matched` names.
 
     Those of a stage, such as further.tokens, are below `stages`; arms that do not train it are left out.
 

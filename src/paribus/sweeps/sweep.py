@@ -24,7 +24,7 @@ SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned wit
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
 UNMATCHED = "none"  # for sweeps whose arms vary the budget itself
 _BUDGETS = ("trainer.max_", "stages")  # keys that vary the budget
-MATCHED = ("tokens", "sequences", "steps", "flops", UNMATCHED)
+MATCHED = ("tokens", "predictions", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
     "study", "family", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published", "scales",

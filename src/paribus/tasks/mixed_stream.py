@@ -38,9 +38,6 @@ class Views(NamedTuple):
 class Source(Passes, Protocol):
     """One of several kinds of examples."""
 
-    @property
-    def predicted_share(self) -> float: ...
-
     def views(self, epoch: int, rows: Ints) -> Views: ...
 
 
@@ -49,10 +46,6 @@ class TextSource:
     """The text of the corpus under the noise of the objective."""
 
     examples: Examples
-
-    @property
-    def predicted_share(self) -> float:
-        return self.examples.predicted_share
 
     def size(self, epoch: int) -> int:
         return self.examples.size(epoch)
@@ -75,11 +68,6 @@ class TaskSource:
     """The training examples of a task; all passes are the same."""
 
     rows: TextRows
-
-    @property
-    def predicted_share(self) -> float:
-        """Tokens written per token that the model processes."""
-        return float(self.rows.write.length_N.sum() / self.tokens(0))
 
     def size(self, epoch: int) -> int:
         return len(self.rows.read.length_N)
@@ -125,13 +113,6 @@ class Mixed:
 
     def __reduce__(self) -> Any:
         return Mixed, (self.plans, self.collator, self.pad)
-
-    @property
-    def predicted_share(self) -> float:
-        """Predictions per token that the model processes, averaged over the sources by their tokens."""
-        taken = [plan.size * plan.examples.tokens(0) / plan.examples.size(0) for plan in self.plans.values()]
-        shares = [plan.examples.predicted_share for plan in self.plans.values()]
-        return float(np.average(shares, weights=taken))
 
     def size(self, epoch: int) -> int:
         return sum(plan.size for plan in self.plans.values())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections import Counter
+from typing import Any, Final
+
+import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
@@ -14,6 +18,9 @@ from paribus.tasks.mixed_stream import mix, writing_collator
 from paribus.tasks.prompts import TextRows
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
+
+SAMPLED: Final = 8192  # rows: the share of masked tokens is then known to 0.3%
+CHUNK: Final = 512
 
 
 def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
@@ -33,7 +40,29 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
         examples, run.input.arrange, run.batch, run.input.length, run.root_seed, run.profile.microbatch
     )
     limits = run.trainer
-    return plan, plan.steps_for(limits.max_steps, limits.max_tokens, limits.max_epochs)
+    return plan, plan.steps_for(limits.max_steps, _find_token_limit(run, plan.examples, data), limits.max_epochs)
+
+
+def _find_token_limit(run: Run, examples: Stream, data: Data) -> int | None:
+    """The tokens that the budgets of tokens, predictions and floating-point operations buy, the smallest of them."""
+    limits = run.trainer
+    found = [] if limits.max_tokens is None else [float(limits.max_tokens)]
+    if limits.max_predictions is not None:
+        found.append(limits.max_predictions / measure_share(examples))
+    if limits.max_flops is not None:
+        tokens, rows = examples.tokens(0), examples.size(0) * examples.readings
+        each = train_flops(run, data.vocabulary.size, tokens, tokens * measure_share(examples), rows) / tokens
+        found.append(limits.max_flops / each)
+    return math.ceil(min(found)) if found else None
+
+
+def measure_share(examples: Stream) -> float:
+    """Predictions for each token that the model reads, of the first `SAMPLED` rows of the first pass."""
+    counts = Counter[str]()
+    most = min(SAMPLED, examples.size(0))
+    for at in range(0, most, CHUNK):
+        counts.update(examples.batch(0, np.arange(at, min(at + CHUNK, most)))["counts"])
+    return (counts["predicted"] + counts["moved"]) / counts["input_tokens"]
 
 
 def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
@@ -57,13 +86,15 @@ def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
 
 
 def planned(run: Run) -> dict[str, Any]:
-    """{"tokens", "sequences", "steps", "epochs", "flops"} that the pre-trainings of an arm will use, of all members and
-    all stages; epochs are those of the last stage of each. `stages` holds the same of each stage of one member.
+    """{"tokens", "predictions", "sequences", "steps", "epochs", "flops"} that the pre-trainings of an arm will use.
+
+    They are sums over all members and all stages; epochs are those of the last stage of each. `stages` holds the same
+    of each stage of one member.
     """
     stages = {own.last_stage: _planned(own) for own in run.chain}
     whole = {
         key: sum(stage[key] for stage in stages.values()) * run.members
-        for key in ("tokens", "sequences", "steps", "flops")
+        for key in ("tokens", "predictions", "sequences", "steps", "flops")
     }
     return {**whole, "epochs": stages[run.last_stage]["epochs"], "stages": stages}
 
@@ -73,14 +104,19 @@ def _planned(run: Run) -> dict[str, Any]:
     data = run.data()
     plan, steps = plan_of(run, data)
     tokens = sequences = 0
-    share = plan.examples.predicted_share
     for step in range(steps):
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
             sequences += len(rows) * plan.examples.readings
-    flops = train_flops(run, data.vocabulary.size, tokens, tokens * share, sequences)
-    epochs = sequences / plan.examples.readings / plan.examples.size(0)
-    return {"tokens": tokens, "sequences": sequences, "steps": steps, "flops": flops, "epochs": epochs}
+    predictions = tokens * measure_share(plan.examples) if steps else 0.0
+    return {
+        "tokens": tokens,
+        "predictions": predictions,
+        "sequences": sequences,
+        "steps": steps,
+        "flops": train_flops(run, data.vocabulary.size, tokens, predictions, sequences),
+        "epochs": sequences / plan.examples.readings / plan.examples.size(0),
+    }
 
 
 def train_flops(run: Run, vocabulary: int, tokens: float, predicted: float, rows: float = 0.0) -> float:

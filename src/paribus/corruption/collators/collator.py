@@ -59,10 +59,6 @@ class Collator(ABC):
         """int32 [N]: tokens that the model reads of rows of these lengths."""
         return raw_N
 
-    @abstractmethod
-    def predicted_share(self, raw: int, corruption: Corruption) -> float:
-        """The expected predictions for each token that the model reads."""
-
     def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
         """Counts of how the predicted tokens are shown in place."""
         return {}

@@ -37,9 +37,6 @@ class EncoderCollator(Collator):
             arrays |= {"moved_P": moved_P, "moved_target_P": text.ids_BL.reshape(-1)[moved_P]}
         return arrays
 
-    def predicted_share(self, raw: int, corruption: Corruption) -> float:
-        return corruption.predicted_rate
-
     def check(self, corruption: Corruption) -> None:
         if corruption.targets is not None:
             raise UserError("the objective writes text, but the model is an encoder", "use a text-to-text model")

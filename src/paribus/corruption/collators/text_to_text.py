@@ -66,11 +66,6 @@ class EncoderDecoderCollator(Collator):
         """[N]: tokens put through the model of rows with these tokens read and written."""
         return read_N
 
-    def predicted_share(self, raw: int, corruption: Corruption) -> float:
-        """Tokens written for each token read, end-of-sequence tokens included."""
-        read, written = corruption.lengths(raw)
-        return written / read
-
     def check(self, corruption: Corruption) -> None:
         _check_writes(corruption)
         if corruption.inputs.empty:
@@ -146,11 +141,6 @@ class SingleStreamCollator(EncoderDecoderCollator):
 
     def model_lengths(self, read_N: Ints, written_N: Ints) -> Ints:
         return read_N + written_N
-
-    def predicted_share(self, raw: int, corruption: Corruption) -> float:
-        """Tokens written of all tokens of the stream."""
-        read, written = corruption.lengths(raw)
-        return written / (read + written)
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """Those of an encoder-decoder; input tokens of the stream include the tokens written."""

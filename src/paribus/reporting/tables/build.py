@@ -45,7 +45,8 @@ from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, round
 from paribus.verdict.words import find_word
 
 BUDGETS = {
-    "tokens": "input_tokens", "sequences": "sequences", "steps": "steps", "flops": "flops", UNMATCHED: "input_tokens",
+    "tokens": "input_tokens", "predictions": "predicted_tokens", "sequences": "sequences", "steps": "steps",
+    "flops": "flops", UNMATCHED: "input_tokens",
 }  # fmt: skip
 SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
