@@ -15,9 +15,8 @@ from paribus.core.config import compose
 from paribus.corruption.collators.collator import Places
 from paribus.training.description import Run
 from paribus.training.floor import Kinds, Trivial, join
-from paribus.training.own import OwnEvaluation, Point, judge, read_points, reads_held_out
+from paribus.training.own import OwnEvaluation, read_points, reads_held_out
 from paribus.training.run import run
-from paribus.verdict.controls import FALLING, LEFT
 
 PAIRS = ["objective=mlm_nsp", "input=segment_pair"]
 
@@ -29,26 +28,6 @@ def record(folder: Path) -> dict[str, Any]:
 
 def weights(folder: Path) -> dict[str, bytes]:
     return {name: tensor.tobytes() for name, tensor in load_file(folder / "model" / "model.safetensors").items()}
-
-
-def make_curve(*losses: float) -> list[Point]:
-    return [Point(10 * at, 1000 * at, loss) for at, loss in enumerate(losses, 1)]
-
-
-def test_a_run_leaves_its_plateau_at_the_first_point_below_for_good() -> None:
-    below, above = 6.0 * (1 - LEFT) - 0.01, 6.0 * (1 - LEFT) + 0.01
-    assert judge(make_curve(6.5, below, above, below, below), 6.0)["left"] == {"step": 40, "tokens": 4000}
-    assert judge(make_curve(6.5, below, below, above), 6.0)["left"] is None
-    assert judge(make_curve(below), 6.0) == {"left": {"step": 10, "tokens": 1000}, "fall": None, "falling": None}
-
-
-def test_the_end_of_a_curve_says_whether_it_was_falling() -> None:
-    falling = judge(make_curve(*(6.0 - 0.1 * at for at in range(16))), 6.0)
-    assert falling["fall"] == pytest.approx(0.4)
-    assert falling["falling"]
-    steady = judge(make_curve(*np.linspace(6.0, 4.0, 12), 4.0, 4.0, 4.0 - FALLING / 4, 4.0), 3.0)
-    assert steady["fall"] < FALLING
-    assert not steady["falling"]
 
 
 KINDS = Kinds(np.array([0, 0, 1, 2, 2, 4]), np.array([0, 1, 2, 3, 3, 5]))  # two starts, an inside, two sentinels, pad
@@ -123,7 +102,6 @@ def test_a_record_holds_the_own_loss_and_its_floor(arguments: list[str], change:
     assert [step for step, _, _ in found["curve"]] == [1, 2]
     assert found["curve"][-1][2] == found["loss"] > found["floor"] > 0
     assert found["predicted"] > 10
-    assert found["left"] is None
 
 
 def test_the_record_says_if_the_held_out_evaluation_is_on_the_own_noise(arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The loss of a pre-training on its own noise, and whether it left the plateau of the trivial model.
+"""The loss of a pre-training on its own noise, beside that of the trivial model.
 
 Arms are compared at one number of tokens, at which some may still sit where frequencies and kinds of places lead and
 others not. Such a comparison says when an arm learned, not what it is worth.
@@ -6,10 +6,8 @@ others not. Such a comparison says when an arm learned, not what it is worth.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from paribus.runs.store import read_lines
 from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, packed
 from paribus.training.floor import Trivial, find_kinds, join
 from paribus.training.streams import held_out_examples, training_examples
-from paribus.verdict.controls import FALLING, LEFT
+from paribus.verdict.plateau import Point
 
 if TYPE_CHECKING:
     from paribus.corruption.collators.collator import Places
@@ -31,15 +29,6 @@ if TYPE_CHECKING:
 ROWS: Final = 8192  # examples of the training split to which the trivial model is fitted, at most
 OWN: Final = "own/"  # before the metric, in the lines of metrics.jsonl
 TOKENS: Final = "train/tokens"
-LAST: Final = 0.25  # of the tokens: the end of a curve
-
-
-class Point(NamedTuple):
-    """The loss on the own noise after a step."""
-
-    step: int
-    tokens: int
-    loss: float
 
 
 class OwnEvaluation:
@@ -87,15 +76,14 @@ class OwnEvaluation:
         points = read_points(path)
         if self.held_out is None or not points:
             return {}
-        floor = self.find_floor()
-        about = {
+        return {
             "head": self.held_out.name,
             "held_out": reads_held_out(self.run, self.data),
             "predicted": len(self.held_out.targets),
             "loss": points[-1].loss,
-            "floor": floor,
+            "floor": self.find_floor(),
+            "curve": [list(point) for point in points],
         }
-        return {**about, **judge(points, floor), "curve": [list(point) for point in points]}
 
 
 def reads_held_out(run: Run, data: Data) -> bool:
@@ -126,24 +114,3 @@ def read_points(path: Path) -> list[Point]:
         if name.startswith(OWN)
     ]
     return sorted({point.step: point for point in points}.values())
-
-
-def judge(points: Sequence[Point], floor: float) -> dict[str, Any]:
-    """When the loss left the plateau for good, and what it still lost at the end.
-
-    `left`: the first point from which on all are below the floor by more than the share `LEFT` of it, as {"step",
-    "tokens"}, or None.
-    `fall`: nats lost over the last quarter of the tokens, by a line through its points; `falling`: more than `FALLING`;
-    both None with fewer than three points in it.
-    """
-    left = None
-    for point in reversed(points):
-        if point.loss >= (1.0 - LEFT) * floor:
-            break
-        left = {"step": point.step, "tokens": point.tokens}
-    last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]
-    fall = None
-    if len(last) > 2:
-        line = statistics.linear_regression([point.tokens for point in last], [point.loss for point in last])
-        fall = -line.slope * LAST * points[-1].tokens
-    return {"left": left, "fall": fall, "falling": None if fall is None else fall > FALLING}

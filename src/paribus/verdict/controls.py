@@ -8,10 +8,6 @@ from paribus.verdict.statistics import mean_sd
 
 SENSITIVE = 2.0  # standard deviations between the baseline and the unigram model
 CLEARLY_BELOW = 0.1  # nats below the unigram model, in addition
-# A share of the trivial floor. T5 on single tokens creeps to 9% below it within 6 million tokens before its loss breaks
-# away, and fine-tunes worse from 5% below than from scratch (28.9 against 34.4 points), from 11% better.
-LEFT = 0.1
-FALLING = 0.05  # nats lost over the last quarter of the tokens
 TOLERANCE = 0.01  # of real budgets
 TOO_SMALL = "too small to decide: the arms only compare word frequencies"
 
@@ -32,14 +28,13 @@ def find_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
     return f"{TOO_SMALL} (baseline loss {mean:.2f}, unigram {unigram:.2f} nats)"
 
 
-def find_stuck(left: Mapping[str, Sequence[bool]]) -> str | None:
+def find_stuck(stuck: Mapping[str, Sequence[bool]]) -> str | None:
     """Why a pair of arms decides nothing in any column, or None: each run of both must have left its plateau.
 
     Args:
-        left: {arm: whether each pre-training ended below the floor of a trivial model on its own noise}.
+        stuck: {arm: whether each pre-training is on the plateau of a trivial model on its own noise}.
     """
-    stuck = {arm: sum(not each for each in runs) for arm, runs in left.items()}
-    found = [f"{arm} ({count} of {len(left[arm])})" for arm, count in stuck.items() if count]
+    found = [f"{arm} ({sum(runs)} of {len(runs)})" for arm, runs in stuck.items() if any(runs)]
     return f"runs still on the plateau of a trivial model: {', '.join(found)}" if found else None
 
 

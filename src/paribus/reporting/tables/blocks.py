@@ -21,8 +21,8 @@ from paribus.reporting.tables.schema import (
     Table,
 )  # fmt: skip
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
-from paribus.verdict.controls import FALLING, LEFT
 from paribus.verdict.metrics import find_metric
+from paribus.verdict.plateau import LEFT
 
 NONE = "-"
 _READ = (
@@ -222,9 +222,10 @@ def _make_own(table: Table) -> Block:
     below = [
         f"Own loss: on held-out text under the arm's own input and noise, in nats{_list_held_out(table)}. "
         "Trivial floor: of a model that knows only frequencies and the kinds of the places beside. Left it: runs that "
-        f"stay more than {LEFT:.0%} below. Still falling: runs that lost more than {FALLING} nats over the last "
+        f"once were more than {LEFT:.0%} below; by heart: others that end so far above their lowest loss, since they "
+        "have memorized their text. Still falling: runs that lost more than {FALLING} nats over the last "
         "quarter of their tokens, and the mean loss.",
-        "A contrast of which a run has not left its floor decides nothing.",
+        "A contrast of which a run has neither left its floor nor memorized its text decides nothing.",
     ]
     return Block("Pre-training of each arm", header, lines, below)
 
@@ -240,7 +241,7 @@ def _make_own_line(name: str, own: OwnLoss) -> list[Text]:
         f"{own.loss:.2f}",
         f"{own.floor:.2f}",
         f"{own.below:.2f}",
-        f"{own.left} of {own.n}",
+        f"{own.left} of {own.n}" + (f", {own.by_heart} by heart" if own.by_heart else ""),
         _format_span(own.steps),
         _format_span(own.tokens),
         NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",

@@ -35,7 +35,7 @@ from paribus.reporting.tables.schema import (
 )  # fmt: skip
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
-from paribus.verdict.claims import Claim, Sentence
+from paribus.verdict.claims import Claim, Pair, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
 from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_score, is_task, lower_is_better
@@ -174,17 +174,20 @@ def _summarize_own(evidence: Evidence, arm: str) -> OwnLoss | None:
     runs = list(evidence.own(arm).values())
     if not runs:
         return None
-    steps, tokens = ([run["left"][key] for run in runs if run["left"]] for key in ("step", "tokens"))
-    falls = [run["fall"] for run in runs if run["fall"] is not None]
+    courses = evidence.courses(arm)
+    left = [course.left for course in courses if course.left is not None]
+    steps, tokens = [point.step for point in left], [point.tokens for point in left]
+    falls = [course.fall for course in courses if course.fall is not None]
     return OwnLoss(
         n=len(runs),
         loss=rounded(mean_sd([run["loss"] for run in runs])[0]),
         floor=rounded(mean_sd([run["floor"] for run in runs])[0]),
-        left=len(steps),
+        left=len(left),
+        by_heart=sum(course.by_heart for course in courses),
         steps=(min(steps), max(steps)) if steps else None,
         tokens=(min(tokens), max(tokens)) if tokens else None,
         fall=rounded(mean_sd(falls)[0]) if falls else None,
-        falling=sum(bool(run["falling"]) for run in runs),
+        falling=sum(course.falling for course in courses),
         held_out=all(run["held_out"] for run in runs),
     )
 
@@ -360,13 +363,18 @@ def _make_contrasts(
 ) -> list[Contrast]:
     """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
     about = design.carrying if claim.columns is None else claim.columns
+
+    def find_reason(arms: Pair) -> str | None:
+        courses = {arm: evidence.courses(arm, seeds) for arm in (arms.arm, arms.versus)}
+        return find_stuck({arm: [course.stuck for course in own] for arm, own in courses.items()})
+
     return [
         Contrast(
             column,
             arms,
             claim.margin(column),
             _pair(evidence, arms.arm, arms.versus, column, seeds),
-            reasons[column] or find_stuck({arm: evidence.left(arm, seeds) for arm in (arms.arm, arms.versus)}),
+            reasons[column] or find_reason(arms),
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
             (
                 _pair(evidence, arms.arm, SCRATCH, column, seeds),

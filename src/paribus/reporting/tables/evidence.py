@@ -12,6 +12,7 @@ from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.verdict.metrics import MEAN, find_metric, in_points, is_task
+from paribus.verdict.plateau import Course, Point, follow
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,10 @@ class Evidence:
         """{seed: what the record says of the loss on the run's own noise} of the runs that measured it."""
         return {seed: run.own for seed, run in self.done(arm).items() if run.own}
 
-    def left(self, arm: str, seeds: Collection[int] | None = None) -> list[bool]:
-        """Whether each run that measured it, of these seeds or of all, left its plateau."""
-        return [own["left"] is not None for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
+    def courses(self, arm: str, seeds: Collection[int] | None = None) -> list[Course]:
+        """What the loss of each run that measured it, of these seeds or of all, went through."""
+        found = [own for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
+        return [follow([Point(*each) for each in own["curve"]], own["floor"]) for own in found]
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""

@@ -1,0 +1,57 @@
+"""Whether a pre-training left the plateau of a trivial model, from its loss on its own noise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+# A share of the trivial floor. T5 on single tokens creeps to 9% below it within 6 million tokens before its loss breaks
+# away, and fine-tunes worse from 5% below than from scratch (28.9 against 34.4 points), from 11% better.
+LEFT: Final = 0.1
+FALLING: Final = 0.05  # nats lost over the last quarter of the tokens
+LAST: Final = 0.25  # of the tokens: the end of a curve
+
+
+class Point(NamedTuple):
+    """The loss on the own noise after a step."""
+
+    step: int
+    tokens: int
+    loss: float
+
+
+class Course(NamedTuple):
+    """What a curve of losses went through.
+
+    Attributes:
+        left: the first point below the floor by more than the share `LEFT` of it, or None. A loss that rises again
+            later is of a run that learns its text by heart, not of one on the plateau.
+        by_heart: whether a run that never was so far below ends above its lowest loss by more than that share.
+        fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
+    """
+
+    left: Point | None
+    by_heart: bool
+    fall: float | None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the run is still on the plateau: it has learned too little, rather than too much."""
+        return self.left is None and not self.by_heart
+
+    @property
+    def falling(self) -> bool:
+        return self.fall is not None and self.fall > FALLING
+
+
+def follow(points: Sequence[Point], floor: float) -> Course:
+    """The course of a curve (one point or more) past the loss of the trivial model, in nats."""
+    left = next((point for point in points if point.loss < (1.0 - LEFT) * floor), None)
+    rise = points[-1].loss - min(point.loss for point in points)
+    last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]
+    fall = None
+    if len(last) > 2:
+        line = statistics.linear_regression([point.tokens for point in last], [point.loss for point in last])
+        fall = -line.slope * LAST * points[-1].tokens
+    return Course(left, left is None and rise > LEFT * floor, fall)
