@@ -41,12 +41,14 @@ class Option(Argument[T_co]):
     shown: the default as the help prints it, if it is not the value itself.
     config: the config key that the option sets; the user may type that too.
     old: names that the option no longer has.
+    many: whether it may be repeated; its value is then the tuple of all, which `read` gives one of.
     """
 
     read: Callable[[str], T_co]
     shown: str = field(default="", kw_only=True)
     config: str = field(default="", kw_only=True)
     old: tuple[str, ...] = field(default=(), kw_only=True)
+    many: bool = field(default=False, kw_only=True)
 
     @property
     def dashed(self) -> bool:
@@ -118,6 +120,12 @@ class Arguments:
         }
         typed = [(keys[name], text) for name, text in self._typed.items() if name in keys]
         return [key if key.startswith("~") and not text else f"{key}={text}" for key, text in typed]
+
+    def require(self, *arguments: Argument[object]) -> None:
+        """Raises UserError for one of these that was not typed."""
+        for argument in arguments:
+            if argument not in self:
+                raise UserError(f"{argument.name} is missing", f"give {argument.what}")
 
     def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "") -> None:
         """Raises UserError if one of these was typed; `cause` follows its name."""
@@ -209,7 +217,7 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
         key, equals, value = text.partition("=")
         if option := _option(verb, key) if equals or text.startswith("-") else None:
             value = value if equals else next(waiting, "")
-            given.set(option, option.value(value), value)
+            given.set(option, _gather(given, option, value), value)
         elif text.startswith("-"):
             given.set(_flag(verb, text), True, text)
         elif equals or text.startswith("~"):
@@ -220,6 +228,12 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     for positional, word in _words(verb, words):
         given.set(positional, word, word)
     return given
+
+
+def _gather(given: Arguments, option: Option[object], text: str) -> object:
+    """The value of an option, after those that it was given before if it may be repeated."""
+    value = option.value(text)
+    return (*cast("tuple[object, ...]", given[option]), *cast("tuple[object, ...]", value)) if option.many else value
 
 
 def _flag(verb: Verb, text: str) -> Flag:
@@ -294,6 +308,19 @@ def names(value: str) -> tuple[str, ...]:
     if not found:
         raise ValueError("write names with commas between them")
     return found
+
+
+def setting(value: str) -> tuple[str, str]:
+    """`column=value`."""
+    column, equals, wanted = value.partition("=")
+    if not column or not equals:
+        raise ValueError("write COLUMN=VALUE")
+    return column, wanted
+
+
+def repeated(read: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """A reader of one value of an option that may be repeated."""
+    return lambda value: (read(value),)
 
 
 def switch(value: str) -> bool:

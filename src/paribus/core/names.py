@@ -24,6 +24,11 @@ def read_name(text: str) -> str:
     return text
 
 
+def at_scale(scale: str) -> str:
+    """Such as " at cpu scale"; nothing for runs of another framework, which have no scale."""
+    return f" at {scale} scale" if scale else ""
+
+
 def check_names(config: Mapping[str, Any]) -> None:
     """Raises UserError if a resolved config of a run has a name that would leave the folder of the runs."""
     given = [(key, str(config[key])) for key in ("study", "arm", "scale") if config.get(key) is not None]

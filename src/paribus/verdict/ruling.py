@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from paribus.core.names import at_scale
 from paribus.verdict.contrast import Contrast, Rates, find_rates
 from paribus.verdict.family import Family, Shares, find_levels, make_family, share_out
 from paribus.verdict.metrics import lower_is_better
@@ -68,7 +69,7 @@ class Outcome:
 
     def describe(self, scale: str, verdict: str) -> str:
         """The qualified verdict in words, such as "undecided (1 of 6 columns) at smoke scale (needs 9 to 40 seeds)"."""
-        return f"{verdict} at {scale} scale" + (f" ({self.reason})" if self.reason else "")
+        return f"{verdict}{at_scale(scale)}" + (f" ({self.reason})" if self.reason else "")
 
 
 def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None) -> list[Outcome]:

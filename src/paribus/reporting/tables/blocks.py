@@ -6,8 +6,10 @@ import math
 from string import ascii_lowercase
 from typing import NamedTuple
 
+from paribus.core.names import at_scale
 from paribus.reporting.tables.build import BUDGETS
 from paribus.reporting.tables.schema import (
+    RUNS,
     TUNINGS,
     AnchorRow,
     ArmRow,
@@ -121,10 +123,12 @@ def make_results(table: Table) -> Block:
     ]
     if table.replication == TUNINGS:
         below.append("The intervals say nothing about other checkpoints.")
+    if table.replication == RUNS:
+        below.append("Runs of another framework: their settings, budgets and texts were not compared.")
     if not all(about.decides for about in table.about.values()):
         below.append("† This column decides no claim; the notes say why.")
     below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
-    return Block(f"Results at {table.scale} scale", header, lines, below)
+    return Block(f"Results{at_scale(table.scale)}", header, lines, below)
 
 
 def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:
@@ -360,6 +364,8 @@ def describe_budget(table: Table) -> str:
     """One line on budgets: what is matched and what each arm really used."""
     if table.replication == TUNINGS:
         return "No arm was pre-trained: all fine-tune the same checkpoint."
+    if table.replication == RUNS:
+        return "Budgets were not compared."
     budget = table.budget
     spent = {arm.name: budget.arms.get(arm.name, {}) for arm in table.arms}
     key = BUDGETS.get(budget.matched, budget.matched)

@@ -14,6 +14,7 @@ from paribus.reporting.tables.evidence import Evidence, gather
 from paribus.reporting.tables.notes import write_notes
 from paribus.reporting.tables.schema import (
     PRETRAININGS,
+    RUNS,
     TUNINGS,
     About,
     AnchorRow,
@@ -100,7 +101,7 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         aggregate=summarize_tasks(design, evidence),
         claims=claims,
         looks=_describe_looks(design),
-        replication=PRETRAININGS if evidence.count_pretrained() else TUNINGS,
+        replication=_name_replication(design, evidence),
         paper=None if paper is None else _make_paper(design, evidence, paper, columns),
         audit=Audit(tuple(design.varies), **design.audit),
         tuning=design.tuning.to_json(),
@@ -108,6 +109,12 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         notes=write_notes(design, evidence, about, claims),
         sources=() if paper is None else (paper.source,),
     )
+
+
+def _name_replication(design: Design, evidence: Evidence) -> str:
+    if design.foreign:
+        return RUNS
+    return PRETRAININGS if evidence.count_pretrained() else TUNINGS
 
 
 def _require_matched(design: Design, evidence: Evidence) -> None:
@@ -139,7 +146,7 @@ def find_bar(design: Design, evidence: Evidence, column: str) -> str | None:
     if why := find_incomparable(column, design.varies):
         return why
     prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
-    if prefix is None:
+    if prefix is None or design.foreign:
         return None
     losses = list(evidence.values(design.baseline, f"{prefix}loss").values())
     return find_plateau(losses, evidence.anchors([design.baseline], f"{prefix}loss").get("unigram"))

@@ -26,7 +26,8 @@ class Design:
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics if both
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
-    why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}.
+    why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}. `scale`:
+    empty if the runs are of another framework.
     """
 
     study: str
@@ -46,6 +47,11 @@ class Design:
     looks: Looks | None = None
     tuning: Tuning = field(default_factory=Tuning)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the runs are of another framework."""
+        return not self.scale
 
     @property
     def carrying(self) -> tuple[str, ...]:

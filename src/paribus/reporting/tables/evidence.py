@@ -200,6 +200,6 @@ def _note_unjudged(design: Design, evidence: Evidence) -> list[str]:
         for arm in design.arms
         if any(run.budget.get("steps", 1) > 0 and not run.own for run in evidence.done(arm).values())
     ]
-    if not odd or design.scale == TRIAL:
+    if not odd or design.foreign or design.scale == TRIAL:
         return []
     return [f"Not recorded whether runs left the plateau of a trivial model: {', '.join(odd)}."]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from paribus.core.names import at_scale
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import Evidence
 from paribus.reporting.tables.schema import About, ClaimRow, ContrastRow
@@ -21,6 +22,11 @@ _MORE = (
     "Ranges of seeds count on effects and spreads anywhere in their 80% intervals. To add seeds at a controlled error "
     "rate: `paribus run {study} scale={scale} --until-decided max_seeds=N`."
 )
+_UNCHECKED = (
+    "Not checked, because the runs were made elsewhere: that the arms differ only in what their names say, that their "
+    "budgets and texts are equal, and that the columns are sensitive to what was changed (no model from scratch). The "
+    "verdicts rest on the numbers alone."
+)
 _WORTH = 0.05  # a share of an interval's width that is worth a note
 
 
@@ -29,8 +35,9 @@ def write_notes(
 ) -> tuple[str, ...]:
     """All notes, one sentence or two each."""
     contrasts = [contrast for claim in claims for contrast in claim.contrasts]
-    anew = any(claim.open and claim.seeds_range for claim in claims) and design.looks is None
+    anew = any(claim.open and claim.seeds_range for claim in claims) and design.looks is None and not design.foreign
     return (
+        *([_UNCHECKED] if design.foreign else []),
         *_note_columns(design, about),
         *([f"{MEAN} is over {', '.join(evidence.find_averaged())}, seed by seed."] if MEAN in about else []),
         *_note_seeds(design, evidence),
@@ -48,12 +55,12 @@ def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
     notes = ["Two training steps show that the sweep runs, and nothing else."] if design.scale == TRIAL else []
     notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
     absent = [column for column in design.columns if column not in about]
-    return [*notes, *([f"Not run at {design.scale} scale: {', '.join(absent)}."] if absent else [])]
+    return [*notes, *([f"Not run{at_scale(design.scale)}: {', '.join(absent)}."] if absent else [])]
 
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
     notes = [] if design.looks is None else [_describe_looks(design, design.looks)]
-    unit = "pre-training" if evidence.count_pretrained() else "run"
+    unit = "pre-training" if evidence.count_pretrained() and not design.foreign else "run"
     if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
         notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paribus.core.jsonable import EMPTY, OMITTED
+from paribus.core.names import at_scale
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.words import Relation, find_word
 
 SCHEMA = 1
-PRETRAININGS, TUNINGS = "pre-trainings", "fine-tunings of one checkpoint"  # what the n of a table counts
+# what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
+PRETRAININGS, TUNINGS, RUNS = "pre-trainings", "fine-tunings of one checkpoint", "runs"
 
 
 @dataclass(frozen=True)
@@ -350,7 +352,7 @@ class Band:
 class Table:
     """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON.
 
-    `replication`: what n counts, PRETRAININGS or TUNINGS.
+    `replication`: what n counts: PRETRAININGS, TUNINGS or RUNS. `scale`: empty for RUNS.
     """
 
     study: str
@@ -378,7 +380,7 @@ class Table:
     @property
     def label(self) -> str:
         """Such as `roberta_table1 at cpu scale`."""
-        return f"{self.study} at {self.scale} scale"
+        return f"{self.study}{at_scale(self.scale)}"
 
     @property
     def beside(self) -> Mapping[str, str]:

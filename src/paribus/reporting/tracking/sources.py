@@ -44,11 +44,14 @@ def _find_values(record: Record) -> dict[str, float]:
     return pick_numbers({**record.metrics, **spent}) if record.done else {}
 
 
-class _Segment(NamedTuple):
-    """What one process wrote of a W&B run. `head`: its id, group, job type and start."""
+class Segment(NamedTuple):
+    """What one process wrote of a W&B run. `head`: its id, name, group, job type and start; `exit`: None if it did not
+    end by itself.
+    """
 
     head: Mapping[str, str]
     log: StageLog
+    exit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,9 @@ class Offline:
     def runs(self, study: str, scale: str) -> list[Run]:
         """Raises UserError for a file that W&B cannot read."""
         paths = [path for root in self.roots for path in (root / study).glob("*/seed*/wandb/*run-*/run-*.wandb")]
-        segments = [_read_segment(path) for path in sorted(paths)]
+        segments = [read_segment(path) for path in sorted(paths)]
         stages: dict[str, StageLog] = {}
-        for head, log in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
+        for head, log, _ in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
             if head.get("run_group") == group(study, scale) and head.get("job_type") in _STAGES:
                 _extend(stages.setdefault(head["run_id"], StageLog()), log)
         return join_stages(list(stages.values()), find_manifest(self.roots, study, scale))
@@ -74,13 +77,14 @@ def _extend(stage: StageLog, later: StageLog) -> None:
     stage.history += later.history
 
 
-def _read_segment(path: Path) -> _Segment:
+def read_segment(path: Path) -> Segment:
+    """What a `.wandb` file holds. Raises UserError if W&B cannot read it."""
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(path)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode:
         raise UserError(f"W&B cannot read {path}", " ".join(found.stderr.split())[-200:] or "remove the file")
     head: dict[str, Any] = {}
-    log = StageLog()
+    log, status = StageLog(), None
     for text in found.stdout.splitlines():
         line = json.loads(text)
         kind, content = line["type"], line.get(line["type"], {})
@@ -92,7 +96,9 @@ def _read_segment(path: Path) -> _Segment:
             log.summary |= content.get("update", {})
         elif kind == "history":
             log.history.append(content["item"])
-    return _Segment(head, log)
+        elif kind == "exit":
+            status = int(content.get("exit_code", 0))
+    return Segment(head, log, status)
 
 
 @dataclass(frozen=True)

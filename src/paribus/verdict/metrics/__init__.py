@@ -6,7 +6,9 @@ A metric is registered in one place, by a module of this package; `common.py` ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -54,6 +56,7 @@ class Metric:
         pairs: an accuracy on the held-out pairs of segments.
         held_out: measured on held-out text even if a task is named, so that the model from scratch has none.
         read: how the column is read from a record that does not hold it among its metrics.
+        foreign: of runs of another framework, which have neither a model from scratch nor our held-out text.
     """
 
     name: str
@@ -66,13 +69,25 @@ class Metric:
     held_out: bool = False
     read: Read | None = None
     rank: int = 0
+    foreign: bool = False
 
 
 METRICS: Registry[Metric] = Registry("paribus.verdict.metrics")
+_DECLARED: ContextVar[Mapping[str, Metric]] = ContextVar("declared", default={})  # {column: what was declared of it}
+
+
+@contextmanager
+def declare(columns: Mapping[str, Metric]) -> Iterator[None]:
+    """Within the block, these columns are what is declared of them, whatever follows from their names."""
+    token = _DECLARED.set(columns)
+    try:
+        yield
+    finally:
+        _DECLARED.reset(token)
 
 
 def find_metric(column: str) -> Metric:
-    return _find(metric(column), tuple(METRICS.all()))
+    return _DECLARED.get().get(column) or _find(metric(column), tuple(METRICS.all()))
 
 
 @cache
@@ -101,8 +116,9 @@ def is_task(column: str) -> bool:
 
 
 def is_score(column: str) -> bool:
-    """Whether the column is the score of a task, or the mean of several."""
-    return (is_task(column) and not find_metric(column).held_out) or column == MEAN
+    """Whether the column is the score of a task, or the mean of several, of runs that have a model from scratch."""
+    kind = find_metric(column)
+    return not kind.foreign and ((is_task(column) and not kind.held_out) or column == MEAN)
 
 
 def is_pairs(column: str) -> bool:

@@ -1,0 +1,67 @@
+"""`paribus judge`: the table and the verdicts of runs that another framework made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paribus.core.arguments import Arguments, Option, Positional, names, path, repeated, setting, text, verb
+from paribus.core.console import say
+from paribus.sweeps.request import STUDY
+
+RUNS_OF = Positional(
+    "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval", ""
+)
+ARM = Option("--arm", "the columns that name an arm: A,B", ("arm",), names, shown="arm")
+SEED = Option("--seed", "the column of the seed", "seed", text)
+METRIC: Option[tuple[str, ...]] = Option(
+    "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks", (), names
+)
+BASELINE = Option("--baseline", "the arm that others are compared with", "", text, shown="none: required")
+CLAIM: Option[tuple[str, ...]] = Option(
+    "--claim", "a claim such as 'A > B, margin 0.5 points'; repeat it for more", (), repeated(text), shown="none",
+    many=True,
+)  # fmt: skip
+LOWER: Option[tuple[str, ...]] = Option("--lower", "metrics of which less is better", (), names, shown="by their names")
+HIGHER: Option[tuple[str, ...]] = Option("--higher", "metrics of which more is better", (), names, shown="the others")
+STEP: Option[str | None] = Option("--step", "the column of the step: the last row of each run counts", None, text)
+WHERE: Option[tuple[tuple[str, str], ...]] = Option(
+    "--where", "COLUMN=VALUE of the rows that count; repeat it for more", (), repeated(setting), shown="all", many=True
+)
+NAME: Option[str | None] = Option(
+    "--name", "read columns off the names of the runs, as '{arm}-s{seed}'", None, text, shown="no"
+)
+OUT: Option[Path | None] = Option("out", "folder of the table", None, path, shown="reports/judged/<study>")
+
+
+@verb(
+    "Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for our own.",
+    RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT,
+    example="paribus judge runs.csv --metric acc --baseline static --claim 'dynamic > static, margin 0.5 points'",
+)  # fmt: skip
+def judge(given: Arguments) -> int:
+    """Write and print a table. Raises UserError for unknown columns and arms, and claims that cannot be read."""
+    from paribus.reporting.foreign.judge import judge as judge_runs
+    from paribus.reporting.foreign.runs import Asked
+    from paribus.reporting.foreign.source import open_source
+    from paribus.reporting.tables.assemble import REPORTS
+    from paribus.reporting.tables.files import write_files
+
+    given.require(METRIC, BASELINE)
+    asked = Asked(
+        metrics=given[METRIC],
+        baseline=given[BASELINE],
+        claims=given[CLAIM],
+        arm=given[ARM],
+        seed=given[SEED],
+        lower=given[LOWER],
+        higher=given[HIGHER],
+        step=given[STEP],
+        where=dict(given[WHERE]),
+        pattern=given[NAME],
+    )
+    found = judge_runs(open_source(given[RUNS_OF]), asked, given[STUDY])
+    out = given[OUT] or REPORTS / "judged" / found.table.study
+    write_files(out, found.files)
+    print(found, end="")
+    say(f"written to {out}: {', '.join(sorted(found.files))}")
+    return 0

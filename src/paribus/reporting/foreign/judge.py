@@ -1,0 +1,115 @@
+"""The table of runs that another framework made: intervals, verdicts and seeds needed, by the code of our own tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from paribus.core.errors import UserError, suggest
+from paribus.reporting.foreign.runs import Asked, Runs, collect_runs, name_arm
+from paribus.reporting.foreign.source import Source
+from paribus.reporting.tables.build import build_table
+from paribus.reporting.tables.design import Design
+from paribus.reporting.tables.files import render_files
+from paribus.reporting.tables.markdown import render_markdown
+from paribus.reporting.tables.schema import Table
+from paribus.sweeps.sweep import UNMATCHED
+from paribus.verdict.metrics import Metric, declare, in_points, lower_is_better
+
+_LOWER = re.compile(r".*(?:^|[^a-z])(?:loss|ppl|err|wer|cer|ter|mse|rmse|mae|nll|bpb|bits_per_byte|fid|latency|time)")
+_COARSE = 0.1  # a margin without unit that is this large on values between 0 and 1 is meant in points
+_DIGITS = 3  # of the range of a column's values that are printed
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A table, and how its columns are read. `str()` is the table for a terminal; `files` are those of `paribus table`."""
+
+    table: Table
+    columns: Mapping[str, Metric]
+
+    def __str__(self) -> str:
+        with declare(self.columns):
+            return render_markdown(self.table)
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """{file name: content}: Markdown, LaTeX, HTML, JSON, CSV and the drawings."""
+        with declare(self.columns):
+            return render_files(self.table)
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """{claim: its verdict with the reason}."""
+        return {claim.text: claim.said for claim in self.table.claims}
+
+
+def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
+    """The table of the runs of a source. Raises UserError for unknown columns and arms, and claims that cannot be read."""
+    named = study or name_arm(source.name) or "runs"
+    runs = collect_runs(source, asked, named)
+    baseline = name_arm(asked.baseline)
+    if baseline not in runs.arms:
+        raise UserError(f"the baseline '{asked.baseline}' is no arm", suggest(baseline, runs.arms))
+    columns = {column: describe_column(column, runs, source, asked) for column in runs.columns}
+    design = Design(
+        study=named,
+        scale="",
+        baseline=baseline,
+        columns=runs.columns,
+        arms={arm: () for arm in runs.arms},
+        matched=UNMATCHED,
+        claims=tuple(_name_arms(claim) for claim in asked.claims),
+        seeds=tuple(sorted({record.seed for record in runs.records})),
+    )
+    with declare(columns):
+        _require_margins(design)
+        table = build_table(design, runs.records)
+    return Judged(replace(table, notes=(*table.notes, *runs.notes)), columns)
+
+
+def _name_arms(claim: str) -> str:
+    """The claim with its quoted arms as the table names them."""
+    return re.sub(r"\"([^\"]*)\"|'([^']*)'", lambda found: name_arm(found[1] or found[2]), claim)
+
+
+def describe_column(column: str, runs: Runs, source: Source, asked: Asked) -> Metric:
+    """Which way a column is better, whether it is in points (values from 0 to 1), and its decimals."""
+    cells = [value for record in runs.records for value in _list_values(record.metrics, column)]
+    lower = _is_lower(column, source, asked)
+    points = not lower and all(0.0 <= value <= 1.0 for value in cells)
+    spread = (max(cells) - min(cells)) * (100.0 if points else 1.0) if cells else 0.0
+    digits = _DIGITS - 1 - math.floor(math.log10(spread)) if spread else _DIGITS
+    return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
+
+
+def _list_values(metrics: Mapping[str, float | None], column: str) -> Sequence[float]:
+    """Of a run in that column; of the mean over tasks, those of all tasks."""
+    found = [metrics[column]] if column in metrics else metrics.values()
+    return [value for value in found if value is not None and math.isfinite(value)]
+
+
+def _is_lower(column: str, source: Source, asked: Asked) -> bool:
+    short = column.rpartition("/")[2]
+    for names, lower in ((asked.lower, True), (asked.higher, False)):
+        if {column, short} & set(names):
+            return lower
+    if column in source.higher:
+        return not source.higher[column]
+    return _LOWER.fullmatch(column.lower()) is not None or lower_is_better(column)
+
+
+def _require_margins(design: Design) -> None:
+    """Raises UserError for a margin such as 0.5 on accuracies between 0 and 1."""
+    for claim in design.parse_claims():
+        for column in claim.columns or design.columns:
+            large = [m for m in claim.margins if not m.unit and m.fits(column) and m.size >= _COARSE]
+            if large and in_points(column):
+                size = large[0].size
+                raise UserError(
+                    f"the margin {size:g} on {column}, whose values lie between 0 and 1, is {100 * size:g} points",
+                    f"write `margin {size:g} points`, or the margin as a fraction",
+                )

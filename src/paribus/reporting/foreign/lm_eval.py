@@ -1,0 +1,55 @@
+"""Results of lm-evaluation-harness: `results_<time>.json` of each model below a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.core.errors import UserError
+from paribus.reporting.foreign.source import Row, Source, flatten, join
+
+
+def read(name: str) -> Source:
+    """One row per file: `TASK/METRIC` of each task, and the settings of the evaluation.
+
+    A metric of a filter other than `none` is `TASK/METRIC@FILTER`. Raises UserError for a file that is not one of these.
+    """
+    folder = Path(name).expanduser()
+    higher: dict[str, bool] = {}
+    rows = []
+    for path in sorted(folder.rglob("results*.json")):
+        content = _load(path)
+        for task, metrics in content.get("higher_is_better", {}).items():
+            higher |= {f"{task}/{metric}": bool(up) for metric, up in (metrics or {}).items() if up is not None}
+        rows.append(_read_row(str(path.relative_to(folder)), content))
+    known = {column for row in rows for column in row.values}
+    filtered = {column: higher[plain] for column in known if (plain := column.partition("@")[0]) in higher}
+    return Source(folder.resolve().name, rows, filtered)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content["results"], dict):
+            return dict(content)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UserError(f"{path} holds no results of lm-eval", "remove it, or give the folder of the results alone")
+
+
+def _read_row(place: str, content: Mapping[str, Any]) -> Row:
+    scores = {
+        f"{task}/{_name_metric(key)}": value
+        for task, metrics in content["results"].items()
+        for key, value in metrics.items()
+        if "," in key and "_stderr" not in key
+    }
+    settings = {**dict(flatten(content.get("config", {}))), "model_name": content.get("model_name", "")}
+    return Row(place, join(settings, scores), str(content.get("model_name") or Path(place).parent.name))
+
+
+def _name_metric(key: str) -> str:
+    metric, _, kind = key.partition(",")
+    return metric if kind == "none" else f"{metric}@{kind}"

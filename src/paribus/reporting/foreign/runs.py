@@ -1,0 +1,207 @@
+"""Foreign rows as the records that tables read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from paribus.core.errors import UserError, suggest
+from paribus.reporting.foreign.source import DONE, Row, Source
+from paribus.runs.record import Record
+from paribus.verdict.metrics import MEAN, metric
+
+_MISSING = ("", "na", "n/a", "nan", "none", "null", "-")
+_UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What to judge.
+
+    Args:
+        arm: the columns whose values together name an arm; seed: that of the seed.
+        metrics: columns, or metrics such as `acc` for `TASK/acc` of every task, or `mean` for the mean over these.
+        claims: an arm whose name has spaces or other signs is quoted.
+        lower, higher: metrics of which less, or more, is better, whatever their names say.
+        step: the column of the step; the last row of each run counts.
+        where: {column: value} of the rows that count.
+        pattern: reads columns off the name of each run, such as `{arm}-s{seed}`.
+    """
+
+    metrics: tuple[str, ...]
+    baseline: str
+    claims: tuple[str, ...] = ()
+    arm: tuple[str, ...] = ("arm",)
+    seed: str = "seed"
+    lower: tuple[str, ...] = ()
+    higher: tuple[str, ...] = ()
+    step: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    pattern: str | None = None
+
+
+class Runs(NamedTuple):
+    """Records of a study, the columns that they have, and what was left out or numbered anew."""
+
+    records: tuple[Record, ...]
+    columns: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(record.arm for record in self.records))
+
+
+def name_arm(text: str) -> str:
+    """An arm's name as claims and tables write it."""
+    return _UNNAMED.sub("_", text.strip())
+
+
+def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
+    """One record per arm and seed.
+
+    Parts of a run are put together. A run that stands in several rows with different numbers is left out; so is a row
+    without arm or seed. Raises UserError for columns that no row has, and if nothing remains.
+    """
+    notes: list[str] = []
+    rows = [row for row in read_names(source, asked, notes) if _counts(row, asked)]
+    if not rows:
+        raise UserError(f"no row of {source.name} is asked for", "change --where or --name")
+    known = tuple(dict.fromkeys(column for row in rows for column in row.values))
+    for column in (*asked.arm, asked.seed, *([asked.step] if asked.step else [])):
+        _require(column, known, source.name)
+    columns = find_columns(asked.metrics, known, source.name)
+    measured = tuple(column for column in columns if column in known)
+    records = [
+        _make_record(study, arm, seed, group, asked, measured, notes)
+        for (arm, seed), group in _group(rows, asked, notes).items()
+    ]
+    found = tuple(record for record in records if record is not None)
+    if not any(_is_finite(value) for record in found for value in record.metrics.values()):
+        raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
+    return Runs(found, columns, tuple(notes))
+
+
+def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
+    """The rows with what their names say; those whose names do not fit the pattern are left out and noted."""
+    if asked.pattern is None:
+        return list(source.rows)
+    parts = re.split(r"\{(\w+)\}", asked.pattern)
+    names = {name: r"\d+" if name == asked.seed else ".+?" for name in parts[1::2]}
+    texts = [f"(?P<{text}>{names[text]})" if at % 2 else re.escape(text) for at, text in enumerate(parts)]
+    pattern = re.compile(f"(?:.*/)?{''.join(texts)}")
+    found, odd = [], []
+    for row in source.rows:
+        if match := pattern.fullmatch(row.name):
+            found.append(Row(row.place, {**row.values, **match.groupdict()}, row.name, row.status))
+        else:
+            odd.append(row.name or row.place)
+    if not found:
+        raise UserError(f"no name in {source.name} is like {asked.pattern}", f"the first is '{odd[0]}'")
+    if odd:
+        notes.append(f"Left out, because their names are not like {asked.pattern}: {', '.join(odd)}.")
+    return found
+
+
+def _counts(row: Row, asked: Asked) -> bool:
+    return all(str(row.values.get(column, "")) == value for column, value in asked.where.items())
+
+
+def _require(column: str, known: Sequence[str], source: str) -> None:
+    if column not in known:
+        raise UserError(f"{source} has no column '{column}'", suggest(column, known))
+
+
+def find_columns(asked: Iterable[str], known: Sequence[str], source: str) -> tuple[str, ...]:
+    """The columns of the metrics that were asked for. Raises UserError for one that no row has."""
+    found: dict[str, None] = {}
+    for name in asked:
+        named = [name] if name in known else [column for column in known if metric(column) == name]
+        if not named and name != MEAN:
+            _require(name, known, source)
+        found |= dict.fromkeys(named or [MEAN])
+    return tuple(found)
+
+
+def _group(rows: Iterable[Row], asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:
+    """{(arm, seed): its rows}; seeds that are no whole numbers are numbered in the order of their names."""
+    named: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        cells = [str(row.values.get(column, "")).strip() for column in (*asked.arm, asked.seed)]
+        if any(cell.lower() in _MISSING for cell in cells):
+            notes.append(f"{row.place} is left out: it has no {' or no '.join((*asked.arm, asked.seed))}.")
+        else:
+            named.setdefault(("+".join(cells[:-1]), cells[-1]), []).append(row)
+    seeds = _number_seeds(dict.fromkeys(seed for _, seed in named), notes)
+    arms = _name_arms(dict.fromkeys(arm for arm, _ in named))
+    groups: dict[tuple[str, int], list[Row]] = {}
+    for (arm, seed), group in named.items():
+        groups.setdefault((arms[arm], seeds[seed]), []).extend(group)
+    return groups
+
+
+def _name_arms(texts: Iterable[str]) -> dict[str, str]:
+    arms = {text: name_arm(text) for text in texts}
+    if twice := [text for text, name in arms.items() if list(arms.values()).count(name) > 1]:
+        raise UserError(f"the arms {' and '.join(map(repr, twice[:2]))} would have one name", "rename one of them")
+    return arms
+
+
+def _number_seeds(texts: Iterable[str], notes: list[str]) -> dict[str, int]:
+    found = list(texts)
+    try:
+        numbers = {text: _whole(text) for text in found}
+    except ValueError:
+        numbers = {text: at for at, text in enumerate(sorted(found))}
+        notes.append(f"Seeds are numbered: {', '.join(f'{at} is {text}' for text, at in numbers.items())}.")
+    return numbers
+
+
+def _whole(text: str) -> int:
+    """Raises ValueError for what is no whole number; 3.0 is one."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
+def _make_record(
+    study: str, arm: str, seed: int, rows: Sequence[Row], asked: Asked, columns: Sequence[str], notes: list[str]
+) -> Record | None:
+    label = f"{arm}/seed{seed}"
+    done = [row for row in rows if row.status == DONE]
+    if not done:
+        status = {"status": "failed", "error": rows[-1].status}
+        return Record(signature=rows[-1].place, study=study, arm=arm, seed=seed, scale="", **status)
+    if asked.step is not None:
+        done = [max(done, key=lambda row: read_number(row.values.get(asked.step or ""), -math.inf))]
+    values = {column: _list_numbers(done, column) for column in columns}
+    if odd := [column for column, numbers in values.items() if len(set(numbers)) > 1]:
+        places = ", ".join(row.place for row in done)
+        notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); --step takes the last one.")
+        return None
+    if len(done) > 1 and max(map(len, values.values())) > 1:
+        notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
+    metrics = {column: numbers[0] if numbers else math.nan for column, numbers in values.items()}
+    return Record(signature=done[0].place, study=study, arm=arm, seed=seed, scale="", status="done", metrics=metrics)
+
+
+def _list_numbers(rows: Iterable[Row], column: str) -> list[float]:
+    found = (read_number(row.values.get(column)) for row in rows)
+    return [number for number in found if not math.isnan(number)]
+
+
+def read_number(value: Any, otherwise: float = math.nan) -> float:
+    """The number in a cell; 85.2% is 0.852. `otherwise` for what is none."""
+    text = str(value).strip()
+    try:
+        return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+    except ValueError:
+        return otherwise
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
