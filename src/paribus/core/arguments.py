@@ -302,6 +302,13 @@ def whole(least: int, step: int = 1) -> Callable[[str], int]:
     return read
 
 
+def number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError("write a number") from None
+
+
 def names(value: str) -> tuple[str, ...]:
     """`a,b` or `[a,b]`."""
     found = tuple(name for name in value.strip("[] ").replace(",", " ").split() if name)

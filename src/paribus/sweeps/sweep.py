@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.config import renamed, sweeps_dir, table_seeds
 from paribus.core.errors import UserError, nearest
 from paribus.core.hashing import digest
+from paribus.sweeps.ablations import expand_arms
 from paribus.sweeps.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
@@ -302,6 +303,7 @@ def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:
 
 def _arms(path: Path, key: str, value: Any, anchor: bool = False) -> dict[str, tuple[str, ...]]:
     arms = _mapping(path, key, value)
+    arms = arms if anchor else expand_arms(path, arms)
     taken = _NO_NAMES if anchor else (*_NO_NAMES, SCRATCH)
     for name in arms:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in taken:

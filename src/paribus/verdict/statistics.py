@@ -119,6 +119,15 @@ def t_test(differences: Sequence[float]) -> float | None:
     return rounded(two_sided(len(differences), mean / (sd / math.sqrt(len(differences)))))
 
 
+def mcnemar(first: int, second: int) -> float:
+    """Exact two-sided p of McNemar's test (1947): of the examples that one of two models alone solves, `first` are the
+    first one's and `second` the second one's.
+    """
+    from scipy.stats import binomtest
+
+    return rounded(float(binomtest(first, first + second).pvalue)) if first + second else 1.0
+
+
 def holm(values: Sequence[float]) -> list[float]:
     """Holm's step-down adjusted p-values (Holm 1979), in the order given."""
     order = sorted(range(len(values)), key=values.__getitem__)

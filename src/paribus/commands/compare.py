@@ -1,0 +1,25 @@
+"""`paribus compare`: two finished models on the same examples, one by one."""
+
+from __future__ import annotations
+
+from paribus.core.arguments import Arguments, Option, Positional, names, text, verb
+
+FIRST = Positional("A", "the folder of a finished run, such as runs/STUDY/ARM/seed0, or a CSV or JSONL file", "")
+SECOND = Positional("B", "the same of the other model", "")
+METRIC: Option[tuple[str, ...]] = Option("--metric", "the columns to compare", (), names, shown="all that both have")
+ID: Option[str | None] = Option(
+    "--id", "the column that tells the examples of a file apart", None, text, shown="id, doc_id, example_id or index"
+)
+
+
+@verb(
+    "Compare two finished models on the same examples, one by one: McNemar's test, or a paired interval.",
+    FIRST, SECOND, METRIC, ID,
+    example="paribus compare A.jsonl B.jsonl --metric acc",
+)  # fmt: skip
+def compare(given: Arguments) -> int:
+    """Print the comparison. Raises UserError if the examples are not the same."""
+    from paribus.reporting.pairs import compare_runs
+
+    print(compare_runs(given[FIRST], given[SECOND], given[METRIC], given[ID]), end="")
+    return 0

@@ -1,0 +1,110 @@
+"""How many seeds an experiment needs before it is run, by the rules of its verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from paribus.core.errors import UserError
+from paribus.verdict.power import MOST_SEEDS, POWER, detectable, power, seeds_needed
+from paribus.verdict.statistics import ALPHA
+from paribus.verdict.words import Relation, find_boundaries, judge
+
+SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)  # numbers of seeds whose chances are listed
+
+
+class Need(NamedTuple):
+    """Of a claim: the verdict that the true effect leads to, and how many seeds give it with a chance of 80%."""
+
+    relation: Relation
+    verdict: str
+    seeds: int | None
+
+
+class Chance(NamedTuple):
+    """What n seeds can do: {claim: the chance of its verdict}, and the smallest effect seen with a chance of 80%."""
+
+    n: int
+    chances: dict[str, float]
+    detectable: float | None
+
+
+@dataclass(frozen=True)
+class SeedPlan:
+    """`arms` of which each but the first has a claim; `level`: the error rate that the claims leave to each."""
+
+    sd: float
+    effect: float
+    margin: float
+    arms: int
+    level: float
+    needs: tuple[Need, ...]
+    chances: tuple[Chance, ...]
+
+    @property
+    def seeds(self) -> int | None:
+        """What the claim that A is better than B needs; None for more than 1,000."""
+        return self.needs[0].seeds
+
+    def __str__(self) -> str:
+        claims = "" if self.arms == 2 else f" Each of {self.arms - 1} claims has {100 * self.level:.3g}% of the 5%."
+        lines = [
+            f"The difference between two arms has a standard deviation of {self.sd:g} over seeds that both share, and "
+            f"is {self.effect:g} in truth.{claims}",
+            *(_describe_need(need, self) for need in self.needs),
+        ]
+        heads = [f"{'seeds':>5}", *(f"{_write(need.relation, self.margin):>28}" for need in self.needs), "detectable"]
+        lines += ["", f"Chance of that verdict, and the smallest difference seen with a chance of {POWER:.0%}:"]
+        rows = ([f"{one.n:>5}", *(f"{p:>28.0%}" for p in one.chances.values()), f"{one.detectable or 0:>10.3g}"]
+                for one in self.chances)  # fmt: skip
+        return "\n".join([*lines, "  ".join(heads), *("  ".join(row) for row in rows)]) + "\n"
+
+
+def _describe_need(need: Need, plan: SeedPlan) -> str:
+    claim = _write(need.relation, plan.margin)
+    if need.seeds is None:
+        return f"{claim}: more than {MOST_SEEDS} seeds, for {need.verdict}"
+    return f"{claim}: {need.seeds} seeds per arm ({need.seeds * plan.arms} runs), for {need.verdict}"
+
+
+def _write(relation: str, margin: float) -> str:
+    return f"A {relation} B" + (f", margin {margin:g}" if margin else "")
+
+
+def _expect(relation: Relation, effect: float, margin: float, boundaries: int) -> str:
+    """The verdict that has the most room: of a `>` claim the sign, unless both margins are farther away than zero."""
+    apart = relation == ">" and boundaries == 1
+    return judge(relation, effect, effect, 0.0 if apart else margin)
+
+
+def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> SeedPlan:
+    """How many seeds decide whether A is better than B, no worse, or the same, if B is `effect` below A in truth.
+
+    By the noncentral t of the paired interval that verdicts are read off; the same within a margin: by the Bonferroni
+    bound of both sides, which is close.
+
+    Args:
+        sd: of the difference between two arms with the same seed, over seeds. If the seeds of two arms share nothing,
+            1.41 times that of one arm. In the metric's unit, as effect and margin.
+        arms: with more than two, each but the first has a claim, and each claim its share of the error rate, as before
+            any of them is decided.
+
+    Raises:
+        UserError: for values that no experiment has.
+    """
+    if not (0.0 < sd < float("inf")) or not 0.0 <= margin < float("inf") or arms < 2 or abs(effect) == float("inf"):
+        raise UserError("no experiment is like that", "give sd above 0, margin from 0 on, and 2 arms or more")
+    if not effect and not margin:
+        raise UserError("two arms without a difference cannot be told apart", "give an effect, or a margin to be the same")
+    level = ALPHA / (arms - 1)
+    relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
+    boundaries = {relation: find_boundaries(relation, effect, margin) for relation in relations}
+    needs = tuple(
+        Need(relation, _expect(relation, effect, margin, len(near)), seeds_needed(near, sd, level))
+        for relation, near in boundaries.items()
+    )
+    chances = tuple(
+        Chance(n, {relation: power(near, sd, n, level) for relation, near in boundaries.items()}, detectable(sd, n, level))
+        for n in SHOWN
+    )
+    return SeedPlan(sd, effect, margin, arms, level, needs, chances)
