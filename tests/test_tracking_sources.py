@@ -13,7 +13,7 @@ from pandas.testing import assert_frame_equal
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.reporting.tracking.runs import Frames, StageLog, join_stages, load
-from paribus.reporting.tracking.sources import Offline, Online, Records, _read_segment
+from paribus.reporting.tracking.sources import Offline, Online, Records, read_segment
 from paribus.training import callbacks
 from paribus.training.run import run
 
@@ -62,7 +62,7 @@ def served(roots: list[Path]) -> list[dict[str, Any]]:
     """What a server holds after `wandb sync` of these folders: segments of an id joined, their steps renumbered."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(path for root in roots for path in root.glob("*/*/seed*/wandb/*run-*/run-*.wandb")):
-        head, log = _read_segment(path)
+        head, log, _ = read_segment(path)
         empty: dict[str, Any] = {"config": {}, "summary": {}, "history": []}
         whole = found.setdefault(
             head["run_id"], {"id": head["run_id"], "group": head["run_group"], "job_type": head["job_type"], **empty}

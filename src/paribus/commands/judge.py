@@ -11,7 +11,7 @@ from paribus.sweeps.request import STUDY
 RUNS_OF = Positional(
     "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval", ""
 )
-ARM = Option("--arm", "the columns that name an arm: A,B", ("arm",), names, shown="arm")
+ARM: Option[tuple[str, ...]] = Option("--arm", "the columns that name an arm: A,B", ("arm",), names, shown="arm")
 SEED = Option("--seed", "the column of the seed", "seed", text)
 METRIC: Option[tuple[str, ...]] = Option(
     "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks", (), names

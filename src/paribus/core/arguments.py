@@ -327,7 +327,11 @@ def setting(value: str) -> tuple[str, str]:
 
 def repeated(read: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
     """A reader of one value of an option that may be repeated."""
-    return lambda value: (read(value),)
+
+    def read_one(value: str) -> tuple[T, ...]:
+        return (read(value),)
+
+    return read_one
 
 
 def switch(value: str) -> bool:

@@ -131,7 +131,7 @@ def _find_run(path: Path) -> Path:
 def _read_run(name: str, folder: Path) -> Answers:
     record, why = read_record(folder / RECORD)
     if record is None or not record.done:
-        raise UserError(f"{folder} is no finished run", why or f"its status is {record.status if record else 'missing'}")
+        raise UserError(f"{folder} is no finished run", why or "finish it first")
     values: dict[str, list[Sequence[float]]] = defaultdict(list)
     for label, found in read_gold(folder).items():
         task = label.rpartition("/seed")[0]
@@ -168,7 +168,9 @@ def _read_file(name: str, metrics: Sequence[str], key: str | None) -> Answers:
     named = metrics or _find_measured(source.rows, keys[0])
     columns = {column: _list_values(rows, column) for column in named}
     texts = {key: [row.values.get(part) for part in _TEXTS] for key, row in rows.items()}
-    return Answers(name, {column: values for column, values in columns.items() if values}, dict.fromkeys(columns, texts))
+    return Answers(
+        name, {column: values for column, values in columns.items() if values}, dict.fromkeys(columns, texts)
+    )
 
 
 def _find_measured(rows: Sequence[Row], key: str) -> list[str]:
@@ -177,9 +179,7 @@ def _find_measured(rows: Sequence[Row], key: str) -> list[str]:
     if isinstance(listed, list):
         return [str(name) for name in listed]
     columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
-    return [
-        column for column in columns if all(math.isfinite(read_number(row.values.get(column, ""))) for row in rows)
-    ]
+    return [column for column in columns if all(math.isfinite(read_number(row.values.get(column, ""))) for row in rows)]
 
 
 def _list_values(rows: Mapping[str, Row], column: str) -> dict[str, float]:
@@ -192,7 +192,9 @@ def _pair(column: str, one: Answers, other: Answers) -> PairRow:
     _require_same(column, one, other)
     keys = [key for key in first if key in second]
     if not keys:
-        raise UserError(f"{one.name} and {other.name} share no example of {column}", "give files about the same examples")
+        raise UserError(
+            f"{one.name} and {other.name} share no example of {column}", "give files about the same examples"
+        )
     pairs = [(first[key], second[key]) for key in keys]
     differences = [a - b for a, b in pairs]
     binary = all(value in (0.0, 1.0) for pair in pairs for value in pair)
@@ -232,4 +234,3 @@ def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list
             raise UserError(cause, "compare them on the same data")
         notes += [f"{column}: {alone} examples with a number in one of the two only are left out."] * bool(alone)
     return notes
-

@@ -21,7 +21,7 @@ Parts = dict[str, list[str]]  # {name: overrides}
 
 
 def expand_arms(path: Path, arms: Mapping[str, Any]) -> dict[str, Any]:
-    """The arms with these blocks written out. Raises UserError for a block that is none, and for a name that is taken."""
+    """The arms with these blocks written out. Raises UserError for a block without parts, and for a name twice."""
     found: dict[str, Any] = {}
     for name, value in arms.items():
         block = {name: value} if name not in _BLOCKS else _BLOCKS[name](_read_parts(path, name, value))

@@ -14,7 +14,7 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)  # numbers of seeds whose chances are listed
 
 
 class Need(NamedTuple):
-    """Of a claim: the verdict that the true effect leads to, and how many seeds give it with a chance of 80%."""
+    """Of a claim: the verdict that the true effect leads to, and how many seeds decide it with a chance of 80%."""
 
     relation: Relation
     verdict: str
@@ -22,7 +22,7 @@ class Need(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """What n seeds can do: {claim: the chance of its verdict}, and the smallest effect seen with a chance of 80%."""
+    """What n seeds can do: {claim: the chance that it is decided}, and the smallest effect seen with one of 80%."""
 
     n: int
     chances: dict[str, float]
@@ -54,7 +54,7 @@ class SeedPlan:
             *(_describe_need(need, self) for need in self.needs),
         ]
         heads = [f"{'seeds':>5}", *(f"{_write(need.relation, self.margin):>28}" for need in self.needs), "detectable"]
-        lines += ["", f"Chance of that verdict, and the smallest difference seen with a chance of {POWER:.0%}:"]
+        lines += ["", f"Chance of a verdict, and the smallest difference seen with a chance of {POWER:.0%}:"]
         rows = ([f"{one.n:>5}", *(f"{p:>28.0%}" for p in one.chances.values()), f"{one.detectable or 0:>10.3g}"]
                 for one in self.chances)  # fmt: skip
         return "\n".join([*lines, "  ".join(heads), *("  ".join(row) for row in rows)]) + "\n"
@@ -63,8 +63,8 @@ class SeedPlan:
 def _describe_need(need: Need, plan: SeedPlan) -> str:
     claim = _write(need.relation, plan.margin)
     if need.seeds is None:
-        return f"{claim}: more than {MOST_SEEDS} seeds, for {need.verdict}"
-    return f"{claim}: {need.seeds} seeds per arm ({need.seeds * plan.arms} runs), for {need.verdict}"
+        return f"{claim}: more than {MOST_SEEDS} seeds, most likely {need.verdict}"
+    return f"{claim}: {need.seeds} seeds per arm ({need.seeds * plan.arms} runs), most likely {need.verdict}"
 
 
 def _write(relation: str, margin: float) -> str:
@@ -95,7 +95,7 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
     if not (0.0 < sd < float("inf")) or not 0.0 <= margin < float("inf") or arms < 2 or abs(effect) == float("inf"):
         raise UserError("no experiment is like that", "give sd above 0, margin from 0 on, and 2 arms or more")
     if not effect and not margin:
-        raise UserError("two arms without a difference cannot be told apart", "give an effect, or a margin to be the same")
+        raise UserError("without a difference nothing can be found", "give an effect, or a margin to be the same")
     level = ALPHA / (arms - 1)
     relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
     boundaries = {relation: find_boundaries(relation, effect, margin) for relation in relations}
@@ -104,7 +104,9 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
         for relation, near in boundaries.items()
     )
     chances = tuple(
-        Chance(n, {relation: power(near, sd, n, level) for relation, near in boundaries.items()}, detectable(sd, n, level))
+        Chance(
+            n, {relation: power(near, sd, n, level) for relation, near in boundaries.items()}, detectable(sd, n, level)
+        )
         for n in SHOWN
     )
     return SeedPlan(sd, effect, margin, arms, level, needs, chances)

@@ -1,4 +1,4 @@
-"""The table of runs that another framework made: intervals, verdicts and seeds needed, by the code of our own tables."""
+"""The table of runs that another framework made, with verdicts and seeds needed, by the code of our own tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIGITS = 3  # of the range of a column's values that are printed
 
 @dataclass(frozen=True)
 class Judged:
-    """A table, and how its columns are read. `str()` is the table for a terminal; `files` are those of `paribus table`."""
+    """A table, and how its columns are read. `str()` is the table for a terminal."""
 
     table: Table
     columns: Mapping[str, Metric]
@@ -37,7 +37,7 @@ class Judged:
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """{file name: content}: Markdown, LaTeX, HTML, JSON, CSV and the drawings."""
+        """{file name: content}, as `paribus table` writes them: Markdown, LaTeX, HTML, JSON, CSV and the drawings."""
         with declare(self.columns):
             return render_files(self.table)
 
@@ -48,7 +48,10 @@ class Judged:
 
 
 def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
-    """The table of the runs of a source. Raises UserError for unknown columns and arms, and claims that cannot be read."""
+    """The table of the runs of a source.
+
+    Raises UserError for unknown columns and arms, and claims that cannot be read.
+    """
     named = study or name_arm(source.name) or "runs"
     runs = collect_runs(source, asked, named)
     baseline = name_arm(asked.baseline)
@@ -60,7 +63,7 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
         scale="",
         baseline=baseline,
         columns=runs.columns,
-        arms={arm: () for arm in runs.arms},
+        arms=dict.fromkeys((baseline, *runs.arms), ()),
         matched=UNMATCHED,
         claims=tuple(_name_arms(claim) for claim in asked.claims),
         seeds=tuple(sorted({record.seed for record in runs.records})),

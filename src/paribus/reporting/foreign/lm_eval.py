@@ -14,7 +14,7 @@ from paribus.reporting.foreign.source import Row, Source, flatten, join
 def read(name: str) -> Source:
     """One row per file: `TASK/METRIC` of each task, and the settings of the evaluation.
 
-    A metric of a filter other than `none` is `TASK/METRIC@FILTER`. Raises UserError for a file that is not one of these.
+    A metric of a filter other than `none` is `TASK/METRIC@FILTER`. Raises UserError for a file of another layout.
     """
     folder = Path(name).expanduser()
     higher: dict[str, bool] = {}

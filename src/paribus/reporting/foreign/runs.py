@@ -174,8 +174,7 @@ def _make_record(
     label = f"{arm}/seed{seed}"
     done = [row for row in rows if row.status == DONE]
     if not done:
-        status = {"status": "failed", "error": rows[-1].status}
-        return Record(signature=rows[-1].place, study=study, arm=arm, seed=seed, scale="", **status)
+        return _record(study, arm, seed, rows[-1], status="failed", error=rows[-1].status)
     if asked.step is not None:
         done = [max(done, key=lambda row: read_number(row.values.get(asked.step or ""), -math.inf))]
     values = {column: _list_numbers(done, column) for column in columns}
@@ -186,7 +185,11 @@ def _make_record(
     if len(done) > 1 and max(map(len, values.values())) > 1:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
     metrics = {column: numbers[0] if numbers else math.nan for column, numbers in values.items()}
-    return Record(signature=done[0].place, study=study, arm=arm, seed=seed, scale="", status="done", metrics=metrics)
+    return _record(study, arm, seed, done[0], status="done", metrics=metrics)
+
+
+def _record(study: str, arm: str, seed: int, row: Row, **more: Any) -> Record:
+    return Record(signature=row.place, study=study, arm=arm, seed=seed, scale="", **more)
 
 
 def _list_numbers(rows: Iterable[Row], column: str) -> list[float]:

@@ -73,7 +73,7 @@ class Metric:
 
 
 METRICS: Registry[Metric] = Registry("paribus.verdict.metrics")
-_DECLARED: ContextVar[Mapping[str, Metric]] = ContextVar("declared", default={})  # {column: what was declared of it}
+_DECLARED: ContextVar[Mapping[str, Metric]] = ContextVar("declared")  # {column: what was declared of it}
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def declare(columns: Mapping[str, Metric]) -> Iterator[None]:
 
 
 def find_metric(column: str) -> Metric:
-    return _DECLARED.get().get(column) or _find(metric(column), tuple(METRICS.all()))
+    return _DECLARED.get({}).get(column) or _find(metric(column), tuple(METRICS.all()))
 
 
 @cache
