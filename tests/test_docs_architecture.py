@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "paribus"
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-DOCUMENTS = ("README.md", "docs/architecture.md", "docs/guide.md")
+DOCUMENTS = ("README.md", "docs/architecture.md", "docs/guide.md", "docs/judge.md", "docs/python.md")
 WRITTEN = ("conf/trusted.yaml", "config.yaml")  # by a user, by a run
 
 

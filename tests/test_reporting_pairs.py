@@ -24,7 +24,14 @@ def samples(folder: Path, name: str, acc: np.ndarray[Any, Any], **more: Any) -> 
     """A file as lm-eval writes it with --log_samples."""
     path = folder / name
     rows = (
-        {"doc_id": at, "doc": {"question": f"q{at}"}, "target": 1, "metrics": ["acc"], "doc_hash": f"h{at}", "acc": value}
+        {
+            "doc_id": at,
+            "doc": {"question": f"q{at}"},
+            "target": 1,
+            "metrics": ["acc"],
+            "doc_hash": f"h{at}",
+            "acc": value,
+        }
         for at, value in enumerate(acc.tolist())
     )
     path.write_text("".join(json.dumps({**row, **more}) + "\n" for row in rows))
@@ -38,7 +45,9 @@ def run(folder: Path, golds: dict[str, list[float]], **changes: Any) -> str:
         name: Gold(np.array(values, np.float16), np.array(values) > 0.5) for name, values in golds.items()
     })  # fmt: skip
     record = {"schema": 1, "signature": "x", "study": "s", "arm": "a", "seed": 0, "scale": "test", "status": "done"}
-    write_sealed(folder / "result.json", {**record, "metrics": {}, "task_runs": [], "budget": {}, "data": {}, **changes})
+    write_sealed(
+        folder / "result.json", {**record, "metrics": {}, "task_runs": [], "budget": {}, "data": {}, **changes}
+    )
     return str(folder)
 
 

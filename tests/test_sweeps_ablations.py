@@ -36,7 +36,10 @@ def test_leaving_one_out_gives_the_whole_and_all_but_each(tmp_path: Path) -> Non
 
 
 def test_one_at_a_time_gives_the_base_and_each_change(tmp_path: Path) -> None:
-    arms = {"one_at_a_time": ["masking.rate=0.1", "masking.rate=0.4"], "both": ["masking.rate=0.2", "optimizer.lr=0.01"]}
+    arms = {
+        "one_at_a_time": ["masking.rate=0.1", "masking.rate=0.4"],
+        "both": ["masking.rate=0.2", "optimizer.lr=0.01"],
+    }
     found = sweep(tmp_path, arms, "base")
     assert found.arms == {
         "base": (),
@@ -58,7 +61,10 @@ def test_parts_can_be_named(tmp_path: Path) -> None:
     [
         ({"leave_one_out": "masking.rate=0.4"}, "is no list of overrides"),
         ({"one_at_a_time": []}, "is no list of overrides"),
-        ({"leave_one_out": ["masking.rate=0.1", "masking.rate=0.4"]}, "two parts of 'arms.leave_one_out' are named 'rate'"),
+        (
+            {"leave_one_out": ["masking.rate=0.1", "masking.rate=0.4"]},
+            "two parts of 'arms.leave_one_out' are named 'rate'",
+        ),
         ({"one_at_a_time": ["masking.rate=0.1"], "base": []}, "two arms are named 'base'"),
         ({"one_at_a_time": ["masking.rate"]}, "is not an override"),
     ],

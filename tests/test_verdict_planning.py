@@ -36,8 +36,14 @@ def simulate(relation: Relation, sd: float, effect: float, margin: float, n: int
 
 @pytest.mark.parametrize(
     ("relation", "sd", "effect", "margin", "arms"),
-    [(">", 0.8, 1.0, 0.0, 2), (">", 0.8, 1.0, 0.0, 4), (">", 0.5, 0.4, 0.5, 2), (">=", 0.8, 0.2, 0.5, 3), ("~", 0.6, 0.0, 0.5, 2)],
-)  # fmt: skip
+    [
+        (">", 0.8, 1.0, 0.0, 2),
+        (">", 0.8, 1.0, 0.0, 4),
+        (">", 0.5, 0.4, 0.5, 2),
+        (">=", 0.8, 0.2, 0.5, 3),
+        ("~", 0.6, 0.0, 0.5, 2),
+    ],
+)
 def test_four_of_five_tables_of_that_many_seeds_are_decided(
     relation: Relation, sd: float, effect: float, margin: float, arms: int
 ) -> None:
@@ -51,7 +57,10 @@ def test_four_of_five_tables_of_that_many_seeds_are_decided(
 
 def test_the_answer_says_seeds_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["power", "--sd", "0.8", "--effect", "1"]) == 0
-    assert f"A > B: {plan_seeds(0.8, 1.0).seeds} seeds per arm (16 runs), most likely reproduced" in capsys.readouterr().out
+    assert (
+        f"A > B: {plan_seeds(0.8, 1.0).seeds} seeds per arm (16 runs), most likely reproduced"
+        in capsys.readouterr().out
+    )
     assert main(["power", "--sd", "0.8", "--effect", "-1", "--margin", "0.5", "--arms", "3"]) == 0
     shown = capsys.readouterr().out
     assert "most likely contradicted" in shown

@@ -70,8 +70,7 @@ class Pretrained:
         loaded = self._load()
         if getattr(loaded, "backend_tokenizer", None) is None:
             raise UserError(f"tokenizer.name={self.name} has no tokenizer.json", "use one with a fast tokenizer")
-        roles = {role: _token(loaded, attributes) or _NEW[role] for role, attributes in _ATTRIBUTES.items()}
-        tokenizer = assemble(loaded.backend_tokenizer, roles, self.sentinels, Path(self.name).name)
+        tokenizer = assemble(loaded.backend_tokenizer, _find_roles(loaded), self.sentinels, Path(self.name).name)
         tokenizer.save(folder)
         return tokenizer
 
@@ -86,6 +85,20 @@ class Pretrained:
             first = next(iter(str(error).splitlines()), type(error).__name__)
             mend = "give a hub name that can be reached, or a local folder with tokenizer.json"
             raise UserError(f"tokenizer.name={self.name} cannot be loaded ({first[:160]})", mend) from error
+
+
+def wrap(loaded: Any) -> Tokenizer:
+    """A copy of a fast tokenizer of `transformers`. Raises UserError for one that is not fast."""
+    from tokenizers import Tokenizer as Backend
+
+    backend = getattr(loaded, "backend_tokenizer", None)
+    if backend is None:
+        raise UserError(f"{type(loaded).__name__} is no fast tokenizer", "load it with AutoTokenizer.from_pretrained")
+    return assemble(Backend.from_str(backend.to_str()), _find_roles(loaded), 0, Path(str(loaded.name_or_path)).name)
+
+
+def _find_roles(loaded: Any) -> dict[str, str]:
+    return {role: _token(loaded, attributes) or _NEW[role] for role, attributes in _ATTRIBUTES.items()}
 
 
 def _token(loaded: Any, attributes: Iterable[str]) -> str | None:

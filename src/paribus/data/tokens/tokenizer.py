@@ -66,6 +66,23 @@ class Tokenizer:
         """Many sentences at once, one after the other, without special tokens."""
         return self._batch(*self._encode(sentences))
 
+    def find_starts(self, rows: Sequence[Sequence[int]]) -> list[NDArray[np.uint8]]:
+        """uint8 [T] of each row of ids: 1 if the token starts a word of its text.
+
+        As `encode` says of the text that the ids spell. A row that its text does not give back, such as one that begins
+        within a word, is read by the characters that each token adds.
+        """
+        texts = self.texts(rows)
+        found = zip(rows, texts, self.encode(texts), strict=True)
+        return [
+            start_T if list(row) == ids_T.tolist() else self._trace(row, text) for row, text, (ids_T, start_T) in found
+        ]
+
+    def _trace(self, row: Sequence[int], text: str) -> NDArray[np.uint8]:
+        ends = [min(len(part), len(text)) for part in self.texts([row[:k] for k in range(1, len(row) + 1)])]
+        ends = list(itertools.accumulate(ends, max))
+        return words.from_offsets(text, list(zip([0, *ends], ends, strict=False)))
+
     def locate(self, sentences: Sequence[str]) -> tuple[Batch, NDArray[np.int64]]:
         """`flat`, and int64 [T, 2]: the characters of its sentence that each token covers (first, end)."""
         sentences, encodings = self._encode(sentences)

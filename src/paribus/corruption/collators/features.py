@@ -1,0 +1,261 @@
+"""Collators for tokenized examples of `transformers`: the masks of a run's training, in anybody's training loop."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+from paribus.core.noise import Noise
+from paribus.corruption.collators.encoder import EncoderCollator
+from paribus.corruption.collators.text_to_text import IGNORED, EncoderDecoderCollator
+from paribus.corruption.corruption import Corruption
+from paribus.data.formats.segments import WIDTH
+from paribus.data.schedule import Copies, Dynamic, Schedule, Static
+from paribus.data.text import Text, Views
+from paribus.data.tokens.pretrained import wrap
+from paribus.data.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerFast, TrainerCallback
+
+Redrawn = Literal["dynamic", "static"] | int  # a number: so many masks in turn
+Features = Mapping[str, Any]
+Ints = NDArray[np.int64]
+
+ID, STARTS = "example_id", "word_start"  # optional columns of an example
+_UNSET = -1
+
+
+def make_schedule(redrawn: Redrawn) -> Schedule:
+    """When masks are drawn again. Raises UserError for another word."""
+    if isinstance(redrawn, int):
+        return Copies(redrawn)
+    if redrawn not in ("dynamic", "static"):
+        raise UserError(f"masks={redrawn}", "choose dynamic, static or a number of masks in turn")
+    return Dynamic() if redrawn == "dynamic" else Static()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Examples as rows of text, with the special tokens that frame them, and the ids that their noise is drawn for."""
+
+    text: Text
+    example_B: NDArray[np.uint64]
+
+
+class FeatureCollator(ABC):
+    """Turns a list of tokenized examples into a batch of tensors; masks are a pure function of (seed, epoch, example).
+
+    An example is {"input_ids": [...]}. Batches, workers, processes and interruptions change no mask. Two columns are
+    optional: `example_id`, an integer that names the example (else a hash of its tokens does), and `word_start`, one
+    0 or 1 for each token (else the tokenizer says where words start). The Trainer keeps them with
+    `remove_unused_columns=False`.
+
+    Args:
+        tokenizer: a fast one of `transformers`; it is not changed.
+        corruption: what is noise, what is read and what is written.
+        seed: of the masks alone.
+
+    Raises:
+        UserError: for a tokenizer that is not fast or lacks a special token.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, corruption: Corruption, seed: int) -> None:
+        import torch
+
+        self.check(corruption)
+        self.corruption, self.seed = corruption, seed
+        self.tokenizer: Tokenizer = wrap(tokenizer)
+        self._epoch = torch.full((1,), _UNSET, dtype=torch.int64).share_memory_()  # workers see it change
+        self._require_tokens(tokenizer)
+
+    def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        if tokenizer.pad_token is None:
+            raise UserError("the tokenizer has no pad token", "set tokenizer.pad_token")
+        masked = self.corruption.targets is None or getattr(self.corruption.inputs, "symbol", "") == "mask"
+        if masked and tokenizer.mask_token is None:
+            raise UserError(
+                "the tokenizer has no mask token", "add one: tokenizer.add_special_tokens({'mask_token': ...})"
+            )
+
+    @abstractmethod
+    def check(self, corruption: Corruption) -> None:
+        """Raise UserError for a corruption that this kind of model cannot be trained on."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which pass over the data follows, from 0."""
+        self._epoch[0] = epoch
+
+    def follow(self) -> TrainerCallback:
+        """A callback for the Trainer, which tells the collator its epochs."""
+        from transformers import TrainerCallback
+
+        collator = self
+
+        class Follow(TrainerCallback):
+            def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+                collator.set_epoch(math.floor((state.epoch or 0.0) + 1e-6))
+
+            on_epoch_begin = on_train_begin
+
+        return Follow()
+
+    def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
+        """The batch as int64 tensors [B, L]: input_ids, attention_mask and labels, which are -100 if not predicted.
+
+        Raises UserError if masks are drawn anew in every epoch, and `set_epoch` was never called.
+        """
+        import torch
+
+        arrays = self.pack(self.views(features))
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+    def views(self, features: Sequence[Features]) -> Views:
+        """The original of these examples, their noise, and what is read and written."""
+        rows, schedule = self.frame(features), self.corruption.masking.schedule
+        epoch = int(self._epoch[0])
+        if epoch == _UNSET and not isinstance(schedule, Static):
+            mend = "call set_epoch(epoch), give the Trainer callbacks=[collator.follow()], or use masks='static'"
+            raise UserError("masks change with the epoch, which is not known", mend)
+        self.corruption.check(int(rows.text.length_B.max(initial=1)), self.tokenizer.vocabulary)
+        noise = Noise.of(self.seed, (0, schedule(max(epoch, 0))), rows.example_B)
+        return self.corruption(rows.text, noise, self.tokenizer.vocabulary)
+
+    @abstractmethod
+    def frame(self, features: Sequence[Features]) -> Rows:
+        """The examples as rows of text."""
+
+    @abstractmethod
+    def pack(self, views: Views) -> dict[str, Ints]:
+        """The arrays of the batch."""
+
+    def find_starts(
+        self, features: Sequence[Features], ids: Sequence[Ints], free: Sequence[NDArray[np.bool_]]
+    ) -> list[NDArray[np.bool_]]:
+        """bool [L] of each example: where words start; special tokens start one."""
+        starts = [~free_L for free_L in free]
+        if all(STARTS in feature for feature in features):
+            given = (np.asarray(feature[STARTS], np.bool_) for feature in features)
+            return [start_L | own_L[: len(start_L)] for start_L, own_L in zip(starts, given, strict=True)]
+        if self.corruption.masking.by_words:
+            found = self.tokenizer.find_starts(
+                [ids_L[free_L].tolist() for ids_L, free_L in zip(ids, free, strict=True)]
+            )
+            for start_L, free_L, own_T in zip(starts, free, found, strict=True):
+                start_L[free_L] = own_T
+        return starts
+
+
+def identify(features: Sequence[Features]) -> NDArray[np.uint64]:
+    """uint64 [B]: the examples' ids, or hashes of their tokens."""
+    found = [int(feature[ID]) if ID in feature else _hash(feature["input_ids"]) for feature in features]
+    return np.array([number & ((1 << 64) - 1) for number in found], np.uint64)
+
+
+def _hash(ids: Sequence[int]) -> int:
+    return int.from_bytes(blake2b(np.asarray(ids, "<i8").tobytes(), digest_size=8).digest(), "little")
+
+
+def stack(rows: Sequence[NDArray[Any]], ground: int, kind: type, width: int) -> NDArray[Any]:
+    """[B, L]: rows padded on the right."""
+    out_BL = np.full((len(rows), width), ground, kind)
+    for out_L, row in zip(out_BL, rows, strict=True):
+        out_L[: len(row)] = row
+    return out_BL
+
+
+class InPlaceCollator(FeatureCollator):
+    """For encoders that predict masked tokens where they stand; the examples keep their special tokens."""
+
+    def check(self, corruption: Corruption) -> None:
+        EncoderCollator().check(corruption)
+
+    def frame(self, features: Sequence[Features]) -> Rows:
+        specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
+        ids = [_cut(np.asarray(feature["input_ids"], np.int64), feature) for feature in features]
+        free = [~np.isin(ids_L, specials) for ids_L in ids]
+        starts = self.find_starts(features, ids, free)
+        width = -(-max(map(len, ids), default=1) // WIDTH) * WIDTH
+        segments = (np.asarray(feature.get("token_type_ids", [0]), np.int8) for feature in features)
+        parts = [part_L[: len(row)] for part_L, row in zip(segments, ids, strict=True)]
+        free_BL = stack(free, 0, np.bool_, width)
+        text = Text(
+            ids_BL=stack(ids, pad, np.int64, width),
+            length_B=np.array([len(row) for row in ids], np.int64),
+            free_BL=free_BL,
+            start_BL=stack(starts, 0, np.bool_, width),
+            sentence_BL=np.where(free_BL, 0, -1).astype(np.int16),
+            part_BL=stack(parts, 0, np.int8, width),
+        )
+        return Rows(text, identify(features))
+
+    def pack(self, views: Views) -> dict[str, Ints]:
+        arrays = EncoderCollator().arrays(views, self.tokenizer.vocabulary)
+        label_BL = np.full(arrays["ids_BL"].shape, IGNORED, np.int64)
+        label_BL.reshape(-1)[arrays["slot_P"]] = arrays["target_P"]
+        found = {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": label_BL}
+        return {**found, "token_type_ids": arrays["part_BL"]} if arrays["part_BL"].any() else found
+
+
+class TextToTextCollator(FeatureCollator):
+    """For encoder-decoders; a first special token such as BART's <s> begins what is read and what is written."""
+
+    def check(self, corruption: Corruption) -> None:
+        EncoderDecoderCollator().check(corruption)
+
+    def raw_length(self, budget: int) -> int:
+        """Tokens of the text that an example may have, so that the model reads at most `budget` tokens."""
+        return self.corruption.raw_length(budget)
+
+    def frame(self, features: Sequence[Features]) -> Rows:
+        specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
+        whole = [np.asarray(feature["input_ids"], np.int64) for feature in features]
+        kept = [~np.isin(ids_L, specials) | (ids_L == self.tokenizer.vocabulary.unk) for ids_L in whole]
+        starts = [start_L[own] for start_L, own in zip(self.find_starts(features, whole, kept), kept, strict=True)]
+        ids = [ids_L[own] for ids_L, own in zip(whole, kept, strict=True)]
+        width = max(map(len, ids), default=1)
+        length_B = np.array([len(row) for row in ids], np.int64)
+        real_BL = np.arange(width) < length_B[:, None]
+        text = Text(
+            ids_BL=stack(ids, pad, np.int64, width),
+            length_B=length_B,
+            free_BL=real_BL,
+            start_BL=stack(starts, 0, np.bool_, width),
+            sentence_BL=np.where(real_BL, 0, -1).astype(np.int16),
+            part_BL=np.zeros(real_BL.shape, np.int8),
+        )
+        return Rows(text, identify(features))
+
+    def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
+        import torch
+
+        found, first = super().__call__(features), self.tokenizer.vocabulary.cls
+        if any(len(feature["input_ids"]) == 0 or feature["input_ids"][0] != first for feature in features):
+            return found
+        begins = {"input_ids": first, "attention_mask": 1, "labels": first}
+        return {name: torch.cat([rows.new_full((len(rows), 1), begins[name]), rows], 1) for name, rows in found.items()}
+
+    def pack(self, views: Views) -> dict[str, Ints]:
+        arrays = EncoderDecoderCollator().arrays(views, self.tokenizer.vocabulary)
+        return {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": arrays["label_BT"]}
+
+
+def _cut(ids_L: Ints, feature: Features) -> Ints:
+    """Without the padding on the right that the example's own attention mask shows."""
+    mask = feature.get("attention_mask")
+    return ids_L if mask is None else ids_L[: int(np.count_nonzero(mask))]
+
+
+def _attend(arrays: Mapping[str, Any]) -> Ints:
+    """int64 [B, L]: 1 at tokens, 0 at padding."""
+    attend_BL: Ints = (np.arange(arrays["ids_BL"].shape[1]) < arrays["length_B"][:, None]).astype(np.int64)
+    return attend_BL

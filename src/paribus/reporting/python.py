@@ -1,0 +1,106 @@
+"""What `import paribus` offers about runs that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paribus.reporting.foreign.judge import Judged
+from paribus.reporting.foreign.judge import judge as judge_source
+from paribus.reporting.foreign.runs import Asked
+from paribus.reporting.foreign.source import Row, Source, open_source
+from paribus.reporting.pairs import Comparison, compare_runs
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+RUNS, RESULTS = "runs", "analysis/results"
+Names = str | Sequence[str]
+
+
+def load_runs(study: str, scale: str, runs: str | Path = RUNS, results: str | Path = RESULTS) -> DataFrame:
+    """One row per run that is over: arm, seed, signature, status, its metrics and its budget (`budget/...`).
+
+    Args:
+        study: of the runs; a sweep's name, unless `study=` gave another.
+        runs, results: the folders of the runs and of committed results.
+    """
+    from paribus.reporting.tracking.runs import load
+    from paribus.reporting.tracking.sources import Records
+
+    return load(Records([Path(runs), Path(results) / scale]), study, scale).runs
+
+
+def table(
+    sweep: str, scale: str, study: str | None = None, runs: str | Path = RUNS, results: str | Path = RESULTS
+) -> Judged:
+    """The table of a sweep at a scale, as `paribus table` makes it; `str()` prints it, `files` are all its formats.
+
+    Raises UserError for an unknown sweep, and if no fair table can be made.
+    """
+    from paribus.reporting.tables.assemble import make_table
+    from paribus.sweeps.sweep import load
+
+    return Judged(make_table(load(sweep), scale, study, [Path(runs), Path(results) / scale]), {})
+
+
+def judge(
+    runs: str | Path | DataFrame,
+    *,
+    metric: Names,
+    baseline: str,
+    claims: Names = (),
+    arm: Names = "arm",
+    seed: str = "seed",
+    lower: Names = (),
+    higher: Names = (),
+    step: str | None = None,
+    where: Mapping[str, str] | None = None,
+    name: str | None = None,
+    study: str | None = None,
+) -> Judged:
+    """The table of runs that another framework made, as `paribus judge` makes it.
+
+    Args:
+        runs: a pandas frame with a row per run, or what `paribus judge` reads: a CSV or JSONL file,
+            `wandb:entity/project`, a folder of W&B (offline), MLflow or lm-eval.
+        metric: the columns to judge. claims: such as `"A > B, margin 0.5 points"`.
+        arm, seed: the columns that name the arm and the seed.
+        lower, higher: metrics of which less, or more, is better, whatever their names say.
+        step: the column of the step; the last row of each run counts. where: {column: value} of the rows that count.
+        name: reads columns off the names of the runs, such as `{arm}-s{seed}`.
+
+    Raises:
+        UserError: for unknown columns and arms, and claims that cannot be read.
+    """
+    asked = Asked(
+        metrics=_list(metric),
+        baseline=baseline,
+        claims=_list(claims),
+        arm=_list(arm),
+        seed=seed,
+        lower=_list(lower),
+        higher=_list(higher),
+        step=step,
+        where=where or {},
+        pattern=name,
+    )
+    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), asked, study)
+
+
+def compare(first: str | Path, second: str | Path, metric: Names = (), key: str | None = None) -> Comparison:
+    """Two finished runs, or two files with a row per example, compared example by example: see `paribus compare`.
+
+    Raises UserError if one is not finished, or if the examples are not the same.
+    """
+    return compare_runs(str(first), str(second), _list(metric), key)
+
+
+def _list(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _read_frame(frame: DataFrame) -> Source:
+    rows: list[dict[str, Any]] = frame.to_dict("records")
+    return Source("runs", [Row(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)])
