@@ -15,7 +15,7 @@ import torch
 from fake_store import FakeStore
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch.utils.data import DataLoader
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, PreTrainedTokenizerFast
 
 from paribus import collators
 from paribus.core.build import build
@@ -241,3 +241,30 @@ def test_importing_paribus_loads_neither_torch_nor_anything_else_that_is_large()
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert shown.startswith("[] ")
     assert "collators" in shown
+
+
+TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SEQ2SEQ = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_kv": 8, "d_ff": 32, "decoder_start_token_id": 0}
+BART = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 32}
+BART |= {"decoder_attention_heads": 2, "decoder_ffn_dim": 32, "bos_token_id": 2, "eos_token_id": 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "settings"),
+    [
+        ("distilbert", collators.mask_spans, {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 32}),
+        ("modernbert", collators.mask_whole_words, TINY),
+        ("electra", collators.mask_ngrams, TINY | {"embedding_size": 16}),
+        ("deberta-v2", collators.mask_tokens, TINY),
+        ("t5", collators.corrupt_spans, SEQ2SEQ),
+        ("bart", collators.infill_text, BART),
+    ],
+)
+def test_models_of_transformers_take_the_batch(kind: str, make: Any, settings: dict[str, Any]) -> None:
+    fast = tokenizer("wordpiece")
+    batch = make(fast, masks="static")([{"input_ids": fast(text)["input_ids"]} for text in SENTENCES[:4]])
+    config = AutoConfig.for_model(kind, vocab_size=len(fast), pad_token_id=0, **settings)
+    auto = AutoModelForSeq2SeqLM if kind in ("t5", "bart") else AutoModelForMaskedLM
+    loss = auto.from_config(config)(**batch).loss
+    loss.backward()
+    assert 1.0 < loss.item() < 20.0

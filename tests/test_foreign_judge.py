@@ -231,6 +231,13 @@ def test_lm_eval_gives_a_column_per_task_and_their_mean(tmp_path: Path) -> None:
     assert table.aggregate is not None
 
 
+def test_a_single_file_of_lm_eval_is_read(tmp_path: Path) -> None:
+    lm_eval(tmp_path, "base", 3, 0.5)
+    (path,) = tmp_path.rglob("*.json")
+    table = judge(open_source(str(path)), asked(metrics=("arc_easy/acc",), pattern="{arm}-s{seed}")).table
+    assert table.arms[0].metrics["arc_easy/acc"].seeds == (3,)
+
+
 def test_a_folder_with_a_foreign_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("[1]")
     with pytest.raises(UserError, match="holds no results of lm-eval"):

@@ -75,7 +75,8 @@ class FeatureCollator(ABC):
         self.check(corruption)
         self.corruption, self.seed = corruption, seed
         self.tokenizer: Tokenizer = wrap(tokenizer)
-        self._epoch = torch.full((1,), _UNSET, dtype=torch.int64).share_memory_()  # workers see it change
+        self._epoch = torch.full((1,), _UNSET, dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call]  # workers see it change
         self._require_tokens(tokenizer)
 
     def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -167,7 +168,7 @@ def _hash(ids: Sequence[int]) -> int:
 
 def stack(rows: Sequence[NDArray[Any]], ground: int, kind: type, width: int) -> NDArray[Any]:
     """[B, L]: rows padded on the right."""
-    out_BL = np.full((len(rows), width), ground, kind)
+    out_BL: NDArray[Any] = np.full((len(rows), width), ground, kind)
     for out_L, row in zip(out_BL, rows, strict=True):
         out_L[: len(row)] = row
     return out_BL

@@ -16,10 +16,11 @@ def read(name: str) -> Source:
 
     A metric of a filter other than `none` is `TASK/METRIC@FILTER`. Raises UserError for a file of another layout.
     """
-    folder = Path(name).expanduser()
+    given = Path(name).expanduser()
+    folder = given.parent if given.is_file() else given
     higher: dict[str, bool] = {}
     rows = []
-    for path in sorted(folder.rglob("results*.json")):
+    for path in [given] if given.is_file() else sorted(folder.rglob("results*.json")):
         content = _load(path)
         for task, metrics in content.get("higher_is_better", {}).items():
             higher |= {f"{task}/{metric}": bool(up) for metric, up in (metrics or {}).items() if up is not None}

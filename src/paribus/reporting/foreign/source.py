@@ -75,7 +75,7 @@ def _list_readers() -> dict[str, Reader]:
 def _find_kind(path: Path) -> str:
     """Which reader a file or folder needs; empty for none."""
     if path.is_file():
-        return "mlflow" if path.suffix == ".db" else "wandb offline" if path.suffix == ".wandb" else "table"
+        return {".db": "mlflow", ".wandb": "wandb offline", ".json": "lm-eval"}.get(path.suffix, "table")
     patterns = {"*.wandb": "wandb offline", "results*.json": "lm-eval", "meta.yaml": "mlflow", "mlflow.db": "mlflow"}
     return next((kind for pattern, kind in patterns.items() if any(path.rglob(pattern))), "")
 
