@@ -157,6 +157,8 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
         ({"claims": ("warm > cold",)}, "names the arm 'cold'"),
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
         ({"pattern": "{arm}_{seed}"}, "no name in runs is like"),
+        ({"pattern": "{arm}-{arm}"}, "name each column once"),
+        ({"pattern": "arm-seed"}, "name each column once"),
     ],
 )  # fmt: skip
 def test_a_slip_is_refused_with_what_to_type(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

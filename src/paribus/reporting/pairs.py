@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,8 +107,7 @@ def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str 
     rows = [_pair(column, one, other) for column in wanted]
     adjusted = holm([1.0 if row.p is None else row.p for row in rows])
     found = tuple(
-        PairRow(**{**vars(row), "p_holm": None if row.p is None else rounded(p)})
-        for row, p in zip(rows, adjusted, strict=True)
+        replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)
     )
     return Comparison(first, second, found, (*_note_unpaired(wanted, one, other), _MEANING))
 

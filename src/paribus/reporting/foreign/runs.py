@@ -89,11 +89,7 @@ def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
     """The rows with what their names say; those whose names do not fit the pattern are left out and noted."""
     if asked.pattern is None:
         return list(source.rows)
-    parts = re.split(r"\{(\w+)\}", asked.pattern)
-    names = {name: r"\d+" if name == asked.seed else ".+?" for name in parts[1::2]}
-    texts = [f"(?P<{text}>{names[text]})" if at % 2 else re.escape(text) for at, text in enumerate(parts)]
-    pattern = re.compile(f"(?:.*/)?{''.join(texts)}")
-    found, odd = [], []
+    pattern, found, odd = _read_pattern(asked.pattern, asked.seed), [], []
     for row in source.rows:
         if match := pattern.fullmatch(row.name):
             found.append(Row(row.place, {**row.values, **match.groupdict()}, row.name, row.status))
@@ -104,6 +100,17 @@ def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
     if odd:
         notes.append(f"Left out, because their names are not like {asked.pattern}: {', '.join(odd)}.")
     return found
+
+
+def _read_pattern(text: str, seed: str) -> re.Pattern[str]:
+    """Such as `{arm}-s{seed}`, for a name or the last part of a path."""
+    parts = re.split(r"\{([^{}]*)\}", text)
+    names = parts[1::2]
+    if not names or len(set(names)) < len(names) or not all(name.isidentifier() for name in names):
+        raise UserError(f"the pattern {text} cannot be read", "name each column once, as in {arm}-s{seed}")
+    groups = [f"(?P<{name}>{r'[0-9]+' if name == seed else '.+?'})" for name in names]
+    texts = [re.escape(part) + group for part, group in zip(parts[::2], [*groups, ""], strict=True)]
+    return re.compile(f"(?:.*/)?{''.join(texts)}")
 
 
 def _counts(row: Row, asked: Asked) -> bool:
