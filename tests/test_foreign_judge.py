@@ -194,7 +194,7 @@ def test_the_command_writes_the_files(
     assert shown.count("margin 0.5 points") == shown.count("margin 1 points") == 1
     assert (tmp_path / "reports/judged/runs/table.tex").is_file()
     assert main(["judge", file, "--metric", "acc"]) == 2
-    assert "--baseline is missing" in capsys.readouterr().err
+    assert "judge needs --baseline" in capsys.readouterr().err
 
 
 def lm_eval(folder: Path, arm: str, seed: int, acc: float) -> None:

@@ -81,4 +81,4 @@ def test_impossible_experiments_are_refused(given: tuple[float, ...]) -> None:
 
 def test_the_spread_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["power", "--effect", "1"]) == 2
-    assert "--sd is missing" in capsys.readouterr().err
+    assert "power needs --sd" in capsys.readouterr().err

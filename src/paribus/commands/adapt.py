@@ -5,7 +5,6 @@ from __future__ import annotations
 from paribus.core.arguments import Arguments, Option, text, verb
 from paribus.core.config import choices
 from paribus.core.console import say
-from paribus.core.errors import UserError
 from paribus.sweeps.request import CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, SWEEP, request_of
 
 
@@ -16,12 +15,12 @@ def _passes(value: str) -> float:
     return found
 
 
-TEXT: Option[str | None] = Option("--text", "your text: a file, a folder or a glob", None, text)
-TASK: Option[str | None] = Option(
-    "--task", "your task: a YAML file like those of conf/task, or a task by name", None, text,
+TEXT = Option("--text", "your text: a file, a folder or a glob", "", text, required=True)
+TASK = Option(
+    "--task", "your task: a YAML file like those of conf/task, or a task by name", "", text, required=True,
     choices=lambda: choices("task"),
 )  # fmt: skip
-FROM: Option[str | None] = Option("--from", "the checkpoint: a folder, a run, or a name on the hub", None, text)
+FROM = Option("--from", "the checkpoint: a folder, a run, or a name on the hub", "", text, required=True)
 GENERAL: Option[str | None] = Option(
     "general", "the text on which forgetting is measured: a corpus by name, or a path", None, text,
     shown="that of the checkpoint's own run, or docstrings", choices=lambda: choices("corpus"),
@@ -42,11 +41,7 @@ def adapt(given: Arguments) -> int:
     from paribus.sweeps.adapt import Question, write_sweep
     from paribus.sweeps.runner import run_sweep
 
-    own, task, start = given[TEXT], given[TASK], given[FROM]
-    if own is None or task is None or start is None:
-        missing = next(option.name for option in (TEXT, TASK, FROM) if given[option] is None)
-        raise UserError(f"adapt needs {missing}", f"for example, {adapt.example}")
-    path = write_sweep(Question(own, task, start, given[GENERAL], given[EPOCHS]), given[RUNS])
+    path = write_sweep(Question(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS]), given[RUNS])
     given.set(SWEEP, str(path), str(path))
     request = request_of(given)
     status = run_sweep(request)

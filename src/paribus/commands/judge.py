@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paribus.core.arguments import Arguments, Option, Positional, names, path, repeated, setting, text, verb
 from paribus.core.console import say
-from paribus.sweeps.request import STUDY
+from paribus.core.names import read_name
 
 RUNS_OF = Positional(
     "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval", ""
@@ -14,9 +14,10 @@ RUNS_OF = Positional(
 ARM: Option[tuple[str, ...]] = Option("--arm", "the columns that name an arm: A,B", ("arm",), names, shown="arm")
 SEED = Option("--seed", "the column of the seed", "seed", text)
 METRIC: Option[tuple[str, ...]] = Option(
-    "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks", (), names
-)
-BASELINE = Option("--baseline", "the arm that others are compared with", "", text, shown="none: required")
+    "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks", (), names,
+    required=True,
+)  # fmt: skip
+BASELINE = Option("--baseline", "the arm that others are compared with", "", text, required=True)
 CLAIM: Option[tuple[str, ...]] = Option(
     "--claim", "a claim such as 'A > B, margin 0.5 points'; repeat it for more", (), repeated(text), shown="none",
     many=True,
@@ -30,13 +31,14 @@ WHERE: Option[tuple[tuple[str, str], ...]] = Option(
 NAME: Option[str | None] = Option(
     "--name", "read columns off the names of the runs, as '{arm}-s{seed}'", None, text, shown="no"
 )
+STUDY: Option[str | None] = Option("study", "name of the table", None, read_name, shown="that of the file or folder")
 OUT: Option[Path | None] = Option("out", "folder of the table", None, path, shown="reports/judged/<study>")
 
 
 @verb(
     "Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for our own.",
     RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT,
-    example="paribus judge runs.csv --metric acc --baseline static --claim 'dynamic > static, margin 0.5 points'",
+    example="paribus judge runs.csv --metric acc --baseline A --claim 'B > A, margin 0.5 points'",
 )  # fmt: skip
 def judge(given: Arguments) -> int:
     """Write and print a table. Raises UserError for unknown columns and arms, and claims that cannot be read."""
@@ -46,7 +48,6 @@ def judge(given: Arguments) -> int:
     from paribus.reporting.tables.assemble import REPORTS
     from paribus.reporting.tables.files import write_files
 
-    given.require(METRIC, BASELINE)
     asked = Asked(
         metrics=given[METRIC],
         baseline=given[BASELINE],

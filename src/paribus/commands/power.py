@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paribus.core.arguments import Arguments, Option, number, verb, whole
 
-SD = Option("--sd", "standard deviation over seeds of the difference between two arms", 0.0, number, shown="required")
+SD = Option("--sd", "standard deviation over seeds of the difference between two arms", 0.0, number, required=True)
 EFFECT = Option("--effect", "the true difference that is to be found", 0.0, number)
 MARGIN = Option("--margin", "the smallest difference that matters", 0.0, number)
 ARMS = Option("--arms", "how many arms; each but the first has a claim", 2, whole(2))
@@ -19,6 +19,5 @@ def power(given: Arguments) -> int:
     """Print the seeds and the chances. Raises UserError for values that no experiment has."""
     from paribus.verdict.planning import plan_seeds
 
-    given.require(SD)
     print(plan_seeds(given[SD], given[EFFECT], given[MARGIN], given[ARMS]), end="")
     return 0

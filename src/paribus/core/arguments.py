@@ -42,6 +42,7 @@ class Option(Argument[T_co]):
     config: the config key that the option sets; the user may type that too.
     old: names that the option no longer has.
     many: whether it may be repeated; its value is then the tuple of all, which `read` gives one of.
+    required: whether the user must give it.
     """
 
     read: Callable[[str], T_co]
@@ -49,6 +50,7 @@ class Option(Argument[T_co]):
     config: str = field(default="", kw_only=True)
     old: tuple[str, ...] = field(default=(), kw_only=True)
     many: bool = field(default=False, kw_only=True)
+    required: bool = field(default=False, kw_only=True)
 
     @property
     def dashed(self) -> bool:
@@ -121,12 +123,6 @@ class Arguments:
         typed = [(keys[name], text) for name, text in self._typed.items() if name in keys]
         return [key if key.startswith("~") and not text else f"{key}={text}" for key, text in typed]
 
-    def require(self, *arguments: Argument[object]) -> None:
-        """Raises UserError for one of these that was not typed."""
-        for argument in arguments:
-            if argument not in self:
-                raise UserError(f"{argument.name} is missing", f"give {argument.what}")
-
     def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "") -> None:
         """Raises UserError if one of these was typed; `cause` follows its name."""
         for argument in arguments:
@@ -162,12 +158,13 @@ class Verb:
     def help(self) -> str:
         """The page that `--help` prints."""
         words = " ".join(one.name if one.required else f"[{one.name}]" for one in self.of(Positional))
-        dashed = " ".join(f"{option.name} VALUE" for option in self.of(Option) if option.dashed)
+        named = [(f"{option.name} VALUE", option.required) for option in self.of(Option) if option.dashed]
+        dashed = " ".join(text if required else f"[{text}]" for text, required in named)
         plain = any(not option.dashed for option in self.of(Option)) or self.overrides
         options = "[key=value ...]" if plain else ""
         flags = " ".join(f"[{flag.name}]" for flag in self.of(Flag))
         usage = " ".join(part for part in ("paribus", self.name, words, dashed, options, flags) if part)
-        lines = [f"usage: {usage}", "", fill(self.what, WIDTH), ""]
+        lines = [fill(f"usage: {usage}", WIDTH, subsequent_indent="    "), "", fill(self.what, WIDTH), ""]
         entries = [_entry(argument) for argument in self.arguments] + [(", ".join(HELP), "print this page")]
         width = max(len(name) for name, _ in entries)
         indent = " " * (width + 4)
@@ -199,7 +196,7 @@ def _entry(argument: Argument[object]) -> tuple[str, str]:
     if isinstance(argument, Positional):
         return argument.name, argument.what
     if isinstance(argument, Option):
-        usual = "none" if argument.default is None else str(argument.default)
+        usual = "none" if argument.default is None or argument.required else str(argument.default)
         name = f"{argument.name} VALUE" if argument.dashed else f"{argument.name}="
         return name, f"{argument.what} (default: {argument.shown or usual})"
     return argument.name, f"{argument.what} (default: off)"
@@ -227,6 +224,9 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
             words.append(text)
     for positional, word in _words(verb, words):
         given.set(positional, word, word)
+    for option in verb.of(Option):
+        if option.required and option not in given:
+            raise UserError(f"{verb.name} needs {option.name}", f"for example, {verb.example}")
     return given
 
 
