@@ -85,12 +85,13 @@ class HeldOut:
 class FineTuning:
     """How a task is fine-tuned. See `conf/finetune/default.yaml`.
 
-    `each`: {task: {"epochs", "lr"}} of tasks that need others than the rest.
+    `each`: {task: {"epochs", "lr"}} of tasks that need others than the rest. `joint`: a `Joint`, or nothing.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
     unset_values: ClassVar[Mapping[str, Any]] = {
         "each": {},
+        "joint": {},
         "forgetting": False,
         "replay": 0.0,
         "replay_text": "pretraining",
@@ -117,6 +118,7 @@ class FineTuning:
     replay: float = 0.0
     replay_text: str = "pretraining"
     each: dict[str, Any] = field(default_factory=dict)
+    joint: Any = field(default_factory=dict)
 
     def of(self, task: str) -> FineTuning:
         """The settings of one task."""

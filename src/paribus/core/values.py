@@ -56,7 +56,9 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
         ("corpus", "tokenizer", "input", "masking", "objective", "model", "optimizer", "lr_schedule"), True
     ),
     **dict.fromkeys(("logger", "evaluation.input"), True),
-    **dict.fromkeys(("evaluation.masking", "evaluation.inputs", "evaluation.targets", "mixture"), False),
+    **dict.fromkeys(
+        ("evaluation.masking", "evaluation.inputs", "evaluation.targets", "mixture", "finetune.joint"), False
+    ),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value

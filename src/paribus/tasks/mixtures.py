@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from paribus.core.errors import UserError
-from paribus.tasks.sampling import BySize, Equally, Sampling
+from paribus.tasks.sampling import BySize, Equally, Sampling, choose_tasks
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,9 @@ class Mixture(Sampling):
 
         Raises UserError if one of them is unknown, and if there is none.
         """
-        if unknown := [name for name in self.tasks or [] if name not in known]:
-            raise UserError(f"mixture.tasks: {unknown[0]} is not a task of the run", f"add it: task=[{unknown[0]},...]")
         if not known:
             raise UserError("a mixture needs tasks, but task=none", "set task=docs_package, or mixture=none")
-        return sorted(name for name in known if self.tasks is None or name in self.tasks)
+        return choose_tasks(self.tasks, known, self.key)
 
 
 @dataclass(frozen=True)

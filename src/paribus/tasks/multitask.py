@@ -55,6 +55,10 @@ class SeveralTasks(Rows):
         """Int64 [N]: tokens of each row of all tasks."""
         return np.concatenate([rows.length_N for rows in self.tasks])
 
+    def first(self, place: int) -> int:
+        """The number of the first row of the task at that place."""
+        return int(self._first_K[place])
+
     @cached_property
     def _first_K(self) -> Array:
         return np.cumsum([0, *(len(rows.length_N) for rows in self.tasks)])

@@ -62,6 +62,16 @@ class BySize(Sampling):
         return [(count / max(counted)) ** (1 / self.temperature) for count in counted]
 
 
+def choose_tasks(asked: Sequence[str] | None, known: Sequence[str], key: str) -> list[str]:
+    """The tasks that a mixture at `key` reads, of those of the run, sorted; None asks for all.
+
+    Raises UserError if one of them is unknown.
+    """
+    if unknown := [name for name in asked or [] if name not in known]:
+        raise UserError(f"{key}.tasks: {unknown[0]} is not a task of the run", f"add it: task=[{unknown[0]},...]")
+    return sorted(name for name in known if asked is None or name in asked)
+
+
 def deal(counts: Sequence[int], seed: int, epoch: int) -> Array:
     """int64 [sum(counts)]: the source of each turn of a pass in random order, drawn from (seed, epoch) alone."""
     random = np.random.Generator(np.random.Philox(key=np.array([seed, epoch], np.uint64)))

@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +17,11 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
 from paribus.core.sealed import seal, verify
+from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.finetuning import saved
-from paribus.finetuning.method import Method
+from paribus.finetuning.method import Full, Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.loss import loss_of
@@ -37,9 +39,21 @@ from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.forgetting import Memory
+from paribus.training.joint import (
+    FOLDER,
+    JointSteps,
+    Start,
+    check_joint,
+    describe_joint,
+    is_whole,
+    joint_path,
+    joint_steps,
+    read_start,
+    train_joint,
+)
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps, read_text
-from paribus.training.steps import StepData, TaskSteps, task_batch
+from paribus.training.steps import StepData, Steps, TaskSteps, task_batch
 from paribus.training.trainer import Profile, trainer
 
 KEPT = "tuned"
@@ -85,12 +99,15 @@ def finetune(
     bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}, "gold":
-    what `describe_gold` says}.
+    what `describe_gold` says}, and `joint` if tasks are trained together first.
 
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
     """
-    run = bases[0].run
+    run, how = bases[0].run, How(profile, folder, tracked)
     done = _finished(folder / DONE)
+    if run.finetune.joint:
+        seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tasks)]
+        _train_together(bases[0], data, how, seeds)
     baseline: dict[str, dict[str, float]] = {}
     for name, task in run.tasks.items():
         for metric, values in measure_baselines(task, run.cache).items():
@@ -99,14 +116,53 @@ def finetune(
         work = _work(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
         for seed in missing:
             own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
-            done[name, seed] = _run(own, work, seed, How(profile, folder, tracked))
+            done[name, seed] = _run(own, work, seed, how)
             lines = [json.dumps(seal({"task": t, "seed": s, "metrics": m})) for (t, s), m in done.items()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
+    if not run.finetune.keep:
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
     tuned = trained_share(bases) if run.tasks else {}
-    return {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
+    parts = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
+    return parts | describe_joint(folder)
+
+
+def _train_together(base: Base, data: Data, how: How, seeds: Sequence[int]) -> None:
+    """The joint training of each fine-tuning seed that is not there yet."""
+    missing = {seed: path for seed in seeds if not is_whole(path := joint_path(how.folder, seed))}
+    if not missing:
+        return
+    encoded = {name: encode_training(base.run, data, name) for name in joint_tasks(base.run)}
+    for seed, path in missing.items():
+        learner, steps = joint_finetuner(base, encoded, seed)
+        train_joint(learner, steps, how.profile, path, seed, how.tracked)
+
+
+def joint_tasks(run: Run) -> list[str]:
+    """The tasks that a run trains together."""
+    found: list[str] = run.finetune.joint.choose(list(run.tasks))
+    return found
+
+
+def encode_training(run: Run, data: Data, task: str) -> Rows:
+    """The training rows of a task."""
+    examples = run.tasks[task].examples(run.cache)["train"]
+    return run.task_type(task).encode(examples, data.tokenizer, data.vocabulary, run.finetune)
+
+
+def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
+    """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
+    run, settings = base.run, base.run.finetune
+    own = copy.deepcopy(base.encoder)
+    heads = {
+        name: run.task_type(name).make_head(settings, own, _own_seed(run, name, seed), base.pooler) for name in encoded
+    }
+    steps = joint_steps(run, encoded, seed)
+    rate = settings.joint.lr or settings.optimizer.lr
+    objective = Objective(heads, tasks={name: name for name in heads})
+    return _learner(replace(settings, method=Full()), own, objective, steps, rate, steps.seed), steps
 
 
 def trained_share(bases: Sequence[Base]) -> dict[str, float]:
@@ -155,6 +211,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     """Raise UserError for settings that do not fit the number of layers, or that need a pooler if there is none."""
     settings = run.finetune
     check_ensemble(run)
+    check_joint(run)
     check_each(run)
     settings.method.check(layers)
     settings.head.check(layers, settings.length)
@@ -223,7 +280,7 @@ def _check_writing(run: Run) -> None:
 
 def check_untrained(run: Run, encoder: Network) -> None:
     """Raise UserError for a new head with weights that no step would train."""
-    if run.finetune.epochs or run.model.writes_text:
+    if run.finetune.epochs or run.finetune.joint or run.model.writes_text:
         return
     heads = [run.task_type(name).make_head(run.finetune, encoder, 0) for name in run.tasks]
     if any(list(head.parameters()) for head in heads):
@@ -283,8 +340,10 @@ def _head(learner: Finetuning) -> Any:
 def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
     own = _own_seed(base.run, work.name, seed, turn)
-    replay = _replay(base, work.name)
-    learner, steps = finetuner(base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler, replay)
+    replay, start = _replay(base, work.name), _start(base.run, work.name, seed, how.folder)
+    learner, steps = finetuner(
+        base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler, replay, start
+    )
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
     curve = TuningCurve(
@@ -298,6 +357,11 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     for line in curve.lines:
         append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
     return learner
+
+
+def _start(run: Run, task: str, seed: int, folder: Path) -> Start | None:
+    """What the joint training of the seed has left, if there is one."""
+    return read_start(joint_path(folder, seed), task) if run.finetune.joint else None
 
 
 def _replay(base: Base, task: str) -> Replay | None:
@@ -323,7 +387,8 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     run = run.tuned_for(task)
     work = _work(run, data, task)
     pooler = base_of(run, encoder, folder / "model").pooler
-    learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, _own_seed(run, work.name, seed), pooler)
+    own, start = _own_seed(run, work.name, seed), _start(run, work.name, seed, folder)
+    learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, own, pooler, start=start)
     return learner, work
 
 
@@ -335,28 +400,41 @@ def finetuner(
     seed: int,
     pooler: Pooler | None = None,
     replay: Replay | None = None,
+    start: Start | None = None,
 ) -> tuple[Finetuning, TaskSteps]:
-    """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps."""
-    settings, method, optimizer = run.finetune, run.finetune.method, run.finetune.optimizer
+    """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps; `start`: the
+    weights of a joint training.
+    """
+    settings = run.finetune
     own = copy.deepcopy(encoder)
-    method.shape(own, seed)
+    if start is not None:
+        own.load_state_dict(dict(start.encoder), strict=False)  # what shares a weight has no name of its own
+    settings.method.shape(own, seed)
     head = task_type.make_head(settings, own, seed, pooler)
+    if start is not None and start.head is not None:
+        head.load_state_dict(dict(start.head))
     steps = _steps(run, encoded, seed)
     if replay is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
-    learner = Finetuning(
-        own,
-        Objective({"task": head}) if replay is None else replay.objective(head, own),
-        optimizer,
+    objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
+    return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps
+
+
+def _learner(
+    settings: FineTuning, encoder: Network, objective: Objective, steps: Steps, rate: float, seed: int
+) -> Finetuning:
+    return Finetuning(
+        encoder,
+        objective,
+        replace(settings.optimizer, lr=rate),
         settings.lr_schedule,
-        method=method,
+        method=settings.method,
         total_steps=steps.total,
         total_tokens=0,
         clip=settings.clip,
         seed=seed,
-        rates=_rates(method, own, (settings.head_lr or optimizer.lr) / optimizer.lr),
+        rates=_rates(settings.method, encoder, (settings.head_lr or rate) / rate),
     )
-    return learner, steps
 
 
 def _rates(method: Method, encoder: Network, head: float) -> Rates:

@@ -35,6 +35,8 @@ def check_replay(run: Run, head: Head | None) -> None:
         raise UserError(f"finetune.replay_text={text} is no text of the run", f"use {', '.join(known)}")
     if not weight and text != FIRST:
         raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
+    if weight and not run.finetune.epochs:
+        raise UserError(f"finetune.replay={weight}, but finetune.epochs=0", "give at least 1 epoch, or no replay")
     if weight and head is None:
         raise UserError("finetune.replay needs a head on tokens, which the objective lacks", "set objective=mlm")
     if weight:

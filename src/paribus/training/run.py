@@ -104,6 +104,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         **({"task_points": points} if points else {}),
         "tuned": tuned["tuned"],
         "gold": tuned["gold"],
+        **({"joint": tuned["joint"]} if "joint" in tuned else {}),
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.training.description import Run
-from paribus.training.finetune import finetuner
+from paribus.training.finetune import Base, encode_training, finetuner, joint_finetuner, joint_tasks
 from paribus.training.lightning import pl
 from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of, open_stage
@@ -52,6 +52,7 @@ def seconds(run: Run) -> dict[str, float]:
         last = _measure(learner_of(stage), steps, profile) if stage.steps else 0.0
         total += last * stage.steps
     tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tasks)
+    tasks += _joint_seconds(run, data, stage.encoder, profile) if run.finetune.joint else 0.0
     found = {
         "seconds_per_step": last,
         "start_seconds": start_seconds(),
@@ -79,6 +80,12 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Pr
     count = len(train) * len(encoded.length_N) // len(rows)
     total = -(-count // settings.batch_size) * settings.epochs
     return _measure(learner, steps, profile) * total * len(settings.seeds)
+
+
+def _joint_seconds(run: Run, data: Data, encoder: Network, profile: Profile) -> float:
+    encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)}
+    learner, steps = joint_finetuner(Base(run, encoder, None), encoded, 0)
+    return _measure(learner, steps, profile) * steps.total * len(run.finetune.seeds)
 
 
 def _measure(learner: pl.LightningModule, steps: Steps, profile: Profile) -> float:
