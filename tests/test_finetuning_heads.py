@@ -54,7 +54,7 @@ def test_layers_are_combined_as_named(norm: str) -> None:
     assert all(part.std() > 0.01 for part in parts)
 
 
-@pytest.mark.parametrize("settings", ["mean", "max", "cnn", "bilstm"])
+@pytest.mark.parametrize("settings", ["mean", "max", "sep", "cls_sep", "cnn", "bilstm"])
 def test_padding_moves_no_logit_of_any_head(settings: str) -> None:
     extra = (
         ["finetune/head=bilstm", "finetune/head/pooling=max"]
@@ -69,6 +69,18 @@ def test_padding_moves_no_logit_of_any_head(settings: str) -> None:
         alone = {name: batch[name][row : row + 1, :length] for name in ("ids_BL", "part_BL")}
         alone |= {"length_B": batch["length_B"][row : row + 1], "full": True}
         assert torch.allclose(read(learner, alone)[0], whole[row], atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "places"), [("sep", [-1]), ("cls_sep", [0, -1])])
+def test_the_ends_of_a_row_summarize_it(kind: str, places: list[int]) -> None:
+    cfg = config(f"finetune/head/pooling={kind}")
+    learner, batch = tuned(cfg, backbone(cfg), fit=False), task_batch(rows(), np.arange(4))
+    with torch.inference_mode():
+        outputs = learner.encoder(batch)
+        row_BD = learner.objective.heads["task"].read(outputs, batch).row_BD
+    for row, length in enumerate(batch["length_B"].tolist()):
+        expected = torch.cat([outputs.hidden_BLD[row, place % length] for place in places])
+        assert torch.equal(row_BD[row], expected)
 
 
 def test_frozen_features_have_no_dropout() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STD = 0.02  # of a head's initial weights
 COMBINATIONS = ("concat", "mean", "max", "weighted")
-POOLINGS = ("cls", "mean", "max")
+POOLINGS = ("cls", "mean", "max", "sep", "cls_sep")
 WINDOWS = ("max", "mean", "attention", "transformer")
 PARTS = ("u", "v", "difference", "product")
 COSINE = "cosine"
@@ -91,13 +91,18 @@ class FirstToken:
 
 @dataclass(frozen=True)
 class Pooled(FirstToken):
-    """The mean of a row's states, their largest values, or the first of them ([CLS]) summarizes it."""
+    """The mean of a row's states, their largest values, the first of them ([CLS]), the last ([SEP]) or these two side by
+    side summarize it.
+    """
 
     kind: str
 
     def __post_init__(self) -> None:
         if self.kind not in POOLINGS:
             raise UserError(f"finetune.head.pooling.kind={self.kind} is unknown", f"use {', '.join(POOLINGS)}")
+
+    def width(self, states: int) -> int:
+        return 2 * states if self.kind == "cls_sep" else states
 
     def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnPooled

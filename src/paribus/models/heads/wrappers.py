@@ -86,8 +86,8 @@ class OnBiLSTM(Wrapper):
 
 
 class OnPooled(Wrapper):
-    """Any head, on the first (`cls`), the mean or the largest values of a row's states, special tokens included and
-    padding left out.
+    """Any head, on the first (`cls`), the last (`sep`) or both (`cls_sep`), the mean or the largest values of a row's
+    states, special tokens included and padding left out.
     """
 
     def __init__(self, kind: str, head: Head) -> None:
@@ -98,6 +98,10 @@ class OnPooled(Wrapper):
         hidden_BLD = outputs.hidden_BLD
         if self.kind == "cls":
             return Outputs(hidden_BLD, outputs.state)
+        if self.kind in ("sep", "cls_sep"):
+            last_BD = hidden_BLD[torch.arange(len(hidden_BLD), device=hidden_BLD.device), batch["length_B"] - 1]
+            both = [hidden_BLD[:, 0]] if self.kind == "cls_sep" else []
+            return Outputs(hidden_BLD, outputs.state, torch.cat([*both, last_BD], dim=-1))
         real_BL1 = _real(hidden_BLD, batch["length_B"])
         if self.kind == "max":
             row_BD = hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
