@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
@@ -36,6 +37,8 @@ class Stream(Passes, Protocol):
     def report(self, epoch: int) -> dict[str, float]: ...
 
     def batch(self, epoch: int, rows: ArrayLike) -> Arrays: ...
+
+    def read(self, counts: Mapping[str, int]) -> dict[str, dict[str, float]]: ...
 
 
 SAMPLED: Final = 1000  # sentences that are searched for word starts
@@ -84,6 +87,10 @@ class Examples:
     def report(self, epoch: int) -> dict[str, float]:
         """Statistics of that pass's sampling, such as the share of labels."""
         return self.index(epoch).report
+
+    def read(self, counts: Mapping[str, int]) -> dict[str, dict[str, float]]:
+        """There is one source."""
+        return {}
 
     def index(self, epoch: int) -> Index:
         """The rows of that pass, as runs of store tokens."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -81,6 +81,14 @@ def check_limits(max_steps: int | None, max_tokens: int | None, max_epochs: floa
             raise UserError(f"trainer.{name}={value} is negative", "give a budget of 0 or more")
 
 
+def check_passes(budgets: Sequence[float], examples: Passes) -> None:
+    """Raise UserError for a budget in tokens that would be a million passes over the examples."""
+    for tokens in budgets:
+        if tokens > MOST_PASSES * examples.tokens(0):
+            cause = f"a budget of {tokens:.3g} tokens reads the training text more than a million times"
+            raise UserError(cause, "lower trainer.max_tokens, max_predictions or max_flops")
+
+
 @dataclass(frozen=True)
 class StepPlan(Order[Read]):
     """An endless stream of examples, each epoch in a new random order, cut into steps.
@@ -151,9 +159,7 @@ class StepPlan(Order[Read]):
         check_limits(max_steps, max_tokens, max_epochs)
         limits = [] if max_steps is None else [int(max_steps)]
         if max_tokens is not None:
-            if max_tokens > MOST_PASSES * self.examples.tokens(0):
-                cause = f"a budget of {max_tokens:.3g} tokens reads the training text more than a million times"
-                raise UserError(cause, "lower trainer.max_tokens, max_predictions or max_flops")
+            check_passes([max_tokens], self.examples)
             limits.append(self._steps_to(self.position_at(int(max_tokens)), int(max_tokens)))
         if max_epochs is not None:
             limits.append(self._epoch_steps(max_epochs))

@@ -16,6 +16,8 @@ from paribus.core.sealed import check_folder, seal_folder
 from paribus.core.sources import POOLING, WEIGHTS
 from paribus.models.network import Network, initialize
 
+HEADS = "heads.safetensors"  # beside the weights: the heads of further tasks
+
 
 def save(
     network: Network,
@@ -76,6 +78,22 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
             return False
         head.load_state_dict({ours: file.get_tensor(theirs[name]).float() for ours, name in names.items()})
     return True
+
+
+def save_heads(heads: Mapping[str, nn.Module], folder: Path) -> None:
+    """Write the heads of further tasks beside the network, if there are any."""
+    if heads:
+        kept = {f"{name}.{part}": t for name, head in heads.items() for part, t in head.state_dict().items()}
+        save_file({name: t.detach().cpu().contiguous() for name, t in kept.items()}, folder / HEADS)
+        seal_folder(folder)
+
+
+def load_heads(heads: Mapping[str, nn.Module], folder: Path) -> None:
+    """Fill heads of further tasks with those of a checkpoint that have the same names; others stay as they are."""
+    found = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
+    for name, head in heads.items():
+        if own := {part.removeprefix(f"{name}."): t for part, t in found.items() if part.startswith(f"{name}.")}:
+            head.load_state_dict(own)
 
 
 def find_pooler(network: Network, folder: Path) -> dict[str, Tensor] | None:

@@ -51,6 +51,11 @@ class Objective(nn.Module):
         """The head on pairs, if any."""
         return next((head for head in self.heads.values() if isinstance(head, PairHead)), None)
 
+    @property
+    def task_heads(self) -> dict[str, Head]:
+        """The heads of tasks that do not predict the vocabulary, which a later stage takes over."""
+        return {name: head for name, head in self.named_heads.items() if name in self.tasks and head != self.token_head}
+
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are
         missing.

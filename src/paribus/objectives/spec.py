@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from paribus.corruption.collators.collator import Collator
     from paribus.corruption.corruption import Corruption
     from paribus.corruption.masking.pattern import NoisePattern
+    from paribus.data.annotators.annotator import Annotator
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec
@@ -54,6 +55,21 @@ class ObjectiveSpec(ABC):
     predicts_noise: ClassVar[bool] = True
     needs_spans: ClassVar[bool] = False
     writes_text: ClassVar[bool] = False
+
+    @property
+    def annotator(self) -> Annotator | None:
+        """What finds the spans of the text that the objective predicts, or None if it needs none."""
+        return None
+
+    @property
+    def text_tasks(self) -> dict[str, int]:
+        """{task: its steps in a cycle} if each step is of one of several tasks on the text; else nothing."""
+        return {}
+
+    @property
+    def alone(self) -> ObjectiveSpec:
+        """The objective without further tasks."""
+        return self
 
     @property
     def collator(self) -> Collator | None:

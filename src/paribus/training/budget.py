@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from paribus.core.errors import UserError
+from paribus.core.hashing import digest
 from paribus.core.settings import FineTuning
-from paribus.corruption.examples import Examples, Stream
-from paribus.data.order import Order, compose_order
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples, Stream, open_examples
+from paribus.corruption.masking.whole_row import NoNoise
+from paribus.corruption.views.replace import Unchanged
+from paribus.data.order import Arrange, Order, Read, compose_order
+from paribus.data.schedule import Static
 from paribus.data.tokens.prepare import Data
 from paribus.objectives.spec import Statistics
+from paribus.objectives.text_tasks import MLM, TASKS, TextTask
 from paribus.tasks.mixed_stream import mix, writing_collator
 from paribus.tasks.prompts import TextRows
+from paribus.tasks.text_stream import TaskTurns, TextTasks
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
 
@@ -33,12 +42,13 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
     if run.objective.writes_text and not run.model.writes_text:
         raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
     text = training_examples(run, data)
-    examples: Stream = (
-        text if run.mixture is None else mix(run.mixture, text, _mixed_rows(run, data, text), data, run.root_seed)
-    )
-    plan = compose_order(
-        examples, run.input.arrange, run.batch, run.input.length, run.root_seed, run.profile.microbatch
-    )
+    plan: Any
+    if run.mixture is not None:
+        plan = _order(run, mix(run.mixture, text, _mixed_rows(run, data, text), data, run.root_seed), run.root_seed)
+    elif run.objective.text_tasks:
+        plan = _take_turns(run, data, text)
+    else:
+        plan = _order(run, text, run.root_seed)
     limits = run.trainer
     return plan, plan.steps_for(limits.max_steps, _find_token_limit(run, plan.examples, data), limits.max_epochs)
 
@@ -48,6 +58,9 @@ def _find_token_limit(run: Run, examples: Stream, data: Data) -> int | None:
     limits = run.trainer
     found = [] if limits.max_tokens is None else [float(limits.max_tokens)]
     if limits.max_predictions is not None:
+        if (tasks := run.objective.text_tasks) and MLM not in tasks:
+            cause = "trainer.max_predictions is set, but no step predicts"
+            raise UserError(cause, f"set objective.tasks.{MLM}=1, or another budget")
         found.append(limits.max_predictions / measure_share(examples))
     if limits.max_flops is not None:
         tokens, rows = examples.tokens(0), examples.size(0) * examples.readings
@@ -57,12 +70,51 @@ def _find_token_limit(run: Run, examples: Stream, data: Data) -> int | None:
 
 
 def measure_share(examples: Stream) -> float:
-    """Predictions for each token that the model reads, of the first `SAMPLED` rows of the first pass."""
+    """Predictions for each token that the model reads, of the first `SAMPLED` rows of the first pass; of several tasks
+    on the text the masked LM alone predicts, in its part of the steps.
+    """
+    if isinstance(examples, TextTasks):
+        part = examples.counts[0] / sum(examples.counts)
+        return part * measure_share(examples.each[0]) if examples.names[0] == MLM else 0.0
     counts = Counter[str]()
     most = min(SAMPLED, examples.size(0))
     for at in range(0, most, CHUNK):
         counts.update(examples.batch(0, np.arange(at, min(at + CHUNK, most)))["counts"])
     return (counts["predicted"] + counts["moved"]) / counts["input_tokens"]
+
+
+def _order(run: Run, examples: Read, seed: int, arrange: Arrange[Read] | None = None) -> Order[Read]:
+    own = arrange or run.input.arrange
+    return compose_order(examples, own, run.batch, run.input.length, seed, run.profile.microbatch)
+
+
+def _take_turns(run: Run, data: Data, text: Examples) -> TaskTurns:
+    """The steps of an objective with several tasks on the text.
+
+    Raises UserError for tasks that the text or the tokenizer does not allow.
+    """
+    steps = run.objective.text_tasks
+    _check_capitals(steps, data)
+    each = {name: text if name == MLM else _labeled(run, data, TASKS[name]) for name in steps}
+    examples = TextTasks(list(steps), list(each.values()), list(steps.values()))
+    seeds = {name: int(digest(["text task", run.root_seed, name], 15), 16) for name in steps}
+    plans = [_order(run, own, {**seeds, MLM: run.root_seed}[name], own.input.arrange) for name, own in each.items()]
+    return TaskTurns(examples, plans, run.root_seed)
+
+
+def _labeled(run: Run, data: Data, task: TextTask) -> Examples:
+    """The training examples of a task on the text, without noise."""
+    plain = Corruption(NoNoise(schedule=Static()), Unchanged())
+    found = open_examples(data, "train", task.format(run.input), plain, run.root_seed, task.collator)
+    return replace(found, store=task.store(found.store))
+
+
+def _check_capitals(steps: Mapping[str, int], data: Data) -> None:
+    """Raise UserError if the tokens themselves show their capital letters."""
+    (upper, _), (lower, _) = data.tokenizer.encode(["Name", "name"])
+    if "capitalization" in steps and not np.array_equal(upper, lower):
+        cause = "objective.tasks.capitalization asks for capital letters, which the tokenizer shows"
+        raise UserError(cause, "set objective.tasks.capitalization=0 or tokenizer.lowercase=true")
 
 
 def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:

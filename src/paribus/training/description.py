@@ -135,9 +135,15 @@ class Run:
 
     @property
     def annotator(self) -> Annotator | None:
-        """What finds the spans that the masking covers, or None if it needs none."""
-        found: Annotator | None = getattr(self.masking, "annotator", None)
-        return found
+        """What finds the spans that the masking covers or the objective predicts, or None if neither needs any.
+
+        Raises UserError if both do.
+        """
+        masked: Annotator | None = getattr(self.masking, "annotator", None)
+        if masked is not None and self.objective.annotator is not None:
+            mend = "set objective.tasks.capitalization=0, or another masking"
+            raise UserError("masking and objective both need an annotated text", mend)
+        return masked or self.objective.annotator
 
     @cached_property
     def identity(self) -> Identity:

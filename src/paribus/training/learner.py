@@ -75,12 +75,13 @@ class Learner(pl.LightningModule):
         counts = counts_of_all(self.trainer, total_counts(step))
         divisors = self.objective.divisors(counts)
         losses = {name: self._zero() for name in divisors}
-        helping = [self.trainer.global_rank] if self.trainer.global_rank else []
+        helping, asked = [self.trainer.global_rank] if self.trainer.global_rank else [], set[str]()
         with unshared(self.trainer):
             for index, batch in enumerate(step):
                 seed_dropout(self.device, int(digest([self.seed, number, index, *helping], 15), 16))
                 terms, state = self.terms(batch, divisors, self.carried.get(index))
                 loss = self.loss(terms)
+                asked |= terms.keys()
                 if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
                     self.manual_backward(0.0 * loss)
                     continue
@@ -90,7 +91,8 @@ class Learner(pl.LightningModule):
                     losses[name] += term.detach()
         add_up(self.trainer, self.parameters(), losses)
         self._update(optimizer, number, counts)
-        self.last["losses"], self.last["counts"] = losses, counts
+        self.last["losses"] = {name: loss for name, loss in losses.items() if name in asked}
+        self.last["counts"] = counts
 
     def _update(self, optimizer: LightningOptimizer, number: int, counts: Counter[str]) -> None:
         self.tokens_seen += counts["input_tokens"]

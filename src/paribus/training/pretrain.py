@@ -37,7 +37,6 @@ from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.tracker import Tracked
-from paribus.tasks.mixed_stream import Mixed
 from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of, train_flops
 from paribus.training.callbacks import (
@@ -176,6 +175,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
+    checkpoint.save_heads(stage.objective.task_heads, stage.folder / MODEL)
     unsealed = shutil.ignore_patterns(SUMS)
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
@@ -214,6 +214,7 @@ def _start(stage: Stage) -> None:
     checkpoint.load(encoder, folder)
     if stage.head is not None:
         checkpoint.load_head(encoder, stage.head, folder)
+    checkpoint.load_heads(stage.objective.task_heads, folder)
     if stage.pair_head is None:
         stage.pooler = checkpoint.find_pooler(encoder, folder)
     else:
@@ -346,6 +347,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
     rate = meter.tokens_per_second()
     peak = matrix_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
     train_ids = stage.data.stores["train"].ids
+    sources = examples.read(counts)
     return {
         "metrics": metrics,
         "baselines": {
@@ -377,7 +379,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
             "padding_share": examples.collator.rates(counts)["padding_share"],
             "epochs": counts["sequences"] / examples.readings / examples.size(0),
             "parameters": stage.encoder.parameter_count(),
-            **({"sources": examples.read(counts)} if isinstance(examples, Mixed) else {}),
+            **({"sources": sources} if sources else {}),
         },
     }
 

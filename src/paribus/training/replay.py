@@ -52,11 +52,12 @@ def read_text(run: Run, task: str) -> Order[Stream]:
     text = run.finetune.replay_text
     if text != TASK:
         own = next(own for own in run.chain if own.last_stage == text)
-        return plan_of(replace(own, mixture=None), own.data())[0]
+        return plan_of(replace(own, mixture=None, objective=own.objective.alone), own.data())[0]
     corpus = TaskText({task: run.tasks[task]}, run.corpus.sentences)
     data = prepare(corpus, run.tokenizer, run.cache, run.annotator, run.chain[0].corpus)
     limits = replace(run.trainer, max_steps=1)  # the fine-tuning decides how many
-    return plan_of(replace(run, corpus=corpus, mixture=None, trainer=limits), data)[0]
+    alone = replace(run, corpus=corpus, mixture=None, trainer=limits, objective=run.objective.alone)
+    return plan_of(alone, data)[0]
 
 
 @dataclass(frozen=True)

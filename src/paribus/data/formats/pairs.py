@@ -25,9 +25,10 @@ from paribus.data.text import Array
 CHUNK: Final = 1 << 17  # sentences sampled at a time, which bounds memory
 FRAME: Final = 3  # special tokens of a row
 TRIES: Final = 10  # draws of another document; the last is used even if it is the same
-PAIRS: Final = ("next", "order", "three")
+PAIRS: Final = ("next", "order", "three", "distance")
 
 SWAPPED, RANDOM = 1, 2  # labels of `three` beside 0, next
+NEAR = 1  # of `distance`: B is of the same document, but not next; RANDOM: of another
 
 Ints = NDArray[np.int64]
 
@@ -36,8 +37,9 @@ Ints = NDArray[np.int64]
 class _PairFormat(InputFormat):
     """Rows of two segments.
 
-    pairs: `next` (B follows A, or is drawn from another document), `order` (B follows A, or the two are swapped) or
-    `three` (either, or neither, with a third each; StructBERT, arXiv 1908.04577, section 2.3).
+    pairs: `next` (B follows A, or is drawn from another document), `order` (B follows A, or the two are swapped),
+    `three` (either, or neither, with a third each; StructBERT, arXiv 1908.04577, section 2.3) or `distance` (B follows
+    A, is from elsewhere in the document, or from another, with a third each; ERNIE 2, arXiv 1907.12412, section 4.2).
     Raises UserError for bad settings, and for documents that allow no pairs when it is indexed.
     """
 
@@ -92,7 +94,8 @@ class SentencePair(_PairFormat):
 class PairIndex:
     """The pairs of one pass, in the corpus' order; column 0 is A, column 1 is B, both truncated.
 
-    label_N: 0 if B follows A, otherwise 1; of three kinds 1 if B precedes A and 2 if it is random.
+    label_N: 0 if B follows A, otherwise 1; of `three` 1 if B precedes A and 2 if it is random; of `distance` 1 if B is
+    from elsewhere in the document and 2 if from another.
     single: number of chunks of one sentence, which have no next segment.
     marked: starts and lengths count a separator behind each sentence as its last token.
     """
@@ -113,9 +116,8 @@ class PairIndex:
         _, previous, random = (np.bincount(self.label_N, minlength=3) / pairs).tolist()
         if self.pairs == "next":
             return {"label_rate": previous, "forced_random_share": self.single / pairs}
-        rates = (
-            {"previous_rate": previous, "random_rate": random} if self.pairs == "three" else {"label_rate": previous}
-        )
+        first = {"three": "previous_rate", "distance": "near_rate"}.get(self.pairs, "label_rate")
+        rates = {first: previous, **({} if self.pairs == "order" else {"random_rate": random})}
         return {**rates, "dropped_chunks": float(self.single)}
 
     def segments(self, rows_B: Ints) -> Segments:
@@ -195,7 +197,7 @@ class _Pass:
         first, sentences = int(self.start_D[0]), int(self.start_D[-1])
         while first < sentences:
             chunks = self._draw_chunks(np.arange(first, min(first + CHUNK, sentences)))
-            after_S = np.where(chunks.random_S, chunks.split_S, chunks.end_S)
+            after_S = np.where(chunks.random_S | chunks.near_S, chunks.split_S, chunks.end_S)
             begins_N = walk(after_S - first)
             first = int(after_S[begins_N[-1]])
             yield self._pair(chunks.take(begins_N))
@@ -208,11 +210,18 @@ class _Pass:
         end_S = self._end(first_S, document_S, target_S, sentences=2)
         noise, count_S = self.draw(first_S), end_S - first_S
         split_S = first_S + 1 + integers(noise.bits("split", 1)[:, 0], np.maximum(count_S - 1, 1))
-        swap_S, random_S = self._draw_kinds(noise.bits("label", 1)[:, 0], count_S > 1)
-        return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, swap_S)
+        draw_S = noise.bits("label", 1)[:, 0]
+        near_S = np.zeros_like(draw_S, np.bool_)
+        if self.rule.pairs == "distance":
+            rest_S = np.diff(self.start_D)[document_S] - count_S
+            near_S = (integers(draw_S, 3) == NEAR) & (count_S > 1) & (rest_S > 0)
+        swap_S, random_S = self._draw_kinds(draw_S, count_S > 1)
+        return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, swap_S, near_S)
 
     def _draw_kinds(self, draw_S: NDArray[np.uint32], whole_S: NDArray[np.bool_]) -> tuple[Array, Array]:
         """(A and B are swapped, B is random) of chunks; those that are `whole` can be split."""
+        if self.rule.pairs == "distance":
+            return np.zeros_like(whole_S), (integers(draw_S, 3) == RANDOM) & whole_S
         if self.rule.pairs == "three":
             kind_S = integers(draw_S, 3)
             return kind_S == SWAPPED, (kind_S == RANDOM) & whole_S
@@ -241,13 +250,25 @@ class _Pass:
             chunks = chunks.take(~single_S)
         first_N2 = np.stack([chunks.first_S, chunks.split_S], axis=1)
         last_N2 = np.stack([chunks.split_S, chunks.end_S], axis=1)
-        swap_N, random_N = chunks.swap_S, chunks.random_S
+        swap_N, random_N, near_N = chunks.swap_S, chunks.random_S, chunks.near_S
+        first_N2[near_N, 1], last_N2[near_N, 1] = self._draw_near(chunks.take(near_N))
         first_N2[random_N, 1], last_N2[random_N, 1] = self._draw_elsewhere(chunks.take(random_N))
         first_N2[swap_N], last_N2[swap_N] = first_N2[swap_N, ::-1], last_N2[swap_N, ::-1]
-        label_N = np.where(random_N, RANDOM if self.rule.pairs == "three" else 1, swap_N)
+        label_N = np.where(random_N, 1 if self.rule.pairs in ("next", "order") else RANDOM, swap_N | near_N)
         length_N2 = self.edge[last_N2] - self.edge[first_N2]
         start_N2, kept_N2 = truncate(self.edge[first_N2], length_N2, self.rule.most, self.draw(chunks.first_S))
         return start_N2, kept_N2.astype(np.int32), label_N.astype(np.int8), single_S.sum(keepdims=True)
+
+    def _draw_near(self, chunks: _Chunks) -> tuple[Ints, Ints]:
+        """(first sentence, sentence after the last) of a B outside of each chunk, in its document."""
+        begin_N, count_N = self.start_D[chunks.document_S], chunks.end_S - chunks.first_S
+        rest_N = self.start_D[chunks.document_S + 1] - begin_N - count_N
+        first_N = begin_N + integers(self.draw(chunks.first_S).bits("sentence", 1)[:, 0], rest_N)
+        ahead_N = first_N < chunks.first_S
+        first_N = np.where(ahead_N, first_N, first_N + count_N)
+        left_N = chunks.target_S - (self.edge[chunks.split_S] - self.edge[chunks.first_S])
+        last_N = self._end(first_N, chunks.document_S, left_N, sentences=1)
+        return first_N, np.where(ahead_N, np.minimum(last_N, chunks.first_S), last_N)
 
     def _draw_elsewhere(self, chunks: _Chunks) -> tuple[Ints, Ints]:
         """(first sentence, sentence after the last) of a random B for each chunk."""
@@ -263,7 +284,7 @@ class _Pass:
 
 
 class _Chunks(NamedTuple):
-    """Runs of sentences within one document; A ends and, unless B is random, B starts at the split."""
+    """Runs of sentences within one document; A ends and, unless B is from elsewhere, B starts at the split."""
 
     first_S: Ints
     document_S: Ints
@@ -272,6 +293,7 @@ class _Chunks(NamedTuple):
     split_S: Ints
     random_S: NDArray[np.bool_]
     swap_S: NDArray[np.bool_]
+    near_S: NDArray[np.bool_]
 
     def take(self, chosen: Array) -> _Chunks:
         """These chunks, by number or by mask."""

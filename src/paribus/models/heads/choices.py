@@ -91,8 +91,8 @@ class FirstToken:
 
 @dataclass(frozen=True)
 class Pooled(FirstToken):
-    """The mean of a row's states, their largest values, the first of them ([CLS]), the last ([SEP]) or these two side by
-    side summarize it.
+    """The mean of a row's states, their largest values, the first of them ([CLS]), the last ([SEP]) or these two
+    side by side summarize it.
     """
 
     kind: str
