@@ -10,7 +10,10 @@ import torch
 from test_finetuning_methods import backbone, config, logits, rows, tuned
 
 from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.models.heads.choices import StochasticAnswer
 from paribus.models.heads.loss import Loss
+from paribus.models.heads.san import mean_of_turns
+from paribus.models.network import Outputs
 from paribus.optim.adamw import AdamW
 from paribus.tasks.examples import Example
 from paribus.tasks.rows import encode
@@ -81,6 +84,31 @@ def test_the_ends_of_a_row_summarize_it(kind: str, places: list[int]) -> None:
     for row, length in enumerate(batch["length_B"].tolist()):
         expected = torch.cat([outputs.hidden_BLD[row, place % length] for place in places])
         assert torch.equal(row_BD[row], expected)
+
+
+def test_the_answer_is_the_mean_of_the_turns_that_are_kept() -> None:
+    right_K = torch.tensor([0.7, 0.6, 0.9, 0.5, 0.8])
+    share_KBC = torch.stack([right_K, 1 - right_K], -1)[:, None]
+    kept_KB = torch.ones(5, 1, dtype=torch.bool)
+    assert float(-mean_of_turns(share_KBC, kept_KB).log()[0, 0]) == pytest.approx(0.356675, abs=1e-6)
+    kept_KB[1] = False
+    assert float(mean_of_turns(share_KBC, kept_KB)[0, 0]) == pytest.approx(0.725)
+
+
+def test_the_answer_of_turns_reads_both_texts_and_no_padding() -> None:
+    head = StochasticAnswer().for_rows(backbone(config()), 3, Loss(), 7).eval()
+    hidden_BLD = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    batch = {"part_BL": torch.tensor([[0, 0, 0, 1, 1, 0, 0, 0]] * 2), "length_B": torch.tensor([5, 5])}
+    whole = head.logits(Outputs(hidden_BLD), batch)
+    assert torch.allclose(whole.exp().sum(-1), torch.ones(2), atol=1e-6)
+    for place, read in ((1, True), (4, True), (6, False)):
+        other_BLD = hidden_BLD.clone()
+        other_BLD[:, place] += 5.0
+        assert torch.equal(head.logits(Outputs(other_BLD), batch), whole) != read
+    torch.manual_seed(0)
+    kept_KB = head.train()._keep(torch.zeros(5, 4000, 3))
+    assert kept_KB.any(0).all()
+    assert float(kept_KB.float().mean()) == pytest.approx(1 - 0.1 * 0.8, abs=0.01)
 
 
 def test_frozen_features_have_no_dropout() -> None:

@@ -233,7 +233,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         task_type = run.task_type(name)
         task_type.check_settings(settings, task.key)
         task_type.check_tokenizer(tokenizer, settings)
-        if settings.head.windows.several or settings.head.pairs:
+        if settings.head.windows.several or settings.head.pairs or settings.head.paired:
             task_type.check_fit(settings, task.examples(run.cache)["train"])
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)

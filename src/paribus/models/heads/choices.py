@@ -187,6 +187,7 @@ class TaskHead(ABC):
     windows: OneRow = field(default_factory=OneRow)
     dropout: float = 0.1
     pairs: ClassVar[bool] = False  # whether the texts of a pair are read apart
+    paired: ClassVar[bool] = False  # whether it needs the two texts of a pair in one row
 
     @property
     def by_cosine(self) -> bool:
@@ -359,3 +360,37 @@ class Siamese(TaskHead):
             initialize(head, seed, STD)
             head = OnPairs(self.names, span is not None, head)
         return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
+
+
+@dataclass(frozen=True)
+class StochasticAnswer(TaskHead):
+    """Several turns over the first text of a pair answer about the second (MT-DNN, arXiv 1901.11504, section 3).
+
+    Raises UserError for a number of turns below 1, and for a share of dropped turns that is none.
+    """
+
+    turns: int = 5
+    drop: float = 0.1
+    paired: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.turns < 1:
+            raise UserError(f"finetune.head.turns={self.turns} is below 1", "give a whole number")
+        if not 0 <= self.drop < 1:
+            raise UserError(f"finetune.head.drop={self.drop}", "give a share from 0 to below 1")
+
+    def for_rows(
+        self,
+        network: Network,
+        outputs: int,
+        loss: RowLoss,
+        seed: int,
+        span: tuple[float, float] | None = None,
+        pooler: dict[str, Tensor] | None = None,
+    ) -> Head:
+        from paribus.models.heads.san import AnswerHead
+        from paribus.models.network import initialize
+
+        head = AnswerHead(self.layers.width(network), outputs, self.turns, self.drop, self.dropout, loss)
+        initialize(head, seed, lambda name: head.std if name.startswith("gru.") else STD)
+        return self._on_states(head, network, seed)

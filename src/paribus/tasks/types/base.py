@@ -96,6 +96,8 @@ class TaskType(ABC):
         """Raise UserError if the settings use several rows per example and the task type has only one."""
         if settings.head.windows.several:
             raise UserError("finetune/head/windows is for tasks on whole texts", "set finetune/head/windows=none")
+        if settings.head.paired:
+            raise UserError("finetune/head=san is for tasks on pairs of texts", "set finetune/head=classifier")
         if settings.head.pairs:
             raise UserError("finetune/head=siamese is for tasks on pairs of texts", "set finetune/head=classifier")
 

@@ -63,6 +63,10 @@ class RowTaskType(TaskType):
             raise UserError("finetune/head/windows is set, but the task has pairs", "set finetune/head/windows=none")
         if settings.head.pairs and not paired:
             raise UserError("finetune/head=siamese, but the task has single texts", "set finetune/head=classifier")
+        if settings.head.paired and not paired:
+            raise UserError("finetune/head=san, but the task has single texts", "set finetune/head=classifier")
+        if settings.head.paired and self.label_range is not None:
+            raise UserError("finetune/head=san gives classes, but the task has values", "set finetune/head=classifier")
         if settings.head.by_cosine and self.label_range is None:
             raise UserError("finetune.head.parts=cosine is for tasks with values", "use [u, v, difference]")
 
