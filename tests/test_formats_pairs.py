@@ -84,7 +84,20 @@ def one_pair(
     split = 1 if len(chunk) == 1 else 1 + draws.below("split", len(chunk) - 1)
     first = [token for s in chunk[:split] for token in tokens[s]]
     rest = [token for s in chunk[split:] for token in tokens[s]]
-    kind = draws.below("label", 3) if input_format.pairs == "three" else None
+    kind = draws.below("label", 3) if input_format.pairs in ("three", "distance") else None
+    beside = [s for s in documents[number] if s not in chunk]
+    if input_format.pairs == "distance" and kind == 1 and rest and beside:
+        start = beside[draws.below("sentence", len(beside))]
+        rest = []
+        for sentence in beside[beside.index(start) :]:
+            if start < chunk[0] < sentence:
+                break
+            rest += tokens[sentence]
+            if isinstance(input_format, SentencePair) or len(rest) >= target - len(first):
+                break
+        return (first, rest, 1), split
+    if input_format.pairs == "distance" and kind == 1:
+        kind = 0
     if kind is not None and (not rest or kind < 2):
         return (((rest, first, 1) if kind else (first, rest, 0)) if rest else None), len(chunk)
     if input_format.pairs == "order":
