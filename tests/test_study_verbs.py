@@ -153,6 +153,27 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
     assert "about 84 s on this machine, 2 runs side by side" in lines[-1]
 
 
+def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[str], task_folder: Path) -> None:
+    given = [text for text in arguments if not text.startswith(("paths.runs=", "profile.threads="))]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "seeds=0,1"]
+    request = parse("plan", ["roberta_table1", *given, *task, "arms=static_x10,dynamic,static"])
+    first = {"tokens": 1000.0, "flops": 1e9}
+
+    def planned(config: Any) -> dict[str, Any]:
+        whole = {"tokens": 3000.0, "sequences": 1, "steps": 1, "flops": 3e9, "epochs": 1}
+        return {**whole, "stages": {"pretraining": first, "further": {"tokens": 2000.0, "flops": 2e9}}}
+
+    def measure(config: Any) -> dict[str, Any]:
+        own = {"start_seconds": 1.0, "pretrain_seconds": 30.0, "finetune_seconds": 5.0, "seconds_per_step": 1.0}
+        return {**own, "stages": {"common": 10.0, str(config.arm): 20.0}}
+
+    found = costs(expand(request), 3, planned, measure)
+    assert [cost.own_seconds for cost in found] == [72.0, 52.0, 52.0, 52.0][: len(found)]
+    shared = 1000 * 2 * (len(found) - 1)
+    total = text(request, found, 1).splitlines()[-2].split()
+    assert total[2:4] == [f"{6000 * len(found) - shared:.3g}", f"{(6000 * len(found) - shared) * 1e6:.3g}"]
+
+
 class Recorder:
     """A launcher that launches nothing."""
 

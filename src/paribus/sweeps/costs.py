@@ -14,11 +14,21 @@ from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.verdict.metrics import is_task
 
-Measure = Callable[[Any], Mapping[str, float]]
+Measure = Callable[[Any], Mapping[str, Any]]
+
+
+class Part(NamedTuple):
+    """What a part of a run takes."""
+
+    seconds: float = 0.0
+    tokens: float = 0.0
+    flops: float = 0.0
 
 
 class Cost(NamedTuple):
-    """One arm: how many runs, and the budget and seconds of each. `seconds` includes start and fine-tuning."""
+    """One arm: how many runs, and the budget and seconds of each. `seconds` includes start and fine-tuning; `shared` is
+    the part of each run that an arm before it trains already.
+    """
 
     arm: str
     runs: int
@@ -28,6 +38,12 @@ class Cost(NamedTuple):
     flops: float
     step_seconds: float
     seconds: float
+    shared: Part = Part()
+
+    @property
+    def own_seconds(self) -> float:
+        """Of all runs of the arm."""
+        return self.runs * (self.seconds - self.shared.seconds)
 
 
 def report(request: Request) -> str:
@@ -50,16 +66,17 @@ def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure
     budgets = plan_budgets(expanded, planned)
     arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
     say(f"measuring {len(arms)} arms with a few steps each, {threads} threads per run")
-    found = []
+    found: list[Cost] = []
+    known: set[str] = set()
     for arm in progress(arms, "measuring", unit="arm"):
-        found += _cost(expanded, arm, budgets[arm], threads, measure)
+        found += _cost(expanded, arm, budgets[arm], threads, measure, known)
     return found
 
 
 def _cost(
-    expanded: Expanded, arm: str, budget: Mapping[str, float], threads: int, measure: Measure | None
+    expanded: Expanded, arm: str, budget: Mapping[str, Any], threads: int, measure: Measure | None, known: set[str]
 ) -> list[Cost]:
-    """The cost of an arm's runs; for a tuned arm, that of its trials first."""
+    """The cost of an arm's runs; for a tuned arm, that of its trials first. Its stages become `known`."""
     config = expanded.config(next(job for job in expanded.jobs if job.arm == arm))
     if config.profile.threads is None:
         config.profile.threads = threads
@@ -73,15 +90,26 @@ def _cost(
         flops=float(budget["flops"]),
         step_seconds=measured["seconds_per_step"],
         seconds=measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"],
+        shared=_shared(budget, measured, known),
     )
     tune = expanded.request.tuned
     if tune is None or arm == SCRATCH:
         return [cost]
     seconds = cost.seconds - (0.0 if is_task(tune.on) else measured["finetune_seconds"])
-    return [cost._replace(arm=f"{arm} (trials)", runs=tune.trials * len(tune.seeds), seconds=seconds), cost]
+    trials = cost._replace(runs=tune.trials * len(tune.seeds), seconds=seconds, shared=Part())
+    return [trials._replace(arm=f"{arm} (trials)"), cost]
 
 
-def _seconds(config: Any) -> Mapping[str, float]:
+def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str]) -> Part:
+    """What the stages of an arm that are known take; they are trained once for each seed."""
+    stages: Mapping[str, float] = measured.get("stages", {})
+    parts = zip(stages.items(), budget.get("stages", {}).values(), strict=True)
+    found = [Part(seconds, own["tokens"], own["flops"]) for (name, seconds), own in parts if name in known]
+    known.update(stages)
+    return Part(*map(sum, zip(*found, strict=True))) if found else Part()
+
+
+def _seconds(config: Any) -> Mapping[str, Any]:
     from paribus.training.description import Run
     from paribus.training.timing import seconds
 
@@ -89,11 +117,12 @@ def _seconds(config: Any) -> Mapping[str, float]:
 
 
 def text(request: Request, found: Sequence[Cost], slots: int) -> str:
-    """The costs as a table with a total; finished runs count too."""
+    """The costs as a table with a total; finished runs count too, and a stage that arms share once for each seed."""
     header = ["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time per run", "time"]
     rows = [_row(cost) for cost in found]
-    runs, seconds = sum(cost.runs for cost in found), sum(cost.runs * cost.seconds for cost in found)
-    tokens, flops = sum(cost.runs * cost.tokens for cost in found), sum(cost.runs * cost.flops for cost in found)
+    runs, seconds = sum(cost.runs for cost in found), sum(cost.own_seconds for cost in found)
+    tokens = sum(cost.runs * (cost.tokens - cost.shared.tokens) for cost in found)
+    flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in found)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
     end = f"about {duration(seconds / slots)} on this machine, {slots} runs side by side"
     return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
@@ -101,5 +130,5 @@ def text(request: Request, found: Sequence[Cost], slots: int) -> str:
 
 def _row(cost: Cost) -> list[str]:
     numbers = [f"{cost.tokens:.3g}", f"{cost.epochs:.1f}", f"{cost.flops:.3g}", f"{cost.step_seconds:.3f}"]
-    times = [duration(cost.seconds), duration(cost.runs * cost.seconds)]
+    times = [duration(cost.seconds), duration(cost.own_seconds)]
     return [cost.arm, str(cost.runs), str(cost.steps), *numbers, *times]

@@ -81,7 +81,7 @@ class Learner(pl.LightningModule):
                 seed_dropout(self.device, int(digest([self.seed, number, index, *helping], 15), 16))
                 terms, state = self.terms(batch, divisors, self.carried.get(index))
                 loss = self.loss(terms)
-                asked |= terms.keys()
+                asked.update(terms)
                 if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
                     self.manual_backward(0.0 * loss)
                     continue

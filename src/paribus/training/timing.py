@@ -9,6 +9,7 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
@@ -39,27 +40,32 @@ class _Clock(pl.Callback):
         return statistics.median(gaps) if gaps else 0.0
 
 
-def seconds(run: Run) -> dict[str, float]:
+def seconds(run: Run) -> dict[str, Any]:
     """{"seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm,
-    nothing kept. What its evaluations take is not in it.
+    nothing kept. What its evaluations take is not in it. `stages`: {the name of its pre-training: seconds} in order.
     """
-    profile, total, last = resolve(run.profile), 0.0, 0.0
+    profile, last = resolve(run.profile), 0.0
+    stages: dict[str, float] = {}
     for own in run.chain:
         data = own.data()
         with tempfile.TemporaryDirectory() as folder:
             stage = open_stage(own, data, profile, Path(folder))
         steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
         last = _measure(learner_of(stage), steps, profile) if stage.steps else 0.0
-        total += last * stage.steps
+        stages[own.identity.pretrain] = last * stage.steps
     tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tasks)
     tasks += _joint_seconds(run, data, stage.encoder, profile) if run.finetune.joint else 0.0
     found = {
         "seconds_per_step": last,
         "start_seconds": start_seconds(),
-        "pretrain_seconds": total * run.members,
+        "pretrain_seconds": sum(stages.values()) * run.members,
         "finetune_seconds": tasks * run.members * run.finetune.ensemble * count_rounds(run.evaluation.task_points),
     }
-    return {**found, "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune"))}
+    return {
+        **found,
+        "stages": stages,
+        "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune")),
+    }
 
 
 @cache
