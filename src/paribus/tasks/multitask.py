@@ -1,7 +1,7 @@
 """The rows of several tasks in one stream, for objectives with a head per task.
 
 In a task mixture (`tasks.mixtures`) one text-to-text head answers every task, so its batches mix tasks and name none.
-Here every batch holds rows of one task and names it. Both draw rows by the same weights: `Mixture.counts`.
+Here every batch holds rows of one task and names it. Both follow one law: `Sampling.counts`.
 """
 
 from __future__ import annotations
