@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +17,12 @@ from conftest import story
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
+from paribus.core.processes import Stopped
 from paribus.finetuning.joint import Joint
 from paribus.tasks.multitask import NamedRows
 from paribus.tasks.rows import frame
 from paribus.tasks.sampling import BySize, Equally, Sampling
-from paribus.training import finetune
+from paribus.training import callbacks, finetune
 from paribus.training.joint import JointSteps
 from paribus.training.run import run
 
@@ -128,6 +130,21 @@ def test_joint_training_is_the_same_in_every_bit_however_it_is_done(
     assert whole["gold"] == resumed["gold"]
     assert whole["joint"] == resumed["joint"]
     assert {task: part["turns"] for task, part in whole["joint"]["tasks"].items()} == {"sst2": 24, "cola": 12}
+
+
+def test_a_joint_training_that_is_stopped_goes_on_from_its_checkpoint(
+    two: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = record(run(compose(two)))
+    asked, count = [*two, f"paths.runs={tmp_path / 'stopped'}"], iter(range(1000))
+    stop = 2 + 12  # steps of the pre-training, and of the joint training, which has 36
+    monkeypatch.setattr(callbacks, "asked_to_stop", lambda: signal.SIGTERM if next(count) == stop else None)
+    with pytest.raises(Stopped):
+        run(compose(asked))
+    (kept,) = tmp_path.glob("stopped/**/joint/seed0")
+    assert callbacks.saved_steps(kept) == 13
+    monkeypatch.setattr(callbacks, "asked_to_stop", lambda: None)
+    assert record(run(compose(asked)))["task_runs"] == whole["task_runs"]
 
 
 def test_tasks_learn_together_and_a_task_beside_starts_from_their_encoder(two: list[str]) -> None:

@@ -7,14 +7,18 @@ import math
 import os
 import statistics
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from zipfile import BadZipFile, ZipFile
 
+import torch
 from tqdm import tqdm
 
-from paribus.core.console import watched
+from paribus.core.console import say, watched
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, asked_to_stop
 from paribus.core.sealed import parse, sync
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from paribus.training.learner import Learner
 
 LAST = "last.ckpt"
+_DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
 WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
 POINTS = 50  # of a fine-tuning's curve
 KEPT_RATES = 20_000  # steps whose speed is remembered
@@ -253,6 +258,19 @@ class LastCheckpoint(StepCallback):
                 f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes"
             ) from error
         self._saved = time.monotonic()
+
+
+def saved_steps(folder: Path) -> int:
+    """The steps that the last checkpoint in a folder holds; a damaged one is removed."""
+    last = folder / LAST
+    if not last.is_file():
+        return 0
+    with suppress(*_DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
+        if file.testzip() is None:
+            return int(torch.load(last, weights_only=True, mmap=True)["global_step"])
+    say(f"{last} is damaged; the training starts anew")
+    last.unlink(missing_ok=True)
+    return 0
 
 
 class Bar(StepCallback):

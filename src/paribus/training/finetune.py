@@ -43,6 +43,7 @@ from paribus.training.joint import (
     FOLDER,
     JointSteps,
     Start,
+    Where,
     check_joint,
     describe_joint,
     is_whole,
@@ -131,13 +132,14 @@ def finetune(
 
 def _train_together(base: Base, data: Data, how: How, seeds: Sequence[int]) -> None:
     """The joint training of each fine-tuning seed that is not there yet."""
-    missing = {seed: path for seed in seeds if not is_whole(path := joint_path(how.folder, seed))}
+    missing = [seed for seed in seeds if not is_whole(joint_path(how.folder, seed))]
     if not missing:
         return
     encoded = {name: encode_training(base.run, data, name) for name in joint_tasks(base.run)}
-    for seed, path in missing.items():
+    where = Where(how.profile, base.run.profile, how.folder, how.tracked)
+    for seed in missing:
         learner, steps = joint_finetuner(base, encoded, seed)
-        train_joint(learner, steps, how.profile, path, seed, how.tracked)
+        train_joint(learner, steps, where, seed)
 
 
 def joint_tasks(run: Run) -> list[str]:

@@ -17,13 +17,16 @@ from torch import Tensor
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
+from paribus.core.processes import patient
 from paribus.core.sealed import read_sealed, sync
+from paribus.core.settings import Profile as Settings
 from paribus.data.text import Array
 from paribus.finetuning.joint import Joint
+from paribus.runs.tracker import Tracked
 from paribus.tasks.multitask import NamedRows, SeveralTasks
 from paribus.tasks.rows import Rows, order
 from paribus.tasks.sampling import deal
-from paribus.training.callbacks import Bar, TaskCurve
+from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
 from paribus.training.description import Run
 from paribus.training.learner import Finetuning
 from paribus.training.steps import Step, StepData, task_batch
@@ -37,6 +40,15 @@ class Start(NamedTuple):
 
     encoder: Mapping[str, Tensor]
     head: Mapping[str, Tensor] | None
+
+
+class Where(NamedTuple):
+    """How a joint training is done, in which run's folder, and where it reports."""
+
+    profile: Profile
+    settings: Settings
+    folder: Path
+    tracked: Tracked | None
 
 
 class JointSteps:
@@ -117,20 +129,36 @@ def joint_steps(run: Run, encoded: Mapping[str, Rows], seed: int) -> JointSteps:
     return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, own)
 
 
-def train_joint(learner: Finetuning, steps: JointSteps, profile: Profile, path: Path, seed: int, tracked: Any) -> None:
-    """Train on all tasks and keep the weights at `path`."""
-    name = f"joint/seed{seed}"
-    beside = [Bar(name.replace("/", " "), steps.total), TaskCurve(name, steps.total)]
-    trainer(profile, steps.total, beside, tracked).fit(learner, StepData(steps, 0, profile.workers))
+def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -> None:
+    """Train on all tasks, from the last checkpoint on, and keep the weights.
+
+    Raises Stopped if a signal came in between.
+    """
+    name, path = f"joint/seed{seed}", joint_path(how.folder, seed)
+    place = path.with_suffix("")
+    place.mkdir(parents=True, exist_ok=True)
+    done = saved_steps(place)
+    beside = [
+        Bar(name.replace("/", " "), steps.total),
+        TaskCurve(name, steps.total),
+        LastCheckpoint(place, how.settings.checkpoint_seconds, how.settings.checkpoint_steps),
+    ]
+    with patient():
+        trainer(how.profile, steps.total, beside, how.tracked).fit(
+            learner,
+            StepData(steps, done, how.profile.workers),
+            ckpt_path=place / LAST if done else None,
+            weights_only=True,
+        )
     tensors = {f"encoder.{key}": tensor for key, tensor in learner.encoder.named_parameters()}
     for task, head in learner.objective.heads.items():
         tensors |= {f"head.{task}.{key}": tensor for key, tensor in head.state_dict().items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     kept = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
     save_file(kept, part)
     sync(part)
     part.replace(path)
+    (place / LAST).unlink(missing_ok=True)
     write_sealed(path.parent.with_suffix(".json"), {"steps": steps.total, "tasks": steps.describe()})
 
 

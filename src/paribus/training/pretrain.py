@@ -9,15 +9,10 @@ from __future__ import annotations
 import copy
 import math
 import shutil
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
-
-import torch
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
@@ -51,6 +46,7 @@ from paribus.training.callbacks import (
     append_line,
     evaluation_steps,
     keep_lines,
+    saved_steps,
 )
 from paribus.training.description import Run
 from paribus.training.distributed import Gathering, Group, helpers
@@ -69,7 +65,6 @@ from paribus.training.streams import held_out_examples, probe_examples
 from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
 
 STAGE = "pretrain.json"
-_DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
 STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
@@ -224,7 +219,7 @@ def _start(stage: Stage) -> None:
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
     run = stage.run
-    keep_lines(stage.folder / "metrics.jsonl", _done(stage))
+    keep_lines(stage.folder / "metrics.jsonl", saved_steps(stage.folder))
     callbacks = [
         *([] if noise is None else [noise]),
         meter,
@@ -258,7 +253,7 @@ def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
 
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
     """Train from the last checkpoint to the last step. Raises Stopped if a signal came in between."""
-    done, learner = _done(stage), learner_of(stage)
+    done, learner = saved_steps(stage.folder), learner_of(stage)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
@@ -325,19 +320,6 @@ def _gathering(stage: Stage) -> list[Gathering]:
 def _last_checkpoint(stage: Stage) -> LastCheckpoint:
     own = stage.run.profile
     return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
-
-
-def _done(stage: Stage) -> int:
-    """The steps that the last checkpoint holds."""
-    last = stage.folder / LAST
-    if not last.is_file():
-        return 0
-    with suppress(*_DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
-        if file.testzip() is None:
-            return int(torch.load(last, weights_only=True, mmap=True)["global_step"])
-    say(f"{last} is damaged; the training starts anew")
-    last.unlink(missing_ok=True)
-    return 0
 
 
 def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
