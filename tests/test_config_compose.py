@@ -219,7 +219,7 @@ def test_a_key_of_today_has_no_other_name(key: str) -> None:
     [
         (["recipe=t5/cpu", "scale=gpu"], "recipe=t5/cpu and scale=gpu contradict each other"),
         (["recipe=t5/cpu", "family=bert"], "recipe=t5/cpu and family=bert contradict each other"),
-        (["model=t5_tiny", "family=bert"], "recipe/bert/smoke.yaml: 'model.norm' has no place in this config"),
+        (["model=t5_tiny", "family=bert"], "model=t5_tiny is of family=t5, not bert: set family=t5"),
         (["debug=overfit", "study=roberta_table1"], "a debug run belongs to the study 'debug'"),
     ],
 )

@@ -100,6 +100,18 @@ def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
         return hydra_compose(name, overrides=list(overrides))
 
 
+def family_of(model: str) -> str:
+    """The family that a choice of `model=` brings, or the usual one."""
+    import yaml
+
+    for folder in roots() if is_name(model) else ():
+        if (path := folder / "model" / f"{model}.yaml").is_file():
+            lines = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("defaults") or []
+            brought = [line for line in lines if isinstance(line, dict) and "override /family@_global_.family" in line]
+            return next((str(value) for line in brought for value in line.values()), FAMILY)
+    return FAMILY
+
+
 def root_seed(cfg: Mapping[str, Any]) -> int:
     """The seed of every draw in a run: `seed` itself, or a hash of `seed` and `replicate` if `replicate` is not 0."""
     replicate, seed = int(cfg.get("replicate", 0)), int(cfg["seed"])

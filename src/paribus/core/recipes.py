@@ -130,7 +130,10 @@ def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
     current = str(chosen.get("recipe", f"{FAMILY}/{SCALE}"))
     family, scale = current.split("/", 1) if "/" in current else (FAMILY, NONE)
     brought = _overrides_of(repo, f"model/{chosen['model']}") if "model" in chosen else {}
-    family = chosen.get("family") or brought.get("family") or family
+    if (own := brought.get("family")) and given.get("family", own) != own:
+        cause = f"model={chosen['model']} is of family={own}, not {given['family']}"
+        raise UserError(cause, f"set family={own}, in a sweep file family: {own}")
+    family = chosen.get("family") or own or family
     scale = (given["scale"] or NONE) if "scale" in given else scale
     recipe = NONE if scale == NONE else f"{family}/{scale}"
     if recipe != NONE and not (is_name(family) and is_name(scale) and repo.config_exists(f"recipe/{recipe}")):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +199,29 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
         given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
         write_sealed(root / study / f"{scale}.json", given)
     return manifest
+
+
+def read_config(folder: Path | None) -> dict[str, Any]:
+    """The resolved config of a run, as plain data; empty if it cannot be read."""
+    import yaml
+
+    try:
+        found = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8")) if folder else None
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_scale(folder: Path) -> str | None:
+    """The scale of a run, over or not; None if the folder does not say."""
+    record, _ = read_record(folder / RECORD)
+    if record is not None:
+        return record.scale
+    try:  # the whole file would take long
+        found = re.search(r"^scale: (\S+)$", (folder / CONFIG).read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, ValueError):
+        return None
+    return found[1] if found else None
 
 
 def read_state(folder: Path) -> tuple[str, Record | None]:

@@ -10,6 +10,7 @@ from paribus.core.build import unavailable
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.runs.identity import Identity
+from paribus.sweeps.columns import check_filled, follow_columns
 from paribus.sweeps.control import audit, require_matched
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job, arm_overrides, jobs, quote
@@ -74,6 +75,7 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     Raises UserError as `audit` and `jobs` do, and if this machine lacks a component of the baseline or of every
     requested arm.
     """
+    request = _choose_tasks(request, composed)
     sweep, scale, own = request.sweep, request.scale, own_overrides(request)
 
     def config(arm: str) -> DictConfig:
@@ -81,6 +83,7 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
 
     arms = {arm: config(arm) for arm in sweep.arms}
     audited = audit(sweep, arms)
+    check_filled(sweep.path, sweep.columns, plain(arms[sweep.baseline].get("tasks")) or {}, scale == TRIAL)
     if anchored := bool(arms[sweep.baseline].get("tasks")):
         arms[SCRATCH] = config(SCRATCH)
     listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
@@ -95,6 +98,15 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     return Expanded(
         request, [job for job in listed if job.arm in present], present, audited, list(everything.values()), absent
     )
+
+
+def _choose_tasks(request: Request, composed: Compose) -> Request:
+    """The request, with the tasks of the sweep's columns among its overrides if nothing else chooses them."""
+    sweep, scale = request.sweep, request.scale
+    baseline = composed(list(arm_overrides(sweep, scale, sweep.baseline, own_overrides(request))))
+    overrides = (*sweep.written, *request.overrides)
+    chosen = follow_columns(sweep.columns, overrides, baseline.get("tasks") or (), scale == TRIAL)
+    return request._replace(overrides=(*chosen, *request.overrides))
 
 
 def own_overrides(request: Request) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from paribus.core.processes import ranks_of
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.record import Record
+from paribus.runs.texts import check_text
 from paribus.sweeps.board import Board, absent_lines, duration, metric_of, show_live
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
@@ -112,7 +113,11 @@ class _SweepRun:
         return self.expanded.request
 
     def run(self) -> int:
-        """Write the manifest, skip what is done, train the rest. Returns 1 if a run failed, else 0."""
+        """Write the manifest, skip what is done, train the rest. Returns 1 if a run failed, else 0.
+
+        Raises UserError if the study is of another text.
+        """
+        self._check_text()
         self._write_manifest()
         for line in absent_lines(self.expanded.absent):
             say(line)
@@ -123,6 +128,11 @@ class _SweepRun:
                 else:
                     self._run_in_pool(pending)
         return self._report()
+
+    def _check_text(self) -> None:
+        request = self.request
+        corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
+        check_text(request.runs, request.named, request.scale, self.identities, corpora)
 
     def _write_manifest(self) -> None:
         request = self.request

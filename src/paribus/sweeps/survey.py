@@ -29,7 +29,7 @@ def survey(request: Request) -> Board:
 
 
 def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest | None) -> None:
-    folders = list(_folders(request, job, manifest))
+    folders = [folder for folder in _folders(request, job, manifest) if manifest or _is_at(request.scale, folder)]
     cells = [_cell(request, folder, (manifest.steps if manifest else {}).get(job.arm)) for folder in folders]
     known = board.cells.get(job.label, Cell())
     board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
@@ -73,6 +73,10 @@ def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
     state, record = store.read_state(folder)
     share = min(1.0, store.read_last_step(folder) / steps) if steps else 0.0
     return Cell(state, share, metric_of(record.metrics if record else {}, request.sweep.columns))
+
+
+def _is_at(scale: str, folder: Path) -> bool:
+    return store.read_scale(folder) == scale
 
 
 def _seconds(folder: Path) -> float | None:

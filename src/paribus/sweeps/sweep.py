@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import renamed, sweeps_dir, table_seeds
+from paribus.core.config import family_of, renamed, split_overrides, sweeps_dir, table_seeds
 from paribus.core.errors import UserError, nearest
 from paribus.core.hashing import digest
 from paribus.sweeps.ablations import expand_arms
+from paribus.sweeps.columns import check_columns
 from paribus.sweeps.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
@@ -118,6 +119,12 @@ class Sweep:
         return tune
 
     @property
+    def written(self) -> tuple[str, ...]:
+        """All overrides of the file."""
+        refined = [part for block in self.scales.values() for part in (block.overrides, *block.arms.values())]
+        return tuple(text for part in (self.base, *self.arms.values(), *refined) for text in part)
+
+    @property
     def declared(self) -> tuple[str, ...]:
         """The keys in which arms may differ: those that the sweep varies or tunes."""
         spaces = [key for tune in self.tunes.values() if tune is not None for key in tune.space]
@@ -188,7 +195,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
     _known(path, "", content, _KEYS)
     if missing := [key for key in _REQUIRED if content.get(key) in (None, [], {}, "")]:
         raise UserError(f"{path} has no '{missing[0]}'", f"a sweep needs {', '.join(_REQUIRED)}")
-    varies = _strings(path, "varies", content["varies"])
+    varies, base = _strings(path, "varies", content["varies"]), _overrides(path, "base", content.get("base"))
     claims, sentences = _claims(path, content.get("claims"))
     for name in varies:
         if new := renamed(name):
@@ -197,8 +204,8 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         path=path,
         title=title,
         study=str(content["study"]),
-        family=str(content.get("family", "bert")),
-        base=_overrides(path, "base", content.get("base")),
+        family=str(content.get("family") or family_of(split_overrides(base).get("model", ""))),
+        base=base,
         varies=tuple(name.replace("/", ".") for name in varies),
         matched=str(content["matched"]),
         arms=_arms(path, "arms", content["arms"]),
@@ -343,6 +350,8 @@ def _check(sweep: Sweep) -> None:
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:
             raise UserError(f"{sweep.path}: 'tune.on' names the unknown column '{tune.on}'", _its_columns(sweep))
+    ours = [column for column in sweep.columns if column not in (sweep.published.get("metrics") or ())]
+    check_columns(sweep.path, ours, sweep.written)  # a paper may have tasks that are not here
     carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)
     try:
         for claim in sweep.claims:

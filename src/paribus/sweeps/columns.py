@@ -1,0 +1,77 @@
+"""The columns of a sweep: which names can be columns, and the tasks that fill them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paribus.core.build import build
+from paribus.core.config import choices, conf_dir
+from paribus.core.errors import UserError, nearest
+from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task
+
+_KINDS = ("loss", "perplexity", "accuracy")  # of the held-out evaluation
+_PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
+_BESIDE = ("forgetting", "unknown_rate")  # metrics of a fine-tuning besides those of its task
+_ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head
+_TASK = re.compile(r"\+{0,2}task=")
+_OWN = re.compile(r"\+{0,2}tasks\.([\w-]+)[.=]")
+
+
+def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) -> None:
+    """Raises UserError for a column of an unknown task, and for one that is spelled almost as a known one.
+
+    overrides: all of the sweep's; they may declare tasks.
+    """
+    declared = (found[1] for text in overrides if (found := _OWN.match(text)))
+    tasks = [*choices("task"), *declared]
+    known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
+    known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.name)]
+    for column in columns:
+        task = column.rpartition("/")[0]
+        if is_task(column) and task not in tasks:
+            near = nearest(task, tasks)
+            mend = f"did you mean {' or '.join(f'{one}{column[len(task) :]}' for one in near)}?"
+            mend = mend if near else f"write conf/task/{task}.yaml"
+            raise UserError(f"{path}: the column '{column}' is of no known task", mend)
+        if not is_task(column) and column not in known and (near := nearest(column, known, _ALIKE)):
+            raise UserError(f"{path}: the column '{column}' is unknown", f"did you mean {' or '.join(near)}?")
+
+
+def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iterable[str], trial: bool) -> list[str]:
+    """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if one of `tasks`,
+    those of the recipe, fills a column.
+
+    trial: whether only a user's own tasks are chosen; others may have to be downloaded.
+    """
+    wanted = dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column))
+    if not wanted.keys().isdisjoint(tasks) or any(_TASK.match(text) or _OWN.match(text) for text in overrides):
+        return []
+    chosen = [name for name in wanted if not (trial and (conf_dir() / f"task/{name}.yaml").is_file())]
+    return [f"task=[{','.join(chosen)}]"] if chosen else []
+
+
+def check_filled(path: Path, columns: Sequence[str], tasks: Mapping[str, Mapping[str, Any]], trial: bool) -> None:
+    """Raises UserError if no column can be filled, and for a metric that a chosen task does not have.
+
+    tasks: {name: its config}. trial: whether a sweep that measures nothing may run.
+    """
+    for column in filter(is_task, columns):
+        task, _, metric = column.rpartition("/")
+        if task in tasks and metric not in (known := _list_metrics(tasks[task])):
+            raise UserError(f"{path}: the task {task} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
+    filled = (column.rpartition("/")[0] in tasks if is_task(column) else column != MEAN for column in columns)
+    if not any(filled) and not trial:
+        wanted = ",".join(dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column)))
+        cause = f"{path}: no column can be filled: its tasks are {', '.join(tasks) or 'none'}"
+        raise UserError(cause, f"write base: [task=[{wanted}]], or other columns")
+
+
+def _list_metrics(node: Mapping[str, Any]) -> list[str]:
+    """The metrics of a task by its config, with those of further evaluation sets."""
+    task = build(node)
+    own = list(task.task_type.metrics)
+    further = [split for split in getattr(task, "splits", ()) if split not in ("train", "validation")]
+    return [*own, *(f"{name}_{split}" for name in own for split in further), *_BESIDE]
