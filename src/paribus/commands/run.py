@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from paribus.core.arguments import WIDTH, Arguments, verb
+from paribus.core.console import say
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
 from paribus.sweeps.search import request as searches
@@ -32,6 +33,7 @@ def run(given: Arguments) -> int:
     until = request.most
     status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep, _claims)
     track_sweep(request)
+    say(f"next: `{request.command('status' if status else 'table')}`")
     return status
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paribus.core.arguments import Arguments, Flag, Option, path, verb
+from paribus.core.arguments import Arguments, Flag, Option, Positional, path, verb
 from paribus.core.console import say
-from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, SWEEP
-from paribus.sweeps.sweep import load
+from paribus.core.errors import UserError
+from paribus.sweeps import sweep as sweeps
+from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY
 
 OUT: Option[Path | None] = Option(
     "out", "folder of the table", None, path, shown="reports/<study>/<scale>; to check: <results>/<scale>/<study>"
 )
+FROM: Option[Path | None] = Option("--from", "a folder of runs, of a multirun for example, without a sweep", None, path)
+SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", "", choices=sweeps.names, required=False)
 CHECK = Flag("--check", "rebuild the committed table from the committed records and compare the bytes")
 
 
 @verb(
-    "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts.",
-    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK,
+    "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With "
+    "--from it groups the runs of a folder by the settings in which they differ.",
+    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, FROM,
     example="paribus table roberta_table1 scale=smoke",
 )  # fmt: skip
 def table(given: Arguments) -> int:
@@ -26,9 +30,17 @@ def table(given: Arguments) -> int:
     from paribus.reporting.tables.files import check, render_files, write_files
     from paribus.reporting.tables.markdown import render_markdown
 
+    if (folder := given[FROM]) is not None:
+        from paribus.reporting.multirun import find_runs, tabulate
+
+        given.refuse([SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK], f"does not apply to {FROM.name}")
+        print(tabulate(find_runs([folder])))
+        return 0
+    if SWEEP not in given:
+        raise UserError("table needs a SWEEP", f"for example, {table.example}; {FROM.name} FOLDER takes any runs")
     scale, committed = given[SCALE], given[RESULTS] / given[SCALE]
     roots = [committed] if given[CHECK] else [given[RUNS], committed]
-    made = make_table(load(given[SWEEP]), scale, given[STUDY], roots)
+    made = make_table(sweeps.load(given[SWEEP]), scale, given[STUDY], roots)
     content = render_files(made)
     if given[CHECK]:
         folder = given[OUT] or committed / made.study

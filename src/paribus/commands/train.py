@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,6 +18,7 @@ from paribus.sweeps.request import CACHE, RUNS, SCALE
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+MULTIRUN = {"-m", "--multirun"}
 _SINGULAR = {"seeds": "seed", "arms": "arm"}
 _FLAGS_WITH_VALUE = (
     "--config-name",
@@ -71,13 +73,15 @@ def train(given: Arguments) -> int:
     import hydra
 
     failures: list[UserError] = []
-    here = os.getpid()
+    folders: list[Path] = []
+    here, several = os.getpid(), bool(MULTIRUN & set(given.argv))
 
     def job(cfg: DictConfig) -> float | dict[str, float] | None:
         if cfg.trial is not None:
             return _trial(cfg)  # the search reports its errors
         try:
-            return _job(cfg)
+            folders.append(folder := _train(cfg))
+            return _tell(folder, silent=several and os.getpid() == here)
         except UserError as error:
             if os.getpid() != here:  # a launcher's process: it hands the error back, which ends the multirun
                 raise
@@ -89,6 +93,10 @@ def train(given: Arguments) -> int:
     sys.argv = ["paribus train", *_hydra_arguments(given.argv)]
     with explained():
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
+    if len(folders) > 1:
+        from paribus.reporting.multirun import tabulate
+
+        print(tabulate(folders))
     return 2 if failures else 0
 
 
@@ -101,7 +109,7 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
     if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
         return ["--hydra-help"]
     searches = any(re.match("search=(?!none$)", text) for text in overrides)
-    if searches and not {"-m", "--multirun"} & set(flags):
+    if searches and not MULTIRUN & set(flags):
         raise UserError("a search is a multirun", "add -m")
     config = {option.name: option.config for option in (RUNS, CACHE)}  # `runs=` as `paths.runs=`, as in every verb
     overrides = [_renamed(text, config) for text in overrides]
@@ -120,15 +128,22 @@ def _check_flags(flags: Sequence[str]) -> None:
     parser.parse_args(list(flags))
 
 
-def _job(cfg: DictConfig) -> float | None:
+def _train(cfg: DictConfig) -> Path:
+    from paribus.training.run import run
+
+    return run(cfg)
+
+
+def _tell(folder: Path, silent: bool) -> float | None:
+    """The held-out loss of a run. Prints one JSON object on the run, unless a table of all runs follows."""
     import json
 
-    from paribus.training.run import RECORD, run
+    from paribus.runs.store import RECORD
     from paribus.verdict.metrics import held_out_loss
 
-    folder = run(cfg)
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
+    if not silent:
+        print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
     return held_out_loss(record.get("metrics", {}))
 
 

@@ -9,8 +9,8 @@ from paribus.core.errors import UserError, suggest
 
 # the object VERB of the module paribus.commands.VERB
 VERBS = (
-    "train", "show", "plan", "run", "adapt", "status", "table", "flatness", "audit", "report", "dashboard", "published",
-    "judge", "compare", "power", "completion",
+    "init", "train", "show", "plan", "run", "adapt", "status", "table", "flatness", "audit", "report", "dashboard",
+    "published", "judge", "compare", "power", "completion",
 )  # fmt: skip
 
 

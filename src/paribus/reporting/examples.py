@@ -63,6 +63,12 @@ def show_examples(
     return report
 
 
+def draw_examples(examples: Examples, tokenizer: Tokenizer, n: int) -> None:
+    """Draw the first n examples of the first pass on stderr."""
+    rows = np.arange(min(n, examples.size(0)))
+    _draw(examples, tokenizer, rows, 0, sys.stderr, sys.stderr.isatty())
+
+
 def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
     for at in range(0, len(rows), ROWS):
         yield rows[at : at + ROWS]

@@ -121,6 +121,14 @@ class Request(NamedTuple):
         """The study that the runs belong to."""
         return self.study or self.sweep.study
 
+    def command(self, verb: str) -> str:
+        """A verb's command line for this sweep, its scale and its folders, as a user types it."""
+        name = self.sweep.path.stem if self.sweep.path.stem in sweeps.names() else str(self.sweep.path)
+        study = "" if self.study is None else f" study={self.study}"
+        runs = "" if self.runs == RUNS.default else f" runs={self.runs}"
+        results = "" if self.results == RESULTS_FOLDER or verb == "run" else f" results={self.results}"
+        return f"paribus {verb} {name} scale={self.scale}{study}{runs}{results}"
+
     @property
     def roots(self) -> list[Path]:
         """Where the records of this study and scale are."""
@@ -137,6 +145,9 @@ def request_of(given: Arguments) -> Request:
     """Raises UserError for an unknown sweep, and for arguments that belong to the sweep file or exclude each other."""
     if refused := [key for key in given.overrides if key in (*PRESETS, "sweep", "sweep_hash")]:
         raise UserError(f"{refused[0]}= belongs to the sweep file", "copy the file and change the copy")
+    if found := next((one for text in given.argv if (one := re.fullmatch(r"seeds=([1-9]\d*)", text))), None):
+        mend = f"write seed={found[1]} for the seed {found[1]} alone, or seeds=range(0,{found[1]}) for that many"
+        raise UserError(f"seeds={found[1]} can be read in two ways", mend)
     config = given.config(CACHE, LAUNCHER)
     launcher = [override for override in config if re.match(r"\+{0,2}launcher[.=]", override)]
     return Request(

@@ -1,0 +1,88 @@
+"""`paribus init`: from your text, your task and what to compare to a sweep that can be run."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from paribus.core.arguments import Arguments, Option, names, text, verb
+from paribus.core.console import say
+from paribus.core.errors import UserError
+from paribus.core.names import read_name
+from paribus.sweeps.request import CACHE, RUNS, SCALE, Request
+
+if TYPE_CHECKING:
+    from paribus.sweeps.first import Question
+
+TEXT: Option[str | None] = Option("--text", "your text: a file, a folder or a glob", None, text)
+TASK: Option[str | None] = Option("--task", "your task: a folder with train and validation files", None, text)
+COMPARE: Option[str | None] = Option("--compare", "what to compare: KEY=A,B", None, text)
+NAME: Option[str | None] = Option("name", "name of the sweep", None, read_name, shown="that of the text and the task")
+COLUMNS: Option[tuple[str, ...] | None] = Option(
+    "columns", "the task's columns: TEXT,LABEL or TEXT,PAIR,LABEL", None, names, shown="guessed from their names"
+)
+SHOWN = 3  # examples
+
+
+@verb(
+    "Write your first sweep: asks for your text, your task and what to compare, writes one sweep file and one task "
+    "file, and shows corrupted examples and the cost. On a terminal it asks for what you leave out.",
+    TEXT, TASK, COMPARE, NAME, COLUMNS, SCALE, RUNS, CACHE,
+    overrides=True,
+    example="paribus init --text my/books --task my/trec --compare masking.rate=0.15,0.4",
+)  # fmt: skip
+def init(given: Arguments) -> int:
+    """Write the files and say what to type next. Raises UserError, and leaves no file, if the sweep cannot run."""
+    from paribus.sweeps.costs import report
+    from paribus.sweeps.first import find_wrapped, say_power, write_files
+    from paribus.sweeps.sweep import load
+
+    question = _ask(given)
+    with write_files(question) as files:
+        cache = () if given[CACHE] is None else (f"paths.cache={given[CACHE]}",)
+        request = Request(load(question.name), given[SCALE], cache, runs=given[RUNS])
+        _draw(request)
+        print(report(request), say_power(request), sep="\n")
+    for line in find_wrapped(question.text):
+        say(line)
+    print(f"\nWritten: {files.sweep} and {files.task}. Look at them; then type\n\n  {request.command('run')}")
+    return 0
+
+
+def _ask(given: Arguments) -> Question:
+    """The question, from arguments and from answers on a terminal. Raises UserError for what is missing or wrong."""
+    from paribus.data.corpus.files import find
+    from paribus.sweeps.first import USUAL, Question, name_of, name_task, split_compared
+    from paribus.tasks.guess import guess_task
+
+    own = _answer(given, TEXT, "Your text (a file, a folder or a glob): ")
+    find(own)
+    task = _answer(given, TASK, "Your task (a folder with train and validation files, .jsonl, .csv or .parquet): ")
+    labeled = guess_task(task, given[COLUMNS])
+    menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))
+    compared = _answer(given, COMPARE, f"What to compare, as a number or KEY=A,B:{menu}\n> ")
+    compared = list(USUAL)[int(compared) - 1] if compared in map(str, range(1, len(USUAL) + 1)) else compared
+    split_compared(compared)
+    name = given[NAME] or f"{name_of(own)}_{name_task(task)}"
+    return Question(name, own, name_task(task), labeled, compared, tuple(given.config()))
+
+
+def _answer(given: Arguments, option: Option[str | None], asked: str) -> str:
+    value = given[option]
+    if value is None and sys.stdin.isatty():
+        value = input(asked).strip()
+    if not value:
+        raise UserError(f"init needs {option.name}", f"for example, {init.example}")
+    return value
+
+
+def _draw(request: Request) -> None:
+    """Draw examples of the baseline on stderr."""
+    from paribus.reporting.examples import draw_examples
+    from paribus.sweeps.expand import expand
+    from paribus.training.streams import training_examples
+
+    run = expand(request).run(request.sweep.baseline)
+    data = run.data()
+    say(f"\n{SHOWN} examples of the arm {request.sweep.baseline}:")
+    draw_examples(training_examples(run, data), data.tokenizer, SHOWN)

@@ -1,0 +1,92 @@
+"""A table of runs that no sweep file describes, such as a multirun: one row per setting, one column per metric."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from paribus.core.errors import UserError
+from paribus.runs.record import Record, read_record
+from paribus.runs.store import RECORD, read_config
+from paribus.sweeps.board import align
+from paribus.sweeps.control import list_settings
+from paribus.verdict.metrics import find_metric, is_pairs, is_score
+from paribus.verdict.statistics import mean_sd
+
+NAMING = (
+    "study",
+    "arm",
+    "seed",
+    "sweep",
+    "sweep_hash",
+    "run_dir",
+    "trial",
+    "paths",
+    "profile",
+    "logger",
+    "table_seeds",
+)
+NONE = "-"
+ABOUT = "Mean (standard deviation) over n runs. No verdicts: a sweep file fixes claims before the first run."
+
+Settings = dict[str, Any]
+
+
+def find_runs(places: Iterable[Path]) -> list[Path]:
+    """The folders of finished runs at or below these places. Raises UserError if there are none."""
+    places = list(places)
+    found = sorted({path.parent for place in places for path in place.rglob(RECORD)})
+    if not found:
+        raise UserError(
+            f"no finished run below {', '.join(map(str, places))}", "give the folder of runs, such as runs/single"
+        )
+    return found
+
+
+def tabulate(folders: Sequence[Path]) -> str:
+    """The runs of these folders, grouped by the settings in which they differ, as plain lines."""
+    records = {folder: record for folder in folders if (record := read_record(folder / RECORD)[0]) is not None}
+    settings = {folder: list_settings(read_config(folder), NAMING) for folder in records}
+    keys = find_differing(list(settings.values()))
+    groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    for folder, record in records.items():
+        groups[tuple(_show(settings[folder].get(key)) for key in keys)].append(record)
+    columns = _find_columns(list(records.values()))
+    rows = [
+        [*values, str(sum(one.done for one in group)), *(_cell(group, name) for name in columns)]
+        for values, group in groups.items()
+    ]
+    header = [*keys, "n", *(f"{name} {'↓' if find_metric(name).lower_is_better else '↑'}" for name in columns)]
+    return "\n".join([*align([header, *rows]), ABOUT])
+
+
+def find_differing(settings: Sequence[Settings]) -> list[str]:
+    """The keys in which runs differ; of keys that always have the same value only the shortest."""
+    known = dict.fromkeys(key for own in settings for key in own)
+    found: dict[tuple[str, ...], str] = {}
+    for key in sorted(known, key=lambda key: (len(key), key)):
+        values = tuple(_show(own.get(key)) for own in settings)
+        if len(set(values)) > 1:
+            found.setdefault(values, key)
+    return sorted(found.values())
+
+
+def _show(value: object) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _find_columns(records: Sequence[Record]) -> list[str]:
+    """Losses, scores of tasks and accuracies on pairs."""
+    names = dict.fromkeys(name for record in records for name in record.metrics)
+    return [name for name in names if name.endswith("loss") or is_score(name) or is_pairs(name)]
+
+
+def _cell(group: Sequence[Record], column: str) -> str:
+    values = [float(value) for record in group if record.done and (value := record.metrics.get(column)) is not None]
+    if not values:
+        return NONE
+    kind = find_metric(column)
+    mean, sd = mean_sd([value * (100.0 if kind.points else 1.0) for value in values])
+    return f"{mean:.{kind.decimals}f}" + (f" ({sd:.{kind.decimals}f})" if sd is not None and len(values) > 1 else "")

@@ -1,0 +1,191 @@
+"""A user's first sweep: one commented sweep file and one task file, from a text, a task and what to compare."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from paribus.core.config import choices, conf_dir, family_of, table_seeds
+from paribus.core.errors import UserError
+from paribus.core.files import write_text
+from paribus.data.corpus.files import find
+from paribus.sweeps.adapt import LOSSES
+from paribus.sweeps.request import Request
+from paribus.sweeps.sweep import quote
+from paribus.tasks.guess import Labeled
+from paribus.verdict.metrics import find_incomparable
+from paribus.verdict.power import POWER, detectable
+
+USUAL = {  # what is often compared: the words for it
+    "masking.rate=0.15,0.4": "mask 15% or 40% of the tokens",
+    "masking=bernoulli,whole_word": "mask single tokens or whole words",
+    "masking=bernoulli,geometric_span": "mask single tokens or spans",
+    "masking/schedule=static,dynamic": "draw the masks once, or anew in every epoch",
+    "objective=mlm,mlm_nsp": "predict masked tokens, or next segments too",
+    "tokenizer=wordpiece,bpe": "WordPiece or byte-level BPE",
+}
+MARGIN = {"points": 1.0, "nats": 0.02}
+SAMPLE, LINES, WRAPPED = 1 << 16, 50, 90  # bytes, lines and characters by which hard-wrapped text is told
+_COMPARED = re.compile(r"([\w./]+)=([^,\s]+(?:,[^,\s]+)+)")
+
+
+class Question(NamedTuple):
+    """text: a file, a folder or a glob. compared: `key=a,b`; the first value is the baseline. base: further overrides
+    of all arms.
+    """
+
+    name: str
+    text: str
+    task: str
+    labeled: Labeled
+    compared: str
+    base: tuple[str, ...] = ()
+
+
+class Files(NamedTuple):
+    """What was written."""
+
+    sweep: Path
+    task: Path
+
+
+def name_of(path: str, taken: Sequence[str] = ()) -> str:
+    """A name for what is at a path: letters, digits and _; with `my_` before it if it is taken."""
+    name = re.sub(r"\W+", "_", Path(path).expanduser().absolute().name.partition(".")[0].lower(), flags=re.ASCII)
+    name = name.strip("_") or "task"
+    return f"my_{name}" if name in taken or not name[0].isalpha() else name
+
+
+def name_task(path: str) -> str:
+    """The name of a task in a folder; no task that comes with the package has it."""
+    return name_of(path, [file.stem for file in (conf_dir() / "task").glob("*.yaml")])
+
+
+def split_compared(text: str) -> tuple[str, list[str]]:
+    """(key, values). Raises UserError for a text that is not `key=a,b`."""
+    found = _COMPARED.fullmatch(text.strip())
+    if found is None:
+        raise UserError(f"--compare {text} is not KEY=A,B", f"for example, --compare {next(iter(USUAL))}")
+    return found[1], found[2].split(",")
+
+
+@contextmanager
+def write_files(question: Question) -> Iterator[Files]:
+    """Write `sweeps/NAME.yaml` and `conf/task/TASK.yaml` in the working directory; they are removed if the block fails.
+
+    Raises UserError if one of them is there with another content, before anything is written.
+    """
+    files = Files(Path("sweeps") / f"{question.name}.yaml", Path("conf/task") / f"{question.task}.yaml")
+    content = dict(zip(files, (write_sweep(question), write_task(question)), strict=True))
+    new = [path for path in files if not path.is_file()]
+    for path, text in content.items():
+        if path not in new and path.read_text(encoding="utf-8") != text:
+            raise UserError(f"{path} is there already", "add name=NAME, or remove the file")
+    try:
+        for path in new:
+            write_text(path, content[path])
+        yield files
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def say_power(request: Request) -> str:
+    """What effect the seeds of a sweep could see."""
+    n = len(request.sweep.seeds_at(request.scale))
+    seen = (
+        f"{count} seeds see {size:.1f} points"
+        for count in dict.fromkeys((n, 5, 10))
+        if (size := detectable(1.0, count))
+    )
+    given = "if the differences between paired runs have a standard deviation of 1 point"
+    return f"With {POWER:.0%} power, {', '.join(seen)}, {given}."
+
+
+def find_wrapped(path: str) -> list[str]:
+    """A line on the first file of a text if it is plain and seems to be hard-wrapped: a line counts as a paragraph."""
+    file = find(path)[0]
+    if file.kind != "text" or file.path.suffix == ".gz":
+        return []
+    with file.path.open("rb") as opened:
+        lines = opened.read(SAMPLE).decode("utf-8", "replace").splitlines()[:-1]
+    lengths = sorted(len(line) for line in lines if line.strip())
+    if len(lengths) < LINES or lengths[-1] > WRAPPED or lengths[len(lengths) // 2] < WRAPPED // 2:
+        return []
+    what = "each line counts as a paragraph, and each blank line ends a document"
+    return [f"{file.path} looks hard-wrapped: {what}. Join the lines of its paragraphs to get longer documents."]
+
+
+def write_task(question: Question) -> str:
+    """The task file."""
+    found = question.labeled
+    columns = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in found.columns.items())
+    splits = ", ".join(f"{ours}: {theirs}" for ours, theirs in found.splits.items())
+    names = ", ".join(map(_plain, found.classes))
+    fine_tuning, evaluation = found.examples["train"], found.examples["validation"]
+    return "\n".join([
+        f"# Task {question.task}: {fine_tuning} examples to fine-tune on, {evaluation} to evaluate on.",
+        "_target_: paribus.tasks.tables.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
+        f"name: {question.task}",
+        f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split",
+        f"columns: {{{columns}}}   # ours: the file's",
+        f"splits: {{{splits}}}   # ours: the file's",
+        f"classes: [{names}]   # as the file has them; numbers 0, 1, ... mean this order",
+        "metrics: [accuracy]   # or f1, mcc, ...; the first is the main one",
+        "max_train: null       # at most this many examples; null: all",
+        "max_validation: null",
+    ]) + "\n"  # fmt: skip
+
+
+def write_sweep(question: Question) -> str:
+    """The sweep file."""
+    key, values = split_compared(question.compared)
+    arms = {_name_arm(key, value): value for value in values}
+    family = family_of(next((text[6:] for text in question.base if text.startswith("model=")), ""))
+    loss, score, (first, *others) = LOSSES[family], f"{question.task}/accuracy", arms
+    compares = find_incomparable(loss, (key,)) is None
+    margins = ", ".join(
+        f"margin {MARGIN[unit]:g} {unit}" for unit in ("points", "nats") if compares or unit == "points"
+    )
+    base = ["corpus=text", f"corpus.path={quote(question.text)}", f"task={question.task}", *question.base]
+    lines = [
+        f"# {question.compared.replace(',', ' or ')}: which is better for {question.text} and {question.task}?",
+        f"# paribus run {question.name}",
+        f"study: {question.name}   # names the folders of runs and reports",
+        f"family: {family}       # bert or t5: whose recipes scale= chooses from",
+        "base:               # of every arm",
+        *(f"  - {_plain(text)}" for text in base),
+        f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
+        "matched: tokens     # the budget that is equal in all arms: tokens, sequences, steps or flops",
+        "arms:               # key=value lists; `paribus train --help` lists the keys",
+        *(f"  {name}: [{_plain(f'{key}={value}')}]" for name, value in arms.items()),
+        f"baseline: {first}",
+        f"columns: [{loss}, {score}]   # held-out loss and task; TASK/METRIC adds one",
+        "claims:             # fixed before the first run; the margin is the smallest difference that matters to you",
+    ]
+    for other in others:
+        lines += [
+            f"  - claim: {other} > {first} on {f'{loss}, ' if compares else ''}{score}, {margins}",
+            f"    says: {other} is better than {first}",
+            "    whose: ours",
+        ]
+    seeds = ", ".join(map(str, table_seeds(family, "cpu")))
+    return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line those of the scale"]) + "\n"
+
+
+def _plain(text: str) -> str:
+    """A text in YAML, quoted if it must be."""
+    import yaml
+
+    return text if re.fullmatch(r"[\w./=+-]+", text) and yaml.safe_load(text) == text else json.dumps(text)
+
+
+def _name_arm(key: str, value: str) -> str:
+    """A name for an arm: `whole_word`, `rate_0.4`."""
+    plain = re.sub(r"[^\w.]+", "_", value).strip("_.")
+    return plain if plain[:1].isalpha() and choices(key.replace(".", "/")) else f"{re.split('[./]', key)[-1]}_{plain}"

@@ -1,0 +1,206 @@
+"""`paribus init`, and all that follows it: from a user's own text and task to a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import story
+
+from paribus.commands.cli import main
+from paribus.core.config import compose
+from paribus.core.errors import UserError
+from paribus.sweeps.expand import expand
+from paribus.sweeps.first import Question, find_wrapped, name_of, name_task, say_power, split_compared, write_files
+from paribus.sweeps.request import parse
+from paribus.sweeps.sweep import load
+from paribus.tasks.guess import Labeled, guess_task
+
+DOCS = Path(__file__).parents[1] / "docs"
+LABELS = ("DESC", "HUM", "no")  # the last one is no text in YAML 1.1
+COMPARE = ["--compare", "masking.rate=0.15,0.4"]
+
+
+def write_rows(path: Path, count: int, **names: str) -> None:
+    rows = [
+        {
+            names.get("text", "text"): f"{('what', 'who', 'where')[n % 3]} is {n}",
+            names.get("label", "label"): LABELS[n % 3],
+        }
+        for n in range(count)
+    ]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a folder of books and a task like TREC: train and test, labels are words."""
+    (tmp_path / "books").mkdir()
+    for book in range(4):
+        text = "\n".join(story(number) for number in range(40 * book, 40 * book + 40))
+        (tmp_path / f"books/Book {book}.txt").write_text(text + "\n")
+    write_rows(tmp_path / "trec/train.jsonl", 24)
+    write_rows(tmp_path / "trec/test.jsonl", 12)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither examples nor costs."""
+    monkeypatch.setattr("paribus.commands.init._draw", lambda request: expand(request))
+    monkeypatch.setattr("paribus.sweeps.costs.report", lambda request: "the cost")
+
+
+def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
+    here: Path, quick: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--text", "books", "--task", "trec", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
+    assert main(["init", *given]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("then type\n\n  paribus run books_trec scale=smoke\n")
+    assert "the cost" in out
+    assert "With 80% power, 3 seeds see" in out
+    sweep = load("books_trec")
+    assert sweep.arms == {"rate_0.15": ("masking.rate=0.15",), "rate_0.4": ("masking.rate=0.4",)}
+    assert (sweep.baseline, sweep.columns) == ("rate_0.15", ("mlm_loss", "trec/accuracy"))
+    assert sweep.claims == ("rate_0.4 > rate_0.15 on trec/accuracy, margin 1 points",)
+    assert "tokenizer.vocab_size=150" in sweep.base
+    task = compose(["task=trec"]).tasks.trec
+    assert (list(task.classes), dict(task.splits)) == (sorted(LABELS), {"train": "train", "validation": "test"})
+    assert [list(config.tasks) for config in expand(parse("run", ["books_trec"])).configs.values()] == [["trec"]] * 3
+    for path in ("sweeps/books_trec.yaml", "conf/task/trec.yaml"):
+        assert Path(path).read_text().count("#") >= 5, "it is commented"
+    before = Path("sweeps/books_trec.yaml").read_text()
+    assert main(["init", *given]) == 0, "the same again changes nothing"
+    assert main(["init", *given, "batch.size=2"]) == 2
+    assert "sweeps/books_trec.yaml is there already: add name=NAME" in capsys.readouterr().err
+    assert Path("sweeps/books_trec.yaml").read_text() == before
+
+
+def test_it_asks_on_a_terminal(here: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, asked = iter(["books", "trec", "2"]), []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or next(answers))
+    assert main(["init", "name=words"]) == 0
+    assert list(load("words").arms) == ["bernoulli", "whole_word"]
+    assert len(asked) == 3
+    assert "masking=bernoulli,whole_word" in asked[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--task", "trec", *COMPARE], "init needs --text: for example, paribus init --text"),
+        (["--text", "books", *COMPARE], "init needs --task"),
+        (["--text", "books", "--task", "trec"], "init needs --compare"),
+        (["--text", "nowhere", "--task", "trec", *COMPARE], "nowhere does not exist"),
+        (["--text", "books", "--task", "nowhere", *COMPARE], "no folder nowhere"),
+        (["--text", "books", "--task", "trec", "--compare", "masking.rate=0.4"], "is not KEY=A,B"),
+        (["--text", "books", "--task", "trec", "--compare", "masking=bernoulli,whole_wrd"], "did you mean whole_word"),
+        (["--text", "books", "--task", "trec", "--compare", "masking.rte=0.1,0.2"], "masking.rte"),
+        (["--text", "books", "--task", "trec", *COMPARE, "columns=text,labl"], "trec has no column 'labl'"),
+    ],
+)
+def test_bad_answers_leave_no_file(
+    here: Path, quick: None, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not list(here.rglob("*.yaml"))
+
+
+def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
+    assert guess_task("trec") == Labeled(
+        "trec", {"train": "train", "validation": "test"}, {"text": "text", "label": "label"}, tuple(sorted(LABELS)),
+        {"train": 24, "validation": 12},
+    )  # fmt: skip
+    for split in ("train", "dev"):
+        rows = [{"premise": f"a {n}", "hypothesis": "b", "label": n % 2} for n in range(6)]
+        (here / f"{split}.csv").write_text(
+            "premise,hypothesis,label\n" + "".join(f"{','.join(map(str, row.values()))}\n" for row in rows)
+        )
+    found = guess_task(".")
+    assert found.columns == {"text": "premise", "pair": "hypothesis", "label": "label"}
+    assert (found.classes, found.splits["validation"]) == (("0", "1"), "dev")
+    write_rows(here / "odd/train.jsonl", 9, text="words", label="kind")
+    write_rows(here / "odd/validation.jsonl", 9, text="words", label="kind")
+    with pytest.raises(
+        UserError, match="has the columns words, kind, and none of them is clearly the text: add columns"
+    ):
+        guess_task("odd")
+    assert guess_task("odd", ("words", "kind")).columns == {"text": "words", "label": "kind"}
+    (here / "odd/validation.jsonl").write_text('{"words": "a", "kind": 0.5}\n')
+    (here / "odd/train.jsonl").write_text('{"words": "a", "kind": 0.25}\n')
+    with pytest.raises(UserError, match="the column kind holds float, no classes"):
+        guess_task("odd", ("words", "kind"))
+
+
+def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> None:
+    assert (name_of("my/Fine Texts.jsonl"), name_of("20news"), name_task("my/sst2")) == (
+        "fine_texts",
+        "my_20news",
+        "my_sst2",
+    )
+    assert split_compared("masking/schedule=static,dynamic") == ("masking/schedule", ["static", "dynamic"])
+    labeled = guess_task("trec")
+    with write_files(Question("mine", "books", "trec", labeled, "masking/schedule=static,dynamic")):
+        pass
+    claim = "dynamic > static on mlm_loss, trec/accuracy, margin 1 points, margin 0.02 nats"
+    assert load("mine").claims == (claim,)
+    with write_files(Question("mine5", "books", "trec", labeled, "masking.rate=0.15,0.5", ("model=t5_tiny",))):
+        pass
+    assert (load("mine5").family, load("mine5").columns[0]) == ("t5", "denoising_loss")
+
+
+def test_files_of_a_sweep_that_cannot_run_are_removed(here: Path) -> None:
+    asked = Question("mine", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
+    with pytest.raises(UserError, match="too small"), write_files(asked):
+        raise UserError("too small")
+    assert not list(here.rglob("*.yaml"))
+
+
+def test_hard_wrapped_text_is_told(here: Path) -> None:
+    assert find_wrapped("books") == []
+    lines = [("word " * 14).strip() if n % 5 else "" for n in range(200)]
+    (here / "wrapped.txt").write_text("\n".join(lines))
+    assert "wrapped.txt looks hard-wrapped" in find_wrapped("wrapped.txt")[0]
+
+
+def test_what_seeds_could_see(here: Path, quick: None) -> None:
+    assert main(["init", "--text", "books", "--task", "trec", *COMPARE]) == 0
+    said = say_power(parse("run", ["books_trec", "scale=cpu"]))
+    assert said.startswith("With 80% power, 5 seeds see 1.7 points, 10 seeds see 1.0 points")
+
+
+def test_from_own_text_and_task_to_a_table(here: Path, cache: Path) -> None:
+    """The script of the guide, with `paribus` on the path."""
+    (here / "bin").mkdir()
+    (here / "bin/paribus").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m paribus "$@"\n')
+    (here / "bin/paribus").chmod(0o755)
+    environment: dict[str, Any] = {
+        **os.environ,
+        "PATH": f"{here / 'bin'}:{os.environ['PATH']}",
+        "PARIBUS_CACHE": str(cache),
+    }
+    small = ["tokenizer.vocab_size=150", "profile.threads=1", "logger=none"]
+    command = ["bash", str(DOCS / "first_table.sh"), "books", "trec", "test", *small]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "3 examples of the arm rate_0.15" in done.stderr
+    assert "next: `paribus table my_rates scale=test`" in done.stderr
+    table = json.loads((here / "reports/my_rates/test/table.json").read_text())
+    assert table["columns"] == ["mlm_loss", "trec/accuracy"]
+    assert {arm["name"]: arm["n"] for arm in table["arms"]} == {"rate_0.15": 2, "rate_0.4": 2}
+    assert all(set(arm["metrics"]) == {"mlm_loss", "trec/accuracy"} for arm in table["arms"])
+    assert len(table["claims"]) == 1
+    assert yaml.safe_load((here / "sweeps/my_rates.yaml").read_text())["study"] == "my_rates"

@@ -1,0 +1,78 @@
+"""Runs without a sweep file as a table: `table --from`, and the end of a multirun."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from test_study_store import put, record
+
+from paribus.commands.cli import main
+from paribus.commands.train import train
+from paribus.reporting.multirun import find_differing
+from paribus.runs import store
+
+
+def made(root: Path, seed: int, loss: float, score: float, **masking: Any) -> None:
+    metrics = {"mlm_loss": loss, "mlm_perplexity": 9.0, "sst2/accuracy": score}
+    signature = f"{seed}{masking.get('rate')}".replace(".", "")
+    folder = put(root, record("run", seed, signature, study="single", metrics=metrics))
+    config = {"seed": seed, "study": "single", "paths": {"runs": str(seed)}, "masking": masking, "batch": {"size": 4}}
+    (folder / store.CONFIG).write_text(yaml.safe_dump(config))
+
+
+def test_runs_are_grouped_by_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path, 0, 5.0, 0.5, _target_="paribus.x.Bernoulli", rate=0.15)
+    made(tmp_path, 1, 5.2, 0.6, _target_="paribus.x.Bernoulli", rate=0.15)
+    made(tmp_path, 0, 6.0, 0.7, _target_="paribus.x.WholeWord", rate=0.4)
+    assert main(["table", "--from", str(tmp_path)]) == 0
+    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines[:-1]]
+    assert rows == [
+        ["masking", "masking.rate", "n", "mlm_loss ↓", "sst2/accuracy ↑"],
+        ["Bernoulli", "0.15", "2", "5.100 (0.141)", "55.0 (7.1)"],
+        ["WholeWord", "0.4", "1", "6.000", "70.0"],
+    ]
+
+
+def test_of_keys_that_go_together_the_shortest_is_shown() -> None:
+    one, two = {"a.length": 1, "b.c.length": 1, "same": 3}, {"a.length": 2, "b.c.length": 2, "same": 3}
+    assert find_differing([one, two]) == ["a.length"]
+
+
+def test_a_folder_without_runs_and_other_options_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["table", "--from", str(tmp_path)]) == 2
+    assert "no finished run below" in capsys.readouterr().err
+    assert main(["table", "--from", str(tmp_path), "scale=cpu"]) == 2
+    assert "scale= does not apply to --from" in capsys.readouterr().err
+    assert main(["table"]) == 2
+    assert "table needs a SWEEP" in capsys.readouterr().err
+
+
+def test_a_multirun_ends_with_a_table_and_one_run_with_json(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    own = [*arguments, "logger=none", "masking.rate=0.15"]
+    assert train(["-m", *own, "seed=0,1"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split() == ["n", "mlm_loss", "↓"]
+    assert out.splitlines()[1].split()[0] == "2"
+    assert "{" not in out
+    assert train([*own, "seed=1"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "done"
+
+
+@pytest.mark.parametrize("seeds", ["1", "5"])
+def test_a_number_of_seeds_is_refused_with_both_spellings(seeds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "roberta_table1", "scale=test", f"seeds={seeds}"]) == 2
+    error = capsys.readouterr().err
+    assert f"seeds={seeds} can be read in two ways: write seed={seeds} for the seed {seeds} alone" in error
+    assert f"or seeds=range(0,{seeds})" in error
