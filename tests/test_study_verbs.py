@@ -15,9 +15,10 @@ import pytest
 from test_study_store import put, record
 
 from paribus.commands.cli import main
+from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.runs import store
-from paribus.sweeps.board import Board, Cell, duration
+from paribus.sweeps.board import Board, Cell
 from paribus.sweeps.costs import costs, text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse

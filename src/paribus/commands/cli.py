@@ -56,6 +56,8 @@ def _dispatch(arguments: list[str]) -> int:
         from paribus.commands.completion import complete
 
         print("\n".join(complete(rest)))
+    elif VERSION[1] in rest:
+        print(f"paribus {__version__}")
     elif any(text in HELP for text in rest):
         print(load(name).help())
     else:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 Item = TypeVar("Item")
+EVERY = 30.0  # seconds between two lines on the progress of what nobody watches
 
 
 def watched() -> bool:
@@ -21,6 +22,15 @@ def watched() -> bool:
 def say(message: str) -> None:
     """Print one line on stderr."""
     print(message, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Such as `43 s`, `12 min`, `3.5 h`, `12 days`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
 
 
 def progress(items: Iterable[Item], what: str, total: int | None = None, unit: str = "it") -> Iterator[Item]:

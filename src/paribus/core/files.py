@@ -81,3 +81,13 @@ def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
                     raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def read_end(path: Path, size: int = 4096) -> list[str]:
+    """The lines in the last bytes of a file, the first of which may be cut; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - size))
+            return file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []

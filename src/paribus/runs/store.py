@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.console import say
-from paribus.core.files import whole_folder, write_bytes, write_sealed
+from paribus.core.files import read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
 from paribus.core.sealed import parse, verify
@@ -262,13 +262,7 @@ def read_last_step(folder: Path) -> int:
 
 
 def _read_last_step(folder: Path) -> int:
-    try:
-        with (folder / CURVES).open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - 4096))
-            texts = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return 0
-    found = (line for text in reversed(texts) if isinstance(line := _parse(text), dict))
+    found = (line for text in reversed(read_end(folder / CURVES)) if isinstance(line := _parse(text), dict))
     return next((line["step"] for line in found if isinstance(line.get("step"), int)), 0)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from paribus.core.console import say, watched
+from paribus.core.console import duration, say, watched
 from paribus.core.processes import Stopped
 from paribus.sweeps.sweep import Job
 
@@ -211,15 +211,11 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def duration(seconds: float) -> str:
-    """Such as `43 s`, `12 min`, `3.5 h`, `12 days`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
-
-
 def metric_of(metrics: Mapping[str, Any], columns: Sequence[str]) -> float | None:
     """The first of the table's columns that the metrics have."""
-    return next((float(metrics[name]) for name in columns if isinstance(metrics.get(name), int | float)), None)
+    return None if (name := name_metric(metrics, columns)) is None else float(metrics[name])
+
+
+def name_metric(metrics: Mapping[str, Any], columns: Sequence[str]) -> str | None:
+    """The name of that column."""
+    return next((name for name in columns if isinstance(metrics.get(name), int | float)), None)

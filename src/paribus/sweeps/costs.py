@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from paribus.core.console import progress, say
-from paribus.sweeps.board import absent_lines, align, duration
+from paribus.core.console import duration, progress, say
+from paribus.sweeps.board import absent_lines, align
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.local import machine_slots
 from paribus.sweeps.request import Request

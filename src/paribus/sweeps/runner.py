@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from paribus.core.build import build
 from paribus.core.config import compose_launcher, plain
-from paribus.core.console import say
+from paribus.core.console import EVERY, duration, say
 from paribus.core.errors import UserError
+from paribus.core.files import read_end
 from paribus.core.processes import ranks_of
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.record import Record
 from paribus.runs.texts import check_text
-from paribus.sweeps.board import Board, absent_lines, duration, metric_of, show_live
+from paribus.sweeps.board import Board, Cell, absent_lines, metric_of, name_metric, show_live
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.request import Request
@@ -29,6 +30,7 @@ from paribus.sweeps.tuning import Tuning
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+LOG = "log.txt"  # in a run's folder: what its process printed
 REFRESH = 2.0  # seconds between two readings of the learning curves
 
 Train = Callable[["DictConfig"], object]
@@ -216,9 +218,11 @@ class _SweepRun:
 
         def idle() -> None:
             nonlocal last_reading
-            if self.board.live is not None and time.monotonic() - last_reading > REFRESH:
+            if time.monotonic() - last_reading > (EVERY if self.board.live is None else REFRESH):
                 last_reading = time.monotonic()
                 self._read_progress(pending)
+                if self.board.live is None:
+                    say(self._describe_running(pending))
 
         events = Events(started, requeued, ended, idle, self._is_held)
         pool.run([self._work(job, threads) for job in pending], events)
@@ -240,7 +244,7 @@ class _SweepRun:
             config["profile"]["threads"] = threads
             command = (*command, f"profile.threads={threads}")
         ours = self.command is train_command  # a caller's own command may do anything
-        return Work(job.label, command, self.identities[job.label].folder / "log.txt", config if ours else None)
+        return Work(job.label, command, self.identities[job.label].folder / LOG, config if ours else None)
 
     def _read_progress(self, pending: Sequence[Job]) -> None:
         """Update the shares of the running cells from their learning curves."""
@@ -249,6 +253,16 @@ class _SweepRun:
             if cell is not None and cell.state == "running" and (total := self.steps.get(job.arm)):
                 step = store.read_last_step(self.identities[job.label].folder)
                 self.board.set(job.label, "running", min(1.0, step / total))
+
+    def _describe_running(self, pending: Sequence[Job]) -> str:
+        """The phase of each running job and the state of all, as one line."""
+        running = [job for job in pending if self.board.cells.get(job.label, Cell()).state == "running"]
+        return "; ".join([*map(self._describe_phase, running), self.board.summary()])
+
+    def _describe_phase(self, job: Job) -> str:
+        """What a run last said of its progress (see `training.callbacks.Bar`)."""
+        told = [line for line in read_end(self.identities[job.label].folder / LOG) if line.startswith(f"{job.label} ")]
+        return told[-1] if told else f"{job.label} runs"
 
     def _finish(self, job: Job, error: str, end: Ended | None = None) -> None:
         """Report how a run ended. Record a failure; keep a result if the request says so."""
@@ -263,7 +277,8 @@ class _SweepRun:
         value = metric_of(record.metrics, self.request.sweep.columns)
         self.board.set(job.label, record.status, metric=value)
         took = f" in {duration(end.seconds)}" if end else ""
-        mark, shown = ("✓", "" if value is None else f": {value:.3f}") if record.done else ("✗", "")
+        name = name_metric(record.metrics, self.request.sweep.columns)
+        mark, shown = ("✓", "" if value is None else f": {name} {value:.3f}") if record.done else ("✗", "")
         self.board.note(f"{mark} {job.label} {record.status}{took}{shown} [{self.board.summary()}]")
 
     def _fail(self, job: Job, error: str, end: Ended | None) -> None:

@@ -18,7 +18,7 @@ from zipfile import BadZipFile, ZipFile
 import torch
 from tqdm import tqdm
 
-from paribus.core.console import say, watched
+from paribus.core.console import EVERY, duration, say, watched
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, asked_to_stop
 from paribus.core.sealed import parse, sync
@@ -274,12 +274,16 @@ def saved_steps(folder: Path) -> int:
 
 
 class Bar(StepCallback):
-    """A progress bar over the steps, silent when nobody watches."""
+    """The progress over the steps, with losses, tokens per second and the time left: a bar in a terminal, elsewhere a
+    line every 30 seconds.
+    """
 
     def __init__(self, what: str, total: int) -> None:
         self.what, self.total = what, total
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        self._first, self._tokens = trainer.global_step, 0
+        self._start = self._told = time.monotonic()
         self.bar = tqdm(
             desc=self.what,
             total=self.total,
@@ -291,6 +295,21 @@ class Bar(StepCallback):
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         self.bar.update()
+        self._tokens += module.last["counts"].get("input_tokens", 0)
+        now = time.monotonic()
+        if now - self._told >= (EVERY if self.bar.disable else 1.0):
+            self._told = now
+            self._tell(trainer.global_step, module.last["losses"], now - self._start)
+
+    def _tell(self, step: int, losses: Mapping[str, Any], seconds: float) -> None:
+        """seconds: since the first step of this process."""
+        known = [f"{name}_loss {float(loss):.3f}" for name, loss in losses.items()]
+        known += [f"{self._tokens / seconds:,.0f} tokens/s"] if self._tokens else []
+        if not self.bar.disable:  # the bar has the time itself
+            self.bar.set_postfix_str(", ".join(known), refresh=False)
+            return
+        left = duration((self.total - step) * seconds / (step - self._first))
+        say(f"{self.what}: step {step:,} of {self.total:,}, {', '.join(known)}, about {left} left")
 
     def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self.bar.close()

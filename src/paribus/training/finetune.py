@@ -354,7 +354,7 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
         total,
     )
     if total:
-        beside = [Bar(name.replace("/", " "), total), TaskCurve(name, total), curve]
+        beside = [Bar(f"{base.run.label} fine-tuning {name}", total), TaskCurve(name, total), curve]
         trainer(how.profile, total, beside, how.tracked).fit(learner, StepData(steps, 0, how.profile.workers))
     for line in curve.lines:
         append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})

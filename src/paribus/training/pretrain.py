@@ -235,7 +235,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
         *_own(stage, curves),
         *make_snapshots(stage),
         _last_checkpoint(stage),
-        Bar(f"{run.arm} seed {run.seed}", stage.steps),
+        Bar(f"{run.label} pre-training", stage.steps),
     ]
     with helpers(stage.folder, stage.profile) as group:
         _train(stage, callbacks, tracked, group)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from paribus.core.console import duration
 from paribus.reporting.audit import read_config
 from paribus.reporting.plots.curves import draw_panel, reaches
 from paribus.reporting.plots.scene import Scene
@@ -21,7 +22,6 @@ from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder
-from paribus.sweeps.board import duration
 from paribus.sweeps.sweep import SCRATCH
 
 

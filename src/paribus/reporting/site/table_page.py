@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.reporting.audit import IN_ORDER
 from paribus.reporting.plots.drawing import View
@@ -18,7 +19,6 @@ from paribus.reporting.tables.html import (
     render_notes,
     render_results,
 )  # fmt: skip
-from paribus.sweeps.board import duration
 from paribus.sweeps.sweep import SCRATCH
 
 

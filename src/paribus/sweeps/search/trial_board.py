@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import optuna
 
+from paribus.core.console import duration
 from paribus.core.errors import UserError
-from paribus.sweeps.board import MARKS, Sheet, duration
+from paribus.sweeps.board import MARKS, Sheet
 from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
 from paribus.sweeps.search.storage import STUDY, Place, open_storage
 from paribus.sweeps.search.worker import best_lines
