@@ -108,6 +108,10 @@ def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFix
     page = capsys.readouterr().out
     for text in ("paribus train --cfg job", "masking=bernoulli", "seed=0", "run_dir=null", "Hydra"):
         assert text in page
+    described = {line.split()[0]: " ".join(line.split()[1:]) for line in page.splitlines() if line.startswith("  ")}
+    assert described["seed=0"] == "initial weights, data order, noise", "the comment of the YAML file"
+    assert described["tokenizer=wordpiece"].startswith("WordPiece, trained on the corpus.")
+    assert sum("=" in key and bool(text) for key, text in described.items()) > 30
 
 
 @pytest.mark.parametrize(

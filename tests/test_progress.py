@@ -53,7 +53,7 @@ def test_a_sweep_names_its_metric_and_passes_on_what_its_runs_say(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(runner, "EVERY", 0.0)
-    request = ask("seeds=0", "slots=2", "arms=dynamic")
+    request = ask("seeds=0", "slots=2", "arms=dynamic,static")
     commands = Commands(request, tmp_path / "made")
     said = "dynamic/seed0 pre-training: step 3 of 9, mlm_loss 6.455, 50 tokens/s, about 8 min left"
 
@@ -63,8 +63,8 @@ def test_a_sweep_names_its_metric_and_passes_on_what_its_runs_say(
 
     assert run_sweep(request, plan=plan, command=slow) == 0
     lines = capfd.readouterr().err.splitlines()
-    assert f"{said}; 0/1 done, 1 running" in lines
-    assert any("✓ dynamic/seed0 done in" in line and ": mlm_loss 5.000 [1/1 done]" in line for line in lines)
+    assert f"{said}; static/seed0 runs; 0/2 done, 2 running" in lines
+    assert any("✓ dynamic/seed0 done in" in line and ": mlm_loss 5.000 [" in line for line in lines)
 
 
 @pytest.mark.parametrize(

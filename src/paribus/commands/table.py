@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from paribus.core.arguments import Arguments, Flag, Option, Positional, path, verb
+from paribus.core.arguments import Arguments, Flag, Option, Positional, choice, path, verb
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.reporting.tables.styles import BOTH, STYLES
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY
 
@@ -15,13 +17,15 @@ OUT: Option[Path | None] = Option(
 )
 FROM: Option[Path | None] = Option("--from", "a folder of runs, of a multirun for example, without a sweep", None, path)
 SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", "", choices=sweeps.names, required=False)
+STYLE = Option("style", "a mean in table.tex: both, sd or interval", BOTH, choice(STYLES), choices=lambda: STYLES)
+PDF = Flag("--pdf", "write each figure as PDF too, without its title")
 CHECK = Flag("--check", "rebuild the committed table from the committed records and compare the bytes")
 
 
 @verb(
     "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With "
     "--from it groups the runs of a folder by the settings in which they differ.",
-    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, FROM,
+    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, FROM, STYLE, PDF,
     example="paribus table roberta_table1 scale=smoke",
 )  # fmt: skip
 def table(given: Arguments) -> int:
@@ -29,19 +33,22 @@ def table(given: Arguments) -> int:
     from paribus.reporting.tables.assemble import REPORTS, make_table
     from paribus.reporting.tables.files import check, render_files, write_files
     from paribus.reporting.tables.markdown import render_markdown
+    from paribus.reporting.tables.terminal import print_table
 
     if (folder := given[FROM]) is not None:
         from paribus.reporting.multirun import find_runs, tabulate
 
-        given.refuse([SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK], f"does not apply to {FROM.name}")
+        given.refuse([SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, STYLE, PDF], f"does not apply to {FROM.name}")
         print(tabulate(find_runs([folder])))
         return 0
     if SWEEP not in given:
         raise UserError("table needs a SWEEP", f"for example, {table.example}; {FROM.name} FOLDER takes any runs")
+    if given[CHECK]:
+        given.refuse([STYLE, PDF], f"does not apply to {CHECK.name}")
     scale, committed = given[SCALE], given[RESULTS] / given[SCALE]
     roots = [committed] if given[CHECK] else [given[RUNS], committed]
     made = make_table(sweeps.load(given[SWEEP]), scale, given[STUDY], roots)
-    content = render_files(made)
+    content = render_files(made, given[STYLE], given[PDF])
     if given[CHECK]:
         folder = given[OUT] or committed / made.study
         differing = check(folder, content)
@@ -49,6 +56,9 @@ def table(given: Arguments) -> int:
         return 1 if differing else 0
     out = given[OUT] or REPORTS / made.study / scale
     write_files(out, content)
-    print(render_markdown(made), end="")
+    if sys.stdout.isatty():
+        print_table(made)
+    else:
+        print(render_markdown(made), end="")
     say(f"written to {out}: {', '.join(sorted(content))}")
     return 0

@@ -40,18 +40,33 @@ COMPLETION = ("-sc", "--shell-completion")
 
 
 def _config_page() -> str:
-    """The groups and keys of the config with their defaults, for the help."""
-    from paribus.core.config_names import default_choices, plain_keys
+    """The groups and keys of the config with their defaults and comments, for the help."""
+    from paribus.core.config_names import default_choices, describe_choice, key_comments, plain_keys
 
-    groups = [f"{group}={choice}" for group, choice in default_choices().items()]
-    keys = [f"{key}={'null' if value is None else str(value).lower()}" for key, value in plain_keys().items()]
-    lists = [("Groups (group=choice)", groups), ("Keys (key=value)", keys)]
-    pages = [fill(f"{name}: {', '.join(listed)}", WIDTH, subsequent_indent="  ") for name, listed in lists]
+    comments = key_comments()
+    groups = {f"{one}={name}": describe_choice(one, name) for one, name in default_choices().items()}
+    keys = {f"{key}={_show(value)}": comments.get(key, "") for key, value in plain_keys().items()}
     return "\n".join([
-        "The config and its defaults, before family= and the recipe of scale=:",
-        *pages,
-        "`paribus train --cfg job` prints every key with its value.",
+        "The config and its defaults, before family= and the recipe of scale=.",
+        "",
+        "Groups (group=choice); the shell completes the choices:",
+        *_entries(groups),
+        "",
+        "Keys (key=value):",
+        *_entries(keys),
+        "",
+        "`paribus train --cfg job` prints every key with its value, those of the groups too.",
     ])  # fmt: skip
+
+
+def _show(value: object) -> str:
+    return "null" if value is None else str(value).lower()
+
+
+def _entries(described: Mapping[str, str]) -> list[str]:
+    width = max(map(len, described))
+    lines = (f"  {name:<{width}}  {text}".rstrip() for name, text in described.items())
+    return [fill(line, WIDTH, subsequent_indent=" " * (width + 4)) for line in lines]
 
 
 @verb(

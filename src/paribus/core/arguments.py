@@ -338,3 +338,14 @@ def switch(value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise ValueError("write true or false")
     return value.lower() == "true"
+
+
+def choice(known: Iterable[str]) -> Callable[[str], str]:
+    """A reader of one of these words."""
+
+    def read(value: str) -> str:
+        if value not in known:
+            raise ValueError(suggest(value, list(known)))
+        return value
+
+    return read

@@ -39,6 +39,22 @@ def plain_keys() -> dict[str, Any]:
     return {key: value for key, value in kept.items() if not isinstance(value, dict)}
 
 
+def key_comments() -> dict[str, str]:
+    """{key: what the primary config says beside it}, of its plain keys."""
+    lines = (conf_dir() / "train.yaml").read_text(encoding="utf-8").splitlines()
+    found = (re.fullmatch(r"(\w+):.*?\s#\s*(.+)", line) for line in lines)
+    return {one[1]: one[2] for one in found if one}
+
+
+def describe_choice(group: str, choice: str) -> str:
+    """The first line of comment in the file of a choice; empty if it has none."""
+    for root in roots():
+        if (path := root / group / f"{choice}.yaml").is_file():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return next((line[1:].strip() for line in lines if re.match(r"#\s*[^@\s]", line)), "")
+    return ""
+
+
 def top_level() -> set[str]:
     """What may be typed before the `=` of an override without a dot."""
     return {*groups(), *_primary()}

@@ -15,7 +15,7 @@ from paribus.reporting.tables.assemble import assemble
 from paribus.reporting.tables.build import BUDGETS, find_spent
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
-from paribus.runs.store import CONFIG, Found, find_folder
+from paribus.runs.store import Found, find_folder, read_config
 from paribus.sweeps.control import NAMES, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.controls import TOLERANCE, find_unmatched
@@ -92,18 +92,6 @@ def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) ->
         if folder is not None and (config := read_config(folder)) is not None:
             return list_settings(config, (*NAMES, *_PLACES))
     return None
-
-
-def read_config(folder: Path) -> dict[str, Any] | None:
-    """The resolved config of a run, or None if it cannot be read."""
-    import yaml
-
-    try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        config = yaml.load((folder / CONFIG).read_text(encoding="utf-8"), Loader=loader)
-    except (OSError, yaml.YAMLError):
-        return None
-    return config if isinstance(config, dict) else None
 
 
 def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:

@@ -48,7 +48,7 @@ def find_runs(places: Iterable[Path]) -> list[Path]:
 def tabulate(folders: Sequence[Path]) -> str:
     """The runs of these folders, grouped by the settings in which they differ, as plain lines."""
     records = {folder: record for folder in folders if (record := read_record(folder / RECORD)[0]) is not None}
-    settings = {folder: list_settings(read_config(folder), NAMING) for folder in records}
+    settings = {folder: list_settings(read_config(folder) or {}, NAMING) for folder in records}
     keys = find_differing(list(settings.values()))
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for folder, record in records.items():

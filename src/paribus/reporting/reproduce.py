@@ -13,9 +13,8 @@ from paribus.core.config import compose
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
-from paribus.reporting.audit import read_config
 from paribus.runs.record import Record, read_record
-from paribus.runs.store import CURVES, RECORD
+from paribus.runs.store import CURVES, RECORD, read_config
 
 _PROFILE = ("accelerator", "precision", "threads", "workers", "microbatch", "compile")
 _TIMED = ("train_seconds",)  # of the budget: what a clock gives

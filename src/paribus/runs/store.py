@@ -201,22 +201,20 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
     return manifest
 
 
-def read_config(folder: Path | None) -> dict[str, Any]:
-    """The resolved config of a run, as plain data; empty if it cannot be read."""
+def read_config(folder: Path) -> dict[str, Any] | None:
+    """The resolved config of a run, or None if it cannot be read."""
     import yaml
 
     try:
-        found = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8")) if folder else None
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        config = yaml.load((folder / CONFIG).read_text(encoding="utf-8"), Loader=loader)
     except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return config if isinstance(config, dict) else None
 
 
 def read_scale(folder: Path) -> str | None:
-    """The scale of a run, over or not; None if the folder does not say."""
-    record, _ = read_record(folder / RECORD)
-    if record is not None:
-        return record.scale
+    """The scale of a run by its config; None if the folder does not say."""
     try:  # the whole file would take long
         found = re.search(r"^scale: (\S+)$", (folder / CONFIG).read_text(encoding="utf-8"), re.MULTILINE)
     except (OSError, ValueError):

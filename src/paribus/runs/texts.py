@@ -49,7 +49,8 @@ def check_text(
             old, _ = read_record(folder.with_name(name) / store.RECORD)
             if old is None or old.text in (None, identities[label].data["text"]):
                 continue
-            _compare(study, scale, store.read_config(store.find_folder(old, [root])).get("corpus") or {}, corpora[arm])
+            config = store.read_config(folder.with_name(name)) or {}
+            _compare(study, scale, config.get("corpus") or {}, corpora[arm])
             return
 
 

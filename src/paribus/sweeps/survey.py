@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paribus.runs import store
+from paribus.runs.record import Record
 from paribus.runs.store import trial_study
 from paribus.sweeps.board import Board, Cell, metric_of
 from paribus.sweeps.request import Request
@@ -29,11 +30,14 @@ def survey(request: Request) -> Board:
 
 
 def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest | None) -> None:
-    folders = [folder for folder in _folders(request, job, manifest) if manifest or _is_at(request.scale, folder)]
-    cells = [_cell(request, folder, (manifest.steps if manifest else {}).get(job.arm)) for folder in folders]
+    found = {folder: store.read_state(folder) for folder in _folders(request, job, manifest)}
+    if manifest is None:  # which says which runs are of this scale
+        found = {folder: own for folder, own in found.items() if _read_scale(folder, own[1]) == request.scale}
+    steps = (manifest.steps if manifest else {}).get(job.arm)
+    cells = [_cell(request, folder, *own, steps) for folder, own in found.items()]
     known = board.cells.get(job.label, Cell())
     board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
-    board.durations += [seconds for folder in folders if (seconds := _seconds(folder))]
+    board.durations += [seconds for folder in found if (seconds := _seconds(folder))]
 
 
 def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, Cell]:
@@ -69,14 +73,13 @@ def _folders(request: Request, job: Job, manifest: store.Manifest | None) -> Ite
         yield from sorted(found, key=lambda folder: (-folder.stat().st_mtime, folder.name))
 
 
-def _cell(request: Request, folder: Path, steps: int | None) -> Cell:
-    state, record = store.read_state(folder)
+def _cell(request: Request, folder: Path, state: str, record: Record | None, steps: int | None) -> Cell:
     share = min(1.0, store.read_last_step(folder) / steps) if steps else 0.0
     return Cell(state, share, metric_of(record.metrics if record else {}, request.sweep.columns))
 
 
-def _is_at(scale: str, folder: Path) -> bool:
-    return store.read_scale(folder) == scale
+def _read_scale(folder: Path, record: Record | None) -> str | None:
+    return store.read_scale(folder) if record is None else record.scale
 
 
 def _seconds(folder: Path) -> float | None:

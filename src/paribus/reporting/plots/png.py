@@ -1,4 +1,4 @@
-"""A scene as PNG: matplotlib's raster of the same shapes; the same bytes for the same scene and version."""
+"""A scene as PNG or PDF: the same shapes drawn by matplotlib; the same bytes for the same scene and version."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from paribus.reporting.plots.svg import OPEN, OUTLINES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
 _COLORS = 256  # in the palette
@@ -22,24 +23,41 @@ def render_png(scene: Scene) -> bytes:
     """The picture on white, two dots for each pixel of the scene."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        figure = Figure(figsize=(scene.width / 100, scene.height / 100), dpi=_DOTS)
-        canvas: Any = FigureCanvasAgg(figure)
-        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set_xlim(0, scene.width)
-        axes.set_ylim(scene.height, 0)
-        axes.axis("off")
-        for circle, group in groupby(enumerate(scene.items), key=lambda pair: _circle(pair[1])):
-            if circle is not None:
-                _circles(axes, circle, list(group))
-            else:
-                for at, item in group:
-                    _draw(axes, item, at)
+        canvas: Any = FigureCanvasAgg(_draw_figure(scene))
         canvas.draw()
         return _pack(canvas.buffer_rgba())
+
+
+def render_pdf(scene: Scene) -> bytes:
+    """The picture as a page with its fonts, without a date."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams["pdf.fonttype"] = 42
+        _draw_figure(scene).savefig(buffer, format="pdf", metadata={"CreationDate": None})
+    return buffer.getvalue()
+
+
+def _draw_figure(scene: Scene) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(scene.width / 100, scene.height / 100), dpi=_DOTS)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_xlim(0, scene.width)
+    axes.set_ylim(scene.height, 0)
+    axes.axis("off")
+    for circle, group in groupby(enumerate(scene.items), key=lambda pair: _circle(pair[1])):
+        if circle is not None:
+            _circles(axes, circle, list(group))
+        else:
+            for at, item in group:
+                _draw(axes, item, at)
+    return figure
 
 
 def _pack(pixels: memoryview) -> bytes:

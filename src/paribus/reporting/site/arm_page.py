@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from paribus.core.console import duration
-from paribus.reporting.audit import read_config
 from paribus.reporting.plots.curves import draw_panel, reaches
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.site.collect import Entry
@@ -21,7 +20,7 @@ from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record
-from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder
+from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder, read_config
 from paribus.sweeps.sweep import SCRATCH
 
 

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.data.tokens.prepare import Data
-from paribus.reporting.audit import read_config
 from paribus.reporting.site.collect import Entry
-from paribus.runs.store import find_folder
+from paribus.runs.store import find_folder, read_config
 from paribus.training.description import Run
 
 # the meaning of each color of `paribus show`

@@ -15,6 +15,7 @@ from paribus.reporting.tables.blocks import NONE, Text
 from paribus.reporting.tables.html import (
     render_claims,
     render_evidence,
+    render_facts,
     render_figures,
     render_notes,
     render_results,
@@ -48,6 +49,7 @@ def _render_body(
     yield f'<p class="crumbs">{render_link("../../index.html", "Claims")} / {_link_scales(entry, siblings)}</p>'
     yield f"<h1>{escape(table.label)}</h1>"
     yield f"<p class=lead>{escape(table.title)}</p>" if table.title else ""
+    yield from render_facts(table)
     yield from render_claims(table, places)
     yield from render_results(table, link)
     yield from render_figures(View(table, [sibling.table for sibling in siblings], entry.landscape))

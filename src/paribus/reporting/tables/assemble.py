@@ -9,6 +9,7 @@ from pathlib import Path
 from paribus.reporting.tables.build import build_table
 from paribus.reporting.tables.curves import average_curves, average_effects
 from paribus.reporting.tables.design import Design, make_design
+from paribus.reporting.tables.facts import find_facts
 from paribus.reporting.tables.schema import Table, Tuned
 from paribus.runs.store import find_manifest, find_records
 from paribus.sweeps.sweep import Sweep
@@ -25,13 +26,15 @@ def make_table(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path
 
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; records that are not whole are named in its notes."""
-    design = design.apply(find_manifest(roots, design.study, design.scale))
+    manifest = find_manifest(roots, design.study, design.scale)
+    design = design.apply(manifest)
     found = find_records(design.study, design.scale, roots)
     table, arms = build_table(design, found.records), tuple(design.arms)
     return replace(
         table,
         notes=(*table.notes, *(f"Left out: {why}." for why in found.left_out)),
         tuned=count_trials(design.tuning),
+        facts=find_facts(arms, found.records, roots, manifest.overrides if manifest else ()),
         curves=average_curves(found.records, arms, roots)
         | average_effects(found.records, arms, design.baseline, roots),
     )

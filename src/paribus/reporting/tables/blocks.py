@@ -117,10 +117,10 @@ def make_results(table: Table) -> Block:
         header += [format_heading(table, column)] + ([] if beside is None else [f"paper: {beside}"])
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     lines = [_make_line(table, row) for row in rows]
-    below = [
-        f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}; accuracies in points.",
-        "Bold: better than every other arm, by the paired 95% interval.",
-    ]
+    points = "; accuracies in points" if any(about.unit == "points" for about in table.about.values()) else ""
+    below = [f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}{points}."]
+    if any(arm.best for arm in table.arms):
+        below.append("Bold: better than every other arm, by the paired 95% interval.")
     if table.replication == TUNINGS:
         below.append("The intervals say nothing about other checkpoints.")
     if table.replication == RUNS:
@@ -197,7 +197,8 @@ def _format_difference(table: Table, found: Difference | None, column: str) -> s
         return NONE
     text = format_number(table, column, found.difference, 1, sign=True)
     text += format_interval(table, column, found.ci_low, found.ci_high, 1)
-    return f"{text} p={format_p(found.p)} n={found.n}" if found.p is not None else f"{text} n={found.n}"
+    p = "" if found.p is None else f" p={format_p(found.p)}".replace("=<", "<")
+    return f"{text}{p} n={found.n}"
 
 
 def _make_overall(table: Table) -> Block:

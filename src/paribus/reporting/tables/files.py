@@ -13,28 +13,35 @@ from typing import Any
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reporting.plots.drawing import View, draw_all
-from paribus.reporting.plots.png import render_png
+from paribus.reporting.plots.png import render_pdf, render_png
 from paribus.reporting.plots.scene import Scene, add_heading, place_beside
 from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.tables.html import render_page
 from paribus.reporting.tables.latex import render_latex
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Cell, Table
+from paribus.reporting.tables.styles import BOTH
 
 _FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "values")
 
 
-def render_files(table: Table) -> dict[str, bytes]:
-    """{file name: content} of `render_texts` and of each drawing as PNG."""
+def render_files(table: Table, style: str = BOTH, pdf: bool = False) -> dict[str, bytes]:
+    """{file name: content} of `render_texts` and of each drawing as PNG.
+
+    style: of the means in LaTeX. pdf: whether each drawing is also there as PDF, without its title.
+    """
+    if pdf:
+        plain = {f"{name}.pdf": render_pdf(scene) for name, scene in draw_pictures(table, titled=False).items()}
+        return render_files(table, style) | plain
     pictures = {f"{name}.png": render_png(scene) for name, scene in draw_pictures(table).items()}
-    return {**{name: text.encode() for name, text in render_texts(table).items()}, **pictures}
+    return {**{name: text.encode() for name, text in render_texts(table, style).items()}, **pictures}
 
 
-def render_texts(table: Table) -> dict[str, str]:
+def render_texts(table: Table, style: str = BOTH) -> dict[str, str]:
     """{file name: content} of table.{md,tex,html,json,csv} and of each drawing as SVG."""
     return {
         "table.md": render_markdown(table),
-        "table.tex": render_latex(table),
+        "table.tex": render_latex(table, style),
         "table.html": render_page(table),
         "table.json": json.dumps(to_json(table), indent=2, sort_keys=True, allow_nan=False) + "\n",
         "table.csv": _render_csv(table),
@@ -42,12 +49,12 @@ def render_texts(table: Table) -> dict[str, str]:
     }
 
 
-def draw_pictures(table: Table) -> dict[str, Scene]:
+def draw_pictures(table: Table, titled: bool = True) -> dict[str, Scene]:
     """{name: all panels of a drawing as one}."""
-    return {
-        drawing.name: add_heading(place_beside(scenes), f"{table.label}: {drawing.title}")
-        for drawing, scenes in draw_all(View(table))
-    }
+    joined = {drawing: place_beside(scenes) for drawing, scenes in draw_all(View(table))}
+    if not titled:
+        return {drawing.name: scene for drawing, scene in joined.items()}
+    return {one.name: add_heading(scene, f"{table.label}: {one.title}") for one, scene in joined.items()}
 
 
 def _render_csv(table: Table) -> str:

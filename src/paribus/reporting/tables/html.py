@@ -11,6 +11,7 @@ from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.plots.svg import render_mark, render_svg
 from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence, say_claim
+from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.schema import Table
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
@@ -46,12 +47,19 @@ def _render_body(table: Table) -> Iterator[str]:
     yield f"<main>\n<h1>{escape(table.label)}</h1>"
     if table.title:
         yield f"<p>{escape(table.title)}</p>"
+    yield from render_facts(table)
     yield from render_claims(table)
     yield from render_results(table)
     yield from render_figures(View(table))
     yield from render_evidence(table)
     yield render_notes(table)
     yield "</main>"
+
+
+def render_facts(table: Table) -> Iterator[str]:
+    """What the table is of, as one line."""
+    if line := write_line(table.facts):
+        yield f'<p class="small">{escape(line)}</p>'
 
 
 def render_claims(table: Table, places: Mapping[str, str] | None = None) -> Iterator[str]:

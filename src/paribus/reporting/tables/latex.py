@@ -21,7 +21,10 @@ from paribus.reporting.tables.blocks import (
     make_results,
     say_claim,
 )
+from paribus.reporting.tables.facts import write_line
+from paribus.reporting.tables.names import name_arm, name_column
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Cell, Table
+from paribus.reporting.tables.styles import BOTH, STYLES
 
 _SIZE = r"\footnotesize"
 _WIDE = 340.0  # points, a little less than the line of an article
@@ -51,6 +54,7 @@ _ESCAPES = {
     "’": "'",
     "–": "--",
     "×": r"$\times$",
+    "±": r"$\pm$",
 }
 
 
@@ -82,34 +86,40 @@ class Column(NamedTuple):
         return found
 
 
-def render_latex(table: Table) -> str:
-    """Results beside the paper's numbers, comparisons, and the evidence of each claim, as one float each."""
-    results = make_results(table)
+def render_latex(table: Table, style: str = BOTH) -> str:
+    """Results beside the paper's numbers, comparisons, and the evidence of each claim, as one float each.
+
+    style: of a mean; one of `STYLES`.
+    """
+    results, label = make_results(table), f"tab:{table.study}-{table.scale}".replace("_", "-")
     parts = ["% needs \\usepackage[utf8]{inputenc} \\usepackage{booktabs}"]
-    parts.append(_render_float(*_list_results(table), _make_caption(table, results)))
-    parts += [_render_block(block, _make_caption(table, block)) for block in make_comparisons(table)]
+    caption = f"{_make_caption(table, results, style)} {write_line(table.facts)}".rstrip()
+    parts.append(_render_float(*_list_results(table, style), caption, label))
+    blocks = [(block, _make_caption(table, block)) for block in make_comparisons(table)]
     for claim in table.claims:
         if claim.contrasts:
             caption = f"{claim.sentence}: {say_claim(table, claim)}. {describe_budget(table)}"
-            parts.append(_render_block(make_evidence(table, claim), caption))
+            blocks.append((make_evidence(table, claim), caption))
+    parts += [_render_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)]
     parts += [f"% {_join_lines(note)}" for note in (*table.notes, *table.sources)]
     return "\n".join(parts) + "\n"
 
 
-def _make_caption(table: Table, block: Block) -> str:
+def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
     paper = "" if table.paper is None else f" Paper: {table.paper.source}; {table.paper.setting}"
-    return f"{table.study}. {block.heading}. {' '.join(block.below)}{paper}"
+    below = " ".join(block.below).replace(STYLES[BOTH], STYLES[style])
+    return f"{table.study}. {block.heading}. {below}{paper}"
 
 
-def _list_results(table: Table) -> tuple[list[Column], list[Column]]:
+def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]:
     """(arm and n, our columns and then the paper's)."""
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     stub = [
-        Column("arm", [_split_name(format_name(table, row)) for row in rows], words=True),
+        Column("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
         Column("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
     ]
     ours = [
-        Column(format_heading(table, column), [_make_cell(table, row, column) for row in rows], "ours")
+        Column(_name_heading(table, column), [_make_cell(table, row, column, style) for row in rows], "ours")
         for column in table.columns
     ]
     metrics = (*table.beside.values(), *(table.paper.own if table.paper else ()))
@@ -123,15 +133,23 @@ def _split_name(name: str) -> list[Text]:
     return [Text(head), Text(f"({tail}")] if found else [Text(name)]
 
 
-def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> list[Text]:
-    """Mean (standard deviation), and below it the interval."""
+def _name_heading(table: Table, column: str) -> str:
+    return format_heading(table, column).replace(column, name_column(column))
+
+
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[Text]:
+    """Mean (standard deviation), and below it the interval; or with one of them on one line."""
     found = row.metrics.get(column)
     mean = format_number(table, column, None if found is None else found.mean)
     if not isinstance(found, Cell):
         return [Text(mean)]
-    sd = f" ({format_number(table, column, found.sd)})" if found.sd is not None else ""
-    first = Text(mean + sd, isinstance(row, ArmRow) and column in row.best)
+    best = isinstance(row, ArmRow) and column in row.best
+    spread = "" if found.sd is None else format_number(table, column, found.sd)
     ends = format_interval(table, column, found.ci_low, found.ci_high, space="")
+    if style != BOTH:
+        beside = f" ± {spread}" if spread and style == "sd" else f" {ends}" if style == "interval" else ""
+        return [Text((mean + beside).rstrip(), best)]
+    first = Text(mean + (f" ({spread})" if spread else ""), best)
     return [first, Text(ends)] if ends else [first]
 
 
@@ -142,22 +160,30 @@ def _make_printed(row: ArmRow | AnchorRow, metric: str) -> Text:
 
 def _list_columns(block: Block) -> list[Column]:
     return [
-        Column(head, [[line[at]] for line in block.lines], words=at < block.left)
+        Column(_name_head(head), [[line[at]] for line in block.lines], words=at < block.left)
         for at, head in enumerate(block.header)
     ]
 
 
-def _render_block(block: Block, caption: str) -> str:
+def _name_head(head: str) -> str:
+    """A heading of which the first word may be a column's name."""
+    name, space, rest = head.partition(" ")
+    return f"{name_column(name)}{space}{rest}" if "_" in name or "/" in name else head
+
+
+def _render_block(block: Block, caption: str, label: str) -> str:
     """A block; if it has several columns of words, each line as words above a line of numbers."""
     columns, end = _list_columns(block), len(block.header) - block.last
     if block.left == 1:
-        return _render_float(columns[:1], columns[1:], caption)
+        return _render_float(columns[:1], columns[1:], caption, label)
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
     titles = [": ".join(text.text.partition(" (")[0] for text in line) for line in words]
-    return _render_float([], columns[block.left : end], caption, titles)
+    return _render_float([], columns[block.left : end], caption, label, titles)
 
 
-def _render_float(stub: Sequence[Column], rest: Sequence[Column], caption: str, titles: Sequence[str] = ()) -> str:
+def _render_float(
+    stub: Sequence[Column], rest: Sequence[Column], caption: str, label: str, titles: Sequence[str] = ()
+) -> str:
     panels = [
         _render_tabular([*stub, *panel] if titles else _drop_empty(stub, panel), titles) for panel in _split(stub, rest)
     ]
@@ -167,6 +193,7 @@ def _render_float(stub: Sequence[Column], rest: Sequence[Column], caption: str, 
         _SIZE,
         r"\setlength{\tabcolsep}{3pt}",
         rf"\caption{{{escape(caption)}}}",
+        rf"\label{{{label}}}",
     ]
     return "\n".join([*lines, "\n\\medskip\n\n".join(panels), r"\end{table}"])
 
@@ -230,7 +257,8 @@ def _render_row(columns: Sequence[Column], at: int, titles: Sequence[str]) -> It
 
 def escape(text: str) -> str:
     """Text as LaTeX sets it literally."""
-    return "".join(_ESCAPES.get(letter, letter if ord(letter) < _FOREIGN else "?") for letter in _join_lines(text))
+    letters = (_ESCAPES.get(letter, letter if ord(letter) < _FOREIGN else "?") for letter in _join_lines(text))
+    return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", "".join(letters))
 
 
 def _join_lines(text: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paribus.reporting.tables.blocks import Block, list_notes, make_blocks, make_evidence, say_claim
+from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.schema import Table
 
 
 def render_markdown(table: Table) -> str:
     """Results, claims with their evidence, notes and sources."""
     parts = [f"# {table.study}{f': {table.title}' if table.title else ''}", ""]
+    parts += [line, ""] if (line := write_line(table.facts)) else []
     for block in make_blocks(table):
         parts += [f"## {block.heading}", "", _render_block(block), ""]
     parts += ["## Claims", ""] if table.claims else []

@@ -352,7 +352,8 @@ class Band:
 class Table:
     """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON.
 
-    `replication`: what n counts: PRETRAININGS, TUNINGS or RUNS. `scale`: empty for RUNS.
+    `replication`: what n counts: PRETRAININGS, TUNINGS or RUNS. `scale`: empty for RUNS. `facts`: {what: in words} of
+    the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`).
     """
 
     study: str
@@ -376,6 +377,7 @@ class Table:
     sources: tuple[str, ...] = ()
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     curves: Mapping[str, Mapping[str, Band]] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
 
     @property
     def label(self) -> str:

@@ -1,0 +1,105 @@
+"""What a table is of, in one line: text, budget, model, vocabulary, seeds, processor and overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paribus.runs.record import Record
+from paribus.runs.store import find_folder, portable_overrides, read_config
+from paribus.runs.texts import name_text
+
+MOST = 3  # different values that are listed
+_SIZES = ((1e9, "B"), (1e6, "M"), (1e3, "K"))
+
+Config = Mapping[str, Any]
+
+
+def find_facts(
+    arms: Iterable[str], records: Sequence[Record], roots: Sequence[Path], overrides: Sequence[str] = ()
+) -> dict[str, str]:
+    """{what: in words}, in reading order; arms that differ have their values listed. Empty without readable configs.
+
+    overrides: the user's own, of the last command.
+    """
+    done = [record for record in records if record.done and record.arm in set(arms)]
+    first = {record.arm: record for record in reversed(done)}
+    read = [(first[arm], _read(first[arm], roots)) for arm in arms if arm in first]
+    known = [(record, config) for record, config in read if config]
+    if not known:
+        return {}
+    facts = {
+        "text": _join(_name_texts(config) for _, config in known),
+        "budget": _join(_describe_budget(record) for record, _ in known),
+        "model": _join(_describe_model(record, config["model"]) for record, config in known),
+        "vocabulary": _join(_describe_vocabulary(config["tokenizer"]) for _, config in known),
+        "seeds": _count(len({record.seed for record in done}), "seed"),
+        "processor": _join(str(record.profile.get("device", "")) for record in done),
+        "overrides": ", ".join(portable_overrides(overrides)),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def write_line(facts: Mapping[str, str]) -> str:
+    """The facts as one line; empty if there are none."""
+    named = [f"overrides: {text}" if name == "overrides" else text for name, text in facts.items()]
+    return "; ".join(named) + "." * bool(named)
+
+
+def _read(record: Record, roots: Sequence[Path]) -> Config:
+    folder = find_folder(record, roots)
+    return (read_config(folder) if folder else None) or {}
+
+
+def _join(found: Iterable[str]) -> str:
+    """The different texts in order; a word if there are many."""
+    texts = list(dict.fromkeys(text for text in found if text))
+    return " or ".join(texts) if len(texts) <= MOST else f"{' or '.join(texts[:MOST])} or others"
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'s' * (number != 1)}"
+
+
+def _name_texts(config: Config) -> str:
+    """The text of the first stage, and those that later stages read instead."""
+    further = [stage["corpus"] for stage in (config.get("stages") or {}).values() if (stage or {}).get("corpus")]
+    return ", then ".join(dict.fromkeys(name_text(corpus) for corpus in (config["corpus"], *further)))
+
+
+def _describe_budget(record: Record) -> str:
+    """Such as `400K tokens × 12 epochs`; of several stages all tokens."""
+    tokens, epochs = record.budget.get("raw_tokens", 0.0), record.realised.get("epochs")
+    if not tokens:
+        return "no pre-training"
+    if not epochs or epochs <= 1.0 or "stages" in record.further:
+        return f"{_shorten(tokens)} tokens"
+    return f"{_shorten(tokens / epochs)} tokens × {epochs:.3g} epochs"
+
+
+def _describe_model(record: Record, model: Config) -> str:
+    """Such as `2 layers × 128 (0.5M parameters)`, or the name of a checkpoint."""
+    parameters = record.realised.get("parameters")
+    size = f" ({_shorten(parameters)} parameters)" if parameters else ""
+    if "layers" in model and "hidden" in model:
+        return f"{_count(int(model['layers']), 'layer')} × {model['hidden']}{size}"
+    return f"{_name(model)}{size}"
+
+
+def _describe_vocabulary(tokenizer: Config) -> str:
+    """Such as `8,192 entries (WordPiece)`, or the name of a tokenizer that exists."""
+    if tokenizer.get("name"):
+        return f"tokenizer of {_name(tokenizer)}"
+    return f"{int(tokenizer['vocab_size']):,} entries ({str(tokenizer['_target_']).rpartition('.')[2]})"
+
+
+def _name(node: Config) -> str:
+    name = str(node.get("name") or str(node.get("_target_")).rpartition(".")[2])
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def _shorten(value: float) -> str:
+    """Such as `400K`, `4.8M`."""
+    size, letter = next(((size, letter) for size, letter in _SIZES if value >= size), (1.0, ""))
+    return f"{value / size:.3g}{letter}"
