@@ -23,7 +23,7 @@ HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in s
         (["run", "roberta_table1"], ["roberta_table1"]),
         (["run", "optuna_l"], ["optuna_lr"]),
         (["run", "scale=smoke", "roberta_table1", "ru"], ["runs="]),
-        (["table", "roberta_table1", "--"], ["--check", "--from", "--help"]),
+        (["table", "roberta_table1", "--"], ["--check", "--pdf", "--from", "--help"]),
         (["run", "roberta_table1", "scale=sm"], ["scale=smoke"]),
         (["run", "roberta_table1", "launcher=s"], ["launcher=slurm"]),
         (["train", "masking/sch"], ["masking/schedule="]),
