@@ -126,7 +126,7 @@ class Request(NamedTuple):
         name = self.sweep.path.stem if self.sweep.path.stem in sweeps.names() else str(self.sweep.path)
         study = "" if self.study is None else f" study={self.study}"
         runs = "" if self.runs == RUNS.default else f" runs={self.runs}"
-        results = "" if self.results == RESULTS_FOLDER or verb == "run" else f" results={self.results}"
+        results = "" if self.results == RESULTS.default or verb == "run" else f" results={self.results}"
         return f"paribus {verb} {name} scale={self.scale}{study}{runs}{results}"
 
     @property
