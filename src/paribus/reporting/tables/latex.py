@@ -91,7 +91,7 @@ def render_latex(table: Table, style: str = BOTH) -> str:
 
     style: of a mean; one of `STYLES`.
     """
-    results, label = make_results(table), f"tab:{table.study}-{table.scale}".replace("_", "-")
+    results, label = make_results(table), f"tab:{table.study}-{table.scale}".replace("_", "-").rstrip("-")
     parts = ["% needs \\usepackage[utf8]{inputenc} \\usepackage{booktabs}"]
     caption = f"{_make_caption(table, results, style)} {write_line(table.facts)}".rstrip()
     parts.append(_render_float(*_list_results(table, style), caption, label))
