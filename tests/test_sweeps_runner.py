@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from paribus.sweeps.runner import run_sweep, train_command
 from paribus.sweeps.survey import survey
 from paribus.sweeps.sweep import Job
 from paribus.training.description import Run
+from paribus.training.run import locked
 
 Ask = Callable[..., Request]
 
@@ -104,6 +107,37 @@ def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
     assert found.left_out == []
     assert run_sweep(request, plan=plan, command=commands) == 0
     assert commands.called == ["dynamic/seed0"], "the third time nothing is left"
+
+
+def begun(said: str) -> list[str]:
+    return [line.split()[1] for line in said.splitlines() if line.startswith("▶")]
+
+
+def test_two_sweepers_share_the_work(ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A run that another sweeper trains is left to it until nothing else is to do, and is then found finished."""
+    request = ask("seeds=0", "slots=2")
+    commands = Commands(request, tmp_path / "made")
+    other = next(job for job in commands.expanded.jobs if job.arm == "static_x10")
+    identity = commands.expanded.identity(other)
+    with locked(identity.folder, other.label):
+        sweeper = threading.Thread(target=run_sweep, args=(request,), kwargs={"plan": plan, "command": commands})
+        sweeper.start()
+        while len(list(request.runs.rglob(store.RECORD))) < 2:
+            assert sweeper.is_alive()
+            time.sleep(0.02)
+    sweeper.join()
+    assert begun(capfd.readouterr().err) == ["dynamic/seed0", "static/seed0", "static_x10/seed0"]
+
+
+def test_slots_do_different_pre_trainings_before_they_wait_for_one(
+    arguments: list[str], task_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = [text for text in arguments if not text.startswith(("scale=", "profile.", "paths.runs="))]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
+    asked = ["arms=lr20_100,lr20_095", "seeds=0,1", "slots=2", "scale=smoke", f"runs={tmp_path / 'runs'}"]
+    request = parse("run", ["sun_table4", *given, *asked, *task])
+    assert run_sweep(request, plan=plan, command=Commands(request, tmp_path / "made")) == 0
+    assert set(begun(capfd.readouterr().err)[:2]) == {"lr20_100/seed0", "lr20_100/seed1"}
 
 
 def test_finished_records_are_kept_on_request_and_found_without_their_runs(

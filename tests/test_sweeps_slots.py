@@ -149,3 +149,17 @@ def test_ended_is_called_at_once_and_idle_between(tmp_path: Path) -> None:
     )
     assert seen[:2] == ["a in slot 1 of 2", "b in slot 2 of 2"]
     assert "idle" in seen[seen.index("a") : seen.index("b")]
+
+
+def test_a_slot_takes_the_next_run_while_another_process_holds_the_first(tmp_path: Path) -> None:
+    begun: list[str] = []
+    over: list[Ended] = []
+    Slots([SLOT]).run(
+        [work(tmp_path, name, "pass") for name in ("held", "a", "b")],
+        Events(
+            started=lambda work, place: begun.append(work.label),
+            ended=over.append,
+            held=lambda work: work.label == "held" and len(over) < 2,
+        ),
+    )
+    assert begun == ["a", "b", "held"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus import __version__
+from paribus.runs.store import RESULTS
 
 PACKAGES = (
     "torch", "pytorch-lightning", "transformers", "tokenizers", "datasets", "hydra-core", "omegaconf", "numpy",
@@ -28,12 +29,16 @@ def versions() -> dict[str, str]:
 
 
 def git_state() -> dict[str, Any] | None:
-    """{"commit", "dirty"} of the checkout that this code runs from; None outside of one."""
+    """{"commit", "dirty"} of the checkout that this code runs from; None outside of one.
+
+    Committed results compute nothing: a sweep that adds its records to them leaves the checkout clean.
+    """
     top = Path(__file__).parents[3]
     if not (top / ".git").exists():
         return None
     commit = _git(top, "rev-parse", "HEAD")
-    return {"commit": commit, "dirty": bool(_git(top, "status", "--porcelain", "-uno"))} if commit else None
+    changed = _git(top, "status", "--porcelain", "-uno", "--", ":/", f":(exclude,top){RESULTS}")
+    return {"commit": commit, "dirty": bool(changed)} if commit else None
 
 
 def _git(folder: Path, *arguments: str) -> str:

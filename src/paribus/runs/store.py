@@ -21,8 +21,11 @@ from paribus.core.sealed import parse, verify
 from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, read_record
 
+RESULTS = Path("analysis/results")  # the committed results, below the root of a checkout
 RECORD = "result.json"
 FAILED = "failed.json"
+LOCK = ".lock"
+POINTER = "folder"
 CONFIG = "config.yaml"
 CURVES = "metrics.jsonl"  # learning curves of pre-training
 GOLD = "gold.npz"  # probabilities of right answers, see `runs.gold`
@@ -205,16 +208,22 @@ def read_state(folder: Path) -> tuple[str, Record | None]:
     record, _ = read_record(folder / RECORD)
     if record is not None:
         return record.status, record
-    if _is_locked(folder / ".lock"):
+    if is_locked(folder):
         return "running", None
     if (folder / FAILED).is_file():
         return "failed", None
     return "stopped" if (folder / "signature").is_file() else "missing", None
 
 
-def _is_locked(lock: Path) -> bool:
+def shelf(runs: Path, pretrain: str) -> Path:
+    """The folder that runs of one pre-training lock while one of them does it; its POINTER names that run's folder."""
+    return runs / ".pretrained" / pretrain
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process holds a folder of a run or a shelf."""
     try:
-        with lock.open() as handle:
+        with (folder / LOCK).open() as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

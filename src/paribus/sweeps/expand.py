@@ -50,7 +50,14 @@ class Expanded:
 
     def identity(self, job: Job) -> Identity:
         """The signature and folder of one run. Raises UserError if a corpus or a task cannot be read."""
-        return self.run(job.arm).like(plain(self.config(job))).identity
+        return self._run_of(job).identity
+
+    def stages(self, job: Job) -> list[Identity]:
+        """The names of the stages of one run; the last are its own."""
+        return [stage.identity for stage in self._run_of(job).chain]
+
+    def _run_of(self, job: Job) -> Run:
+        return self.run(job.arm).like(plain(self.config(job)))
 
     def run(self, arm: str) -> Run:
         """The run of an arm with the seed of its config, built once."""

@@ -13,12 +13,11 @@ from paribus.core.config import PRESETS, choices
 from paribus.core.config import SCALE as USUAL_SCALE
 from paribus.core.errors import UserError
 from paribus.core.names import read_name
+from paribus.runs import store
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.sequential import FIRST, MOST
-
-RESULTS_FOLDER = Path("analysis/results")
 
 
 def _slots(value: str) -> int | None:
@@ -57,7 +56,7 @@ SLOTS: Option[int | None] = Option(
     "slots", "how many runs train side by side", None, _slots, shown="auto", choices=lambda: ["auto"]
 )
 RUNS = Option("runs", "folder of the runs", Path("runs"), path, config="paths.runs", old=("run_dir",))
-RESULTS = Option("results", "folder of committed results, which count as finished runs", RESULTS_FOLDER, path)
+RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, path)
 CACHE: Option[Path | None] = Option(
     "cache", "folder of prepared text and tokenizers", None, path, shown="~/.cache/paribus", config="paths.cache"
 )
@@ -104,7 +103,7 @@ class Request(NamedTuple):
     arms: tuple[str, ...] | None = None
     seeds: tuple[int, ...] | None = None
     runs: Path = RUNS.default
-    results: Path = RESULTS_FOLDER
+    results: Path = store.RESULTS
     keep: bool = False
     study: str | None = None
     tune: bool = True

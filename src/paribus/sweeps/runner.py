@@ -94,13 +94,18 @@ class _SweepRun:
     tuning: Tuning = field(default_factory=Tuning)
     board: Board = field(init=False)
     identities: dict[str, Identity] = field(init=False)
+    shelves: dict[str, set[Path]] = field(init=False)
     failures: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         request = self.request
         title = f"{request.named} at scale={request.scale}"
         self.board = Board(title, self.expanded.jobs, request.sweep.columns[0], absent=self.expanded.absent)
-        self.identities = {job.label: self.expanded.identity(job) for job in self.expanded.everything}
+        stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
+        self.identities = {label: own[-1] for label, own in stages.items()}
+        self.shelves = {
+            label: {store.shelf(request.runs, each.pretrain) for each in own} for label, own in stages.items()
+        }
 
     @property
     def request(self) -> Request:
@@ -205,7 +210,19 @@ class _SweepRun:
                 last_reading = time.monotonic()
                 self._read_progress(pending)
 
-        pool.run([self._work(job, threads) for job in pending], Events(started, requeued, ended, idle))
+        events = Events(started, requeued, ended, idle, self._is_held)
+        pool.run([self._work(job, threads) for job in pending], events)
+
+    def _is_held(self, work: Work) -> bool:
+        """Whether a run would wait: for itself in another process, or for a pre-training that it shares."""
+        if store.is_locked(self.identities[work.label].folder):
+            return True
+        cells = self.board.cells.items()
+        begun = set[Path]().union(*(self.shelves[label] for label, cell in cells if cell.state == "running"))
+        return any(
+            store.is_locked(shelf) or (shelf in begun and not (shelf / store.POINTER).is_file())
+            for shelf in self.shelves[work.label]
+        )
 
     def _work(self, job: Job, threads: int | None) -> Work:
         config, command = plain(self.expanded.config(job)), tuple(self.command(job))

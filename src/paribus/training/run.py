@@ -16,6 +16,7 @@ import numpy as np
 
 from paribus.core.console import say
 from paribus.core.files import write_sealed, write_text
+from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
 from paribus.runs.store import find_finished
@@ -174,7 +175,7 @@ def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:
 def locked(folder: Path, label: str) -> Iterator[None]:
     """Hold a folder for this process; wait for another that does the same work."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as handle:
+    with (folder / store.LOCK).open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -194,9 +195,9 @@ def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     if run.run_dir is not None:
         yield
         return
-    shelf = Path(run.paths.runs) / ".pretrained" / identity.pretrain
+    shelf = store.shelf(Path(run.paths.runs), identity.pretrain)
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
-        pointer, own = shelf / "folder", identity.folder.resolve()
+        pointer, own = shelf / store.POINTER, identity.folder.resolve()
         source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
         if source != own and not (own / STAGE).is_file() and _serves(source, run):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")

@@ -14,7 +14,6 @@ from paribus.runs.store import find_manifest, find_records
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tuning
 
-RESULTS = Path("analysis/results")
 REPORTS = Path("reports")
 
 

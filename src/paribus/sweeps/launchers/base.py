@@ -73,12 +73,15 @@ class Events(NamedTuple):
         requeued: a run lost its place and waits for another.
         ended: a run ended.
         idle: called between two polls.
+        held: whether a run would wait for another process. Slots of this machine then take the next run; a cluster,
+            whose runs start later, does not ask.
     """
 
     started: Callable[[Work, str], object] = lambda work, place: None
     requeued: Callable[[Work], object] = lambda work: None
     ended: Callable[[Ended], object] = lambda end: None
     idle: Callable[[], object] = lambda: None
+    held: Callable[[Work], bool] = lambda work: False
 
 
 class Pool(ABC):

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,8 +107,8 @@ class Slots(Pool):
         with stoppable():
             try:
                 while waiting or running:
-                    while waiting and free:
-                        slot, work = free.popleft(), waiting.popleft()
+                    while free and (work := _take(waiting, events.held)) is not None:
+                        slot = free.popleft()
                         running[slot] = self._start(work, self.slots[slot])
                         events.started(work, f"slot {slot + 1} of {self.size}")
                     for slot, end in _collect_ended(running):
@@ -134,6 +134,14 @@ class Slots(Pool):
         if self.server is None or not self.server.alive:
             self.server = Server(slot.environment())
         return self.server.start(Order(config, log, slot.cores, slot.environment()))
+
+
+def _take(waiting: deque[Work], held: Callable[[Work], bool]) -> Work | None:
+    """Remove the first run that would not wait for another process."""
+    work = next((work for work in waiting if not held(work)), None)
+    if work is not None:
+        waiting.remove(work)
+    return work
 
 
 def _open(work: Work, slot: Slot) -> subprocess.Popen[bytes]:
