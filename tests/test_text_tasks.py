@@ -28,6 +28,7 @@ from paribus.data.formats.reordered import Reordered, count_classes, list_orders
 from paribus.data.formats.segments import Segments
 from paribus.data.formats.sentences import DocSentences
 from paribus.data.tokens.recurring import Recurring
+from paribus.sweeps.sweep import arm_overrides, load
 from paribus.tasks.text_stream import TaskTurns
 from paribus.training.budget import plan_of
 from paribus.training.description import Run
@@ -244,3 +245,20 @@ def test_several_tasks_resume_to_the_same_bits(
         run(compose(other))
     monkeypatch.setattr(callbacks, "asked_to_stop", lambda: None)
     assert record(run(compose([*other, "profile.workers=2"])))["metrics"] == whole["metrics"]
+
+
+@pytest.mark.parametrize("scale", ["test", "smoke", "cpu", "gpu", "paper"])
+def test_every_schedule_gives_each_task_equally_many_steps(scale: str) -> None:
+    """ERNIE 2, section 4.2: 50 thousand steps of each task; the continual stages take 20, 40, 60 and 80."""
+    sweep = load("ernie2_continual")
+    for arm in sweep.arms:
+        steps = Counter[str]()
+        stages = []
+        for stage in Run.of(compose(list(arm_overrides(sweep, scale, arm)))).chain:
+            stages.append(own := stage.trainer.max_steps or 0)
+            turns = stage.objective.text_tasks
+            steps.update({task: own * count / sum(turns.values()) for task, count in turns.items()})
+        assert set(steps) == {"mlm", "capitalization", "token_document", "reordering"}
+        assert len(set(steps.values())) == 1
+        assert arm != "continual" or [each / stages[0] for each in stages] == [1, 2, 3, 4]
+        assert scale != "paper" or set(steps.values()) == {50_000}
