@@ -57,6 +57,8 @@ def test_orders_and_best() -> None:
         ("dynamic > static, margin -1 points", "margin -1"),
         ("dynamic > static, margin 0.1", "without unit"),
         ("dynamic > static, margin 0.1 points on mlm_loss", "points for mlm_loss"),
+        ("dynamic > static on sst2/accuracy, margin 0.1 nats", "in nats that fits none of its columns"),
+        ("dynamic > static on mlm_loss, margin 1 points", "in points that fits none of its columns"),
         ("dynamic ~ static", "no margin on mlm_loss"),
         ("dynamic ~ static, margin 0.5 points", "no margin on mlm_loss"),
     ],

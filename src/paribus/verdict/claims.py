@@ -7,11 +7,12 @@
               | "monotone(" ARM, ARM, ... ")"   each >= the one before, and the last > the first
               | "best is " ARM [" of (" ARM, ARM, ... ")"]   > every other arm (of those named)
     columns   = "all" | COLUMN {", " COLUMN}
-    unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss) | none (the metric's own unit)
+    unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss or forgetting) | none (the metric's own)
 
 Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
-accuracy-like columns of its claim, one in nats for the loss columns; `on COLUMN` narrows either and is required for a
-margin without a unit if the claim has several columns. A column without a margin has a margin of zero. Example:
+accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits no column is refused. `on COLUMN`
+narrows either and is required for a margin without a unit if the claim has several columns. A column without a margin
+has a margin of zero. Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
 
@@ -41,6 +42,7 @@ _ARM = r"[\w.+-]+"
 _PAIR = re.compile(rf"({_ARM})\s*(>=|≥|>|~)\s*({_ARM})")
 _MONOTONE = re.compile(rf"monotone\(\s*({_ARM}(?:\s*,\s*{_ARM})+)\s*\)")
 _BEST = re.compile(rf"best is ({_ARM})(?:\s+of\s+\(\s*({_ARM}(?:\s*,\s*{_ARM})*)\s*\))?")
+IN_NATS = ("loss", "forgetting")  # what the names of such columns end with
 _MARGIN = re.compile(r"margin\s+([0-9.eE+-]+)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
 
 
@@ -69,7 +71,9 @@ class Margin(NamedTuple):
     def fits(self, column: str) -> bool:
         if self.columns is not None:
             return column in self.columns
-        return in_points(column) if self.unit == "points" else metric(column).endswith("loss") if self.unit else True
+        if self.unit == "points":
+            return in_points(column)
+        return not self.unit or metric(column).endswith(IN_NATS)
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,10 @@ def _check(claim: Claim, carrying: Sequence[str]) -> None:
     about = tuple(carrying) if claim.columns is None else claim.columns
     if any(not m.unit and m.columns is None for m in claim.margins) and len(about) > 1:
         raise UserError(f"claim '{claim.text}' has a margin without unit", "say points, nats, or on which column")
+    for margin in claim.margins:
+        if not any(margin.fits(column) for column in about):
+            cause = f"claim '{claim.text}' has a margin in {margin.unit or 'no unit'} that fits none of its columns"
+            raise UserError(cause, "write it without a unit for a column in a unit of its own")
     for column in about:
         if any(pair.relation == "~" for pair in claim.pairs) and claim.margin(column) == 0.0:
             raise UserError(f"claim '{claim.text}' has no margin on {column}", "~ needs one, such as margin 0.5 points")
