@@ -10,7 +10,7 @@
     unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss or forgetting) | none (the metric's own)
 
 Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
-accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits no column is refused. `on COLUMN`
+accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits none is refused. `on COLUMN`
 narrows either and is required for a margin without a unit if the claim has several columns. A column without a margin
 has a margin of zero. Example:
 
