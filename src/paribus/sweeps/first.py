@@ -161,7 +161,7 @@ def write_sweep(question: Question) -> str:
         "base:               # of every arm",
         *(f"  - {_plain(text)}" for text in base),
         f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
-        "matched: tokens     # the budget that is equal in all arms: tokens, sequences, steps or flops",
+        "matched: tokens     # the budget that is equal in all arms: tokens, predictions, sequences, steps or flops",
         "arms:               # key=value lists; `paribus train --help` lists the keys",
         *(f"  {name}: [{_plain(f'{key}={value}')}]" for name, value in arms.items()),
         f"baseline: {first}",

@@ -24,7 +24,7 @@ from paribus.reporting.tables.schema import (
 )  # fmt: skip
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.metrics import find_metric
-from paribus.verdict.plateau import LEFT
+from paribus.verdict.plateau import FALLING, LEFT
 
 NONE = "-"
 _READ = (
@@ -228,7 +228,7 @@ def _make_own(table: Table) -> Block:
         f"Own loss: on held-out text under the arm's own input and noise, in nats{_list_held_out(table)}. "
         "Trivial floor: of a model that knows only frequencies and the kinds of the places beside. Left it: runs that "
         f"once were more than {LEFT:.0%} below; by heart: others that end so far above their lowest loss, since they "
-        "have memorized their text. Still falling: runs that lost more than {FALLING} nats over the last "
+        f"have memorized their text. Still falling: runs that lost more than {FALLING} nats over the last "
         "quarter of their tokens, and the mean loss.",
         "A contrast of which a run has neither left its floor nor memorized its text decides nothing.",
     ]
