@@ -31,6 +31,7 @@ OWNERS = {
     "objective/targets": "objective=denoising",
     "corpus/rules": "corpus=filtered",
     "masking/annotator": "masking=annotated_span",
+    "finetune/joint/sampling": "finetune/joint=multi_task",
 }
 
 

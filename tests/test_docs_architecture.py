@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "paribus"
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOCUMENTS = ("README.md", "docs/architecture.md", "docs/guide.md", "docs/judge.md", "docs/python.md")
-WRITTEN = ("conf/trusted.yaml", "config.yaml")  # by a user, by a run
+WRITTEN = ("conf/trusted.yaml", "config.yaml", "sweeps/books_trec.yaml", "conf/task/trec.yaml")  # by a user, by a run
 
 
 def section(title: str) -> str:

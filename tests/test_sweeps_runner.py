@@ -134,10 +134,10 @@ def test_slots_do_different_pre_trainings_before_they_wait_for_one(
 ) -> None:
     given = [text for text in arguments if not text.startswith(("scale=", "profile.", "paths.runs="))]
     task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
-    asked = ["arms=lr20_100,lr20_095", "seeds=0,1", "slots=2", "scale=smoke", f"runs={tmp_path / 'runs'}"]
-    request = parse("run", ["sun_table4", *given, *asked, *task])
+    asked = ["arms=cls,mean", "seeds=0,1", "slots=2", "scale=smoke", f"runs={tmp_path / 'runs'}"]
+    request = parse("run", ["heads", *given, *asked, *task])
     assert run_sweep(request, plan=plan, command=Commands(request, tmp_path / "made")) == 0
-    assert set(begun(capfd.readouterr().err)[:2]) == {"lr20_100/seed0", "lr20_100/seed1"}
+    assert set(begun(capfd.readouterr().err)[:2]) == {"cls/seed0", "cls/seed1"}
 
 
 def test_finished_records_are_kept_on_request_and_found_without_their_runs(
@@ -218,7 +218,7 @@ def test_the_anchor_runs_where_the_scale_has_tasks(ask: Ask, task_folder: Path) 
 def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> None:
     from paribus.core.config import compose
 
-    expanded = expand(ask("seeds=3"))
+    expanded = expand(ask("seed=3"))
     for job in expanded.jobs:
         python, flag, module, verb, *overrides = train_command(job)
         assert (python, flag, module, verb) == (sys.executable, "-m", "paribus", "train")

@@ -72,7 +72,7 @@ class Record:
     budget: Mapping[str, float] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
-    overlap: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
+    overlap: Mapping[str, float] | None = field(default=None, metadata=OMITTED)
     gold: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     own: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)

@@ -44,12 +44,15 @@ def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iter
     """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if one of `tasks`,
     those of the recipe, fills a column.
 
+    A column of the paper's table may be of a task that is not here.
+
     trial: whether only a user's own tasks are chosen; others may have to be downloaded.
     """
     wanted = dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column))
     if not wanted.keys().isdisjoint(tasks) or any(_TASK.match(text) or _OWN.match(text) for text in overrides):
         return []
-    chosen = [name for name in wanted if not (trial and (conf_dir() / f"task/{name}.yaml").is_file())]
+    here = [name for name in wanted if name in choices("task")]
+    chosen = [name for name in here if not (trial and (conf_dir() / f"task/{name}.yaml").is_file())]
     return [f"task=[{','.join(chosen)}]"] if chosen else []
 
 

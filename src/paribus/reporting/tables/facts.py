@@ -11,6 +11,7 @@ from paribus.runs.store import find_folder, portable_overrides, read_config
 from paribus.runs.texts import name_text
 
 MOST = 3  # different values that are listed
+ORDER = ("text", "budget", "model", "vocabulary", "seeds", "processor", "overrides")
 _SIZES = ((1e9, "B"), (1e6, "M"), (1e3, "K"))
 
 Config = Mapping[str, Any]
@@ -19,7 +20,7 @@ Config = Mapping[str, Any]
 def find_facts(
     arms: Iterable[str], records: Sequence[Record], roots: Sequence[Path], overrides: Sequence[str] = ()
 ) -> dict[str, str]:
-    """{what: in words}, in reading order; arms that differ have their values listed. Empty without readable configs.
+    """{what: in words}; arms that differ have their values listed. Empty without readable configs.
 
     overrides: the user's own, of the last command.
     """
@@ -43,7 +44,8 @@ def find_facts(
 
 def write_line(facts: Mapping[str, str]) -> str:
     """The facts as one line; empty if there are none."""
-    named = [f"overrides: {text}" if name == "overrides" else text for name, text in facts.items()]
+    found = [(name, facts[name]) for name in ORDER if name in facts]  # a table that was read has them by the alphabet
+    named = [f"overrides: {text}" if name == "overrides" else text for name, text in found]
     return "; ".join(named) + "." * bool(named)
 
 

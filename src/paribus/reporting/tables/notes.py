@@ -150,9 +150,9 @@ def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
     """For each task, how much of what it evaluates on the arms have read; arms that have read the same together."""
     found: dict[str, dict[str, list[str]]] = {}
     for arm in design.arms:
-        runs = evidence.done(arm).values()
-        for task in sorted({task for run in runs for task in run.overlap}):
-            share, _ = mean_sd([run.overlap[task] for run in runs if task in run.overlap])
+        overlaps = [run.overlap or {} for run in evidence.done(arm).values()]
+        for task in sorted({task for own in overlaps for task in own}):
+            share, _ = mean_sd([own[task] for own in overlaps if task in own])
             found.setdefault(task, {}).setdefault(f"{100 * share:.1f}%", []).append(arm)
     return [
         f"Evaluation texts of {task} that stand in the pre-training text: {_list_shares(arms)}."
