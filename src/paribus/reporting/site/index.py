@@ -13,6 +13,7 @@ from paribus.reporting.site.cost import CORES, add_hours, format_hours
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.tables.html import make_slug
+from paribus.reporting.tables.schema import ClaimRow
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
@@ -61,8 +62,21 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
     aside = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
     below = f'<p class="below">Not counted: A/A tests of two identical arms ({escape(aside)}).</p>' if twins else ""
+    if unsure := sum(is_unsure(entry, claim) for line in own for entry, claim in line.entries):
+        below += (
+            f'<p class="below">{unsure} of the decided claims rest on runs that did not record whether they left the '
+            "plateau of a trivial model. Run them again before you trust them.</p>"
+        )
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
     return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'
+
+
+def is_unsure(entry: Entry, claim: ClaimRow) -> bool:
+    """Whether a claim is decided by arms that were pre-trained before their loss on their own noise was measured."""
+    spent = entry.table.budget.arms
+    trained = {arm.name for arm in entry.table.arms if spent.get(arm.name, {}).get("steps") and arm.own is None}
+    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
+    return find_word(claim.verdict).decides and not trained.isdisjoint(arms)
 
 
 def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entries: Sequence[Entry]) -> str:
