@@ -136,8 +136,7 @@ def test_a_run_of_an_ensemble_counts_all_members(t5: list[str]) -> None:
     assert len(found["task_runs"]) == 1
     for key in ("steps", "sequences", "input_tokens", "flops"):
         assert found["budget"][key] == 2 * alone["budget"][key]
-        plan = planned(Run.of(compose([*t5, "members=2"]))).get(key, found["budget"][key])
-        assert plan == pytest.approx(found["budget"][key], rel=1e-4 if key == "flops" else 0)  # predictions are sampled
+        assert planned(Run.of(compose([*t5, "members=2"]))).get(key, 0) in (0, found["budget"][key])
     assert read_last_step(folder) == 4
     assert not (folder / finetune.KEPT).exists()
     own = json.loads((folder / "members" / "1" / "pretrain.json").read_text())["metrics"]

@@ -160,7 +160,8 @@ def _planned(run: Run) -> dict[str, Any]:
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
             sequences += len(rows) * plan.examples.readings
-    predictions = tokens * measure_share(plan.examples) if steps else 0.0
+    few = sequences <= SAMPLED
+    predictions = _count_predictions(plan, steps) if few else tokens * measure_share(plan.examples)
     return {
         "tokens": tokens,
         "predictions": predictions,
@@ -169,6 +170,15 @@ def _planned(run: Run) -> dict[str, Any]:
         "flops": train_flops(run, data.vocabulary.size, tokens, predictions, sequences),
         "epochs": sequences / plan.examples.readings / plan.examples.size(0),
     }
+
+
+def _count_predictions(plan: Order[Stream], steps: int) -> int:
+    """The predictions of these steps, one by one."""
+    counts = Counter[str]()
+    for step in range(steps):
+        for epoch, rows in plan.blocks(step):
+            counts.update(plan.examples.batch(epoch, rows)["counts"])
+    return counts["predicted"] + counts["moved"]
 
 
 def train_flops(run: Run, vocabulary: int, tokens: float, predicted: float, rows: float = 0.0) -> float:
