@@ -66,7 +66,7 @@ def test_the_arm_of_ten_lines_is_a_fair_sweep(tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_command_is_a_verb_and_every_verb_is_shown() -> None:
-    shown = set(re.findall(r"^paribus (\w+)", TEXT, re.MULTILINE))
+    shown = set(re.findall(r"^paribus (\w+)", README, re.MULTILINE))
     assert shown == set(verbs.VERBS)
 
 
