@@ -8,8 +8,11 @@ import pytest
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
+from paribus.core import composed as composed_configs
 from paribus.core import config as configs
 from paribus.core.config import compose, plain
+from paribus.core.errors import UserError
+from paribus.sweeps.sweep import arm_overrides, load
 
 OVERRIDES = ["scale=test", "masking/schedule=dynamic", "task=sst2"]
 
@@ -27,6 +30,7 @@ def composed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return original(name, overrides)
 
     monkeypatch.setattr(configs, "_compose", counted)
+    monkeypatch.setattr(composed_configs, "_bases", {})
     return found
 
 
@@ -43,7 +47,7 @@ def test_a_stored_config_is_the_composed_one(composed: list[str]) -> None:
 
 def test_another_override_or_a_new_or_changed_file_is_composed_anew(composed: list[str], tmp_path: Path) -> None:
     compose(OVERRIDES)
-    compose([*OVERRIDES, "seed=1"])
+    compose([*OVERRIDES, "optimizer=lamb"])
     assert len(composed) == 2
     own = tmp_path / "conf" / "masking" / "own.yaml"
     own.parent.mkdir(parents=True)
@@ -64,3 +68,40 @@ def test_a_plugin_that_we_do_not_know_switches_it_off(
     compose(OVERRIDES)
     compose(OVERRIDES)
     assert len(composed) == 2
+
+
+def test_configs_that_differ_in_values_share_what_hydra_composes(composed: list[str]) -> None:
+    made = [compose([*OVERRIDES, f"seed={seed}", f"arm=a{seed}"]) for seed in range(3)]
+    assert composed == ["train"]
+    assert [(config.seed, config.arm) for config in made] == [(0, "a0"), (1, "a1"), (2, "a2")]
+    with pytest.raises(UserError, match=r"seed=x has the wrong type: give a whole number"):
+        compose([*OVERRIDES, "seed=x"])
+
+
+@pytest.mark.parametrize("name", ["t5_table10", "sun_table5", "roberta_table1"])
+def test_it_is_what_hydra_composes_from_all_overrides(name: str, composed: list[str]) -> None:
+    sweep = load(name)
+    for arm in sweep.arms:
+        own = ["study=other", "optimizer.lr=3e-3", "paths.runs='a b'", "seed=2"]
+        overrides = list(arm_overrides(sweep, "cpu", arm, own))
+        whole = configs._compose("train", overrides)
+        assert repr(OmegaConf.to_container(compose(overrides))) == repr(OmegaConf.to_container(whole))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("finetune.pooling=cls", "'finetune.pooling' is now 'finetune.head.pooling'"),
+        ("masking.rat=0.2", "did you mean masking.rate"),
+        ("trainer.max_steps=two", "wrong type"),
+        ("seed=0,1", "seed"),
+        ("finetune.length=[", "cannot be read"),
+        ("masking.rate@other=0.2", "masking.rate"),
+    ],
+)
+def test_an_error_is_that_of_the_whole(override: str, message: str, composed: list[str]) -> None:
+    with pytest.raises(UserError) as whole:
+        configs._compose("train", [*OVERRIDES, override])
+    with pytest.raises(UserError, match=message) as found:
+        compose([*OVERRIDES, override])
+    assert str(found.value) == str(whole.value)

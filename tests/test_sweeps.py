@@ -20,7 +20,7 @@ from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides, load, names
 
 SWEEPS = names()
 SCALES = ("smoke", "cpu", "gpu", "paper")
-SMALL = ["corpus=docstrings", "corpus.distributions=[rich,hypothesis]"]
+SMALL = ["corpus.distributions=[rich,hypothesis]"]
 OWN_TEXT = {"t5_table8": ["corpus.of.distributions=[rich,hypothesis]"], "t5_table8_domains": []}  # the text is varied
 
 

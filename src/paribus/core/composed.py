@@ -1,14 +1,18 @@
-"""Composed configs on disk, so that an unchanged one is not composed again: that takes 0.2 seconds for each arm.
+"""Composed configs, so that an unchanged one is not composed again: that takes 0.2 seconds for each arm.
 
 What Hydra composes follows from the overrides and the files that it reads. The name of a stored config covers both:
-the overrides, the config files, our code for configs, and the versions of Hydra and OmegaConf.
+the overrides, the config files, our code for configs, and the versions of Hydra and OmegaConf. Whole configs are kept
+on disk. What the choices of groups alone give is kept in memory: Hydra sets plain values last, so that configs that
+differ in values share the rest.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -22,30 +26,73 @@ from paribus.core.hashing import digest
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+Compose = Callable[[str, Sequence[str]], "DictConfig"]
+_VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a package's @
+_CHOICES = ("scale", "study")  # keys that decide on the recipe, or that a preset forbids
+_MOST = 256  # kept bases, a few hundred kilobytes each
 _PLUGINS = ("paribus_", "hydra_")  # ours, and Hydra's own; others may read files that are not known here
 
 
-def remember(
-    name: str, overrides: Sequence[str], roots: Sequence[Path], compose: Callable[[], DictConfig]
-) -> DictConfig:
-    """The config that `compose` gives, from disk if it is there. `roots`: the folders that Hydra reads."""
+_bases: dict[str, DictConfig] = {}  # what choices of groups give, by name
+
+
+def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose: Compose) -> DictConfig:
+    """The config that `compose(name, overrides)` gives, from disk if it is there.
+
+    Args:
+        roots: the folders that Hydra reads.
+    """
     from omegaconf import OmegaConf
 
     plugins = list(_list_plugins())
     if any(not path.name.startswith(_PLUGINS) for path in plugins):
-        return compose()
+        return compose(name, overrides)
     state = [_describe(roots, "*.yaml"), _describe([Path(__file__).parent, *plugins], "*.py"), _versions()]
     path = _folder() / f"{digest([name, list(overrides), state], 32)}.json"
     with suppress(OSError, ValueError):
         stored = json.loads(path.read_text(encoding="utf-8"))
         config: DictConfig = OmegaConf.create(stored, flags={"struct": True})
         return config
-    config = compose()
+    config = _compose_in_parts(name, overrides, roots, digest(state, 32), compose)
     content = OmegaConf.to_container(config, resolve=False)
     with suppress(UserError, TypeError):  # a folder that cannot be written, or a value that is not plain data
         if json.loads(text := json.dumps(content)) == content:
             write_text(path, text)
     return config
+
+
+def _compose_in_parts(
+    name: str, overrides: Sequence[str], roots: Sequence[Path], state: str, compose: Compose
+) -> DictConfig:
+    """What `compose` gives: the kept config of the choices with the values set. Errors are those of `compose`."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    chosen = [text for text in overrides if not _is_value(text, roots)]
+    values = [text for text in overrides if _is_value(text, roots)]
+    key = digest([name, chosen, state], 32)
+    try:
+        if key not in _bases:
+            if len(_bases) == _MOST:
+                _bases.clear()
+            _bases[key] = compose(name, chosen)
+        parsed = OverridesParser.create().parse_overrides(values)
+        if not any(override.is_sweep_override() for override in parsed):
+            config = copy.deepcopy(_bases[key])
+            ConfigLoaderImpl._apply_overrides_to_config(parsed, config)
+            return config
+    except (HydraException, UserError):
+        pass  # the message is then that of the whole
+    return compose(name, overrides)
+
+
+def _is_value(override: str, roots: Sequence[Path]) -> bool:
+    """Whether an override sets a plain value. The others choose a group, a recipe or a preset, or add or drop a key."""
+    key = override.partition("=")[0]
+    if not _VALUE.fullmatch(key) or key in _CHOICES or key.startswith("hydra."):
+        return False
+    return not any((root / key).is_dir() for root in roots)
 
 
 def _list_plugins() -> Iterator[Path]:

@@ -73,12 +73,12 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
     Raises UserError naming an unknown key, group or choice, and what comes near it, and a class that is not trusted.
     """
-    return _trusted(remember("train", overrides, roots(), lambda: _compose("train", overrides)))
+    return _trusted(remember("train", overrides, roots(), _compose))
 
 
 def compose_launcher(overrides: Sequence[str]) -> DictConfig:
     """The config of the launcher that `overrides` of `conf/run.yaml` choose. Raises UserError as `compose` does."""
-    composed = _trusted(remember("run", overrides, roots(), lambda: _compose("run", overrides)))
+    composed = _trusted(remember("run", overrides, roots(), _compose))
     launcher: DictConfig = composed.launcher
     return launcher
 
