@@ -237,7 +237,7 @@ def test_fresh_keeps_the_shape_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model_type": "deberta-v2"}, "has model_type deberta-v2"),
+        ({"model_type": "big_bird"}, "has model_type big_bird"),
         ({"position_embedding_type": "relative_key"}, "is not a plain encoder"),
         ({"hidden_size": None}, "is not the config of an encoder"),
         ({"num_hidden_layers": 3}, "does not fit the model"),

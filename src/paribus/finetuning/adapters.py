@@ -37,6 +37,7 @@ class Adapters(Method):
     after: Sequence[str] = PLACES
     activation: str = "gelu"
     semantics: ClassVar[int] = 1
+    enters_layers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.size < 1:

@@ -29,6 +29,7 @@ class Lora(Method):
     dropout: float = 0.0
     matrices: Sequence[str] = ("query", "value")
     semantics: ClassVar[int] = 1
+    enters_layers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.rank < 1:

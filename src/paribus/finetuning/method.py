@@ -23,6 +23,7 @@ class Method:
     """What a method does to the loaded encoder. The head moves, at the full rate; this class changes nothing."""
 
     moves: ClassVar[bool] = True  # something besides a head
+    enters_layers: ClassVar[bool] = False  # puts modules inside them
 
     def check(self, layers: int) -> None:
         """Raise UserError if the method needs layers that an encoder of this depth does not have."""

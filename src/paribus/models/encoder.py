@@ -187,8 +187,8 @@ class Encoder(Network):
         return layout_of(self.spec).pair
 
 
-def load_foreign(encoder: Encoder, folder: Path) -> None:
-    """Fill an encoder with the weights of others, read by the class of `transformers` that they belong to.
+def load_foreign(network: Network, folder: Path) -> None:
+    """Fill a network with the weights of others, read by the class of `transformers` that its backbone is of.
 
     Raises UserError for weights that are missing or have another shape.
     """
@@ -197,12 +197,14 @@ def load_foreign(encoder: Encoder, folder: Path) -> None:
     quiet.set_verbosity_error()
     quiet.disable_progress_bar()
     try:
-        theirs, report = KINDS[encoder.spec.family][1].from_pretrained(
-            str(folder), add_pooling_layer=False, use_safetensors=True, local_files_only=True, output_loading_info=True
+        theirs, report = type(network.backbone).from_pretrained(
+            str(folder), use_safetensors=True, local_files_only=True, output_loading_info=True
         )
-        if report["missing_keys"]:
-            raise RuntimeError(f"without {min(report['missing_keys'])}")
-        encoder.backbone.load_state_dict(theirs.float().state_dict())
+        own = network.backbone.state_dict()
+        if missing := own.keys() & set(report["missing_keys"]):
+            raise RuntimeError(f"without {min(missing)}")
+        found = theirs.float().state_dict()
+        network.backbone.load_state_dict({name: tensor for name, tensor in found.items() if "pooler." not in name})
     except (OSError, ValueError, SafetensorError, RuntimeError) as error:
         raise unfit(folder / WEIGHTS, str(error)) from error
     finally:

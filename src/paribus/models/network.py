@@ -58,10 +58,14 @@ class Network(nn.Module, ABC):
         depth: how many layers are on top of each other; stacks side by side count once.
         backbone: the module that holds all weights; checkpoints hold its state.
         norm_eps: epsilon of LayerNorms, which heads share.
+        head_activation: the function in the head on tokens, by its name in `transformers`.
+        head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
     """
 
     backbone: Any
     norm_eps: float = 1e-12
+    head_activation: str = "gelu"
+    head_unbiased: frozenset[str] = frozenset()
 
     def __init__(self, spec: ModelSpec, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()

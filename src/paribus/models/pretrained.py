@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from paribus.core import sources as source
 from paribus.core.errors import UserError
+from paribus.models.any_encoder import KINDS, AnyEncoder
 from paribus.models.bert import Bert
 from paribus.models.spec import ModelSpec
 
@@ -133,6 +134,10 @@ class Pretrained(ModelSpec):
         return self.shape.pooling
 
     @property
+    def open_layers(self) -> bool:
+        return self.shape.open_layers
+
+    @property
     def collator(self) -> Collator | None:
         return self.shape.collator
 
@@ -183,11 +188,13 @@ class Pretrained(ModelSpec):
         return checkpoint.fresh_pooler(network, seed) if found is not None and self.fresh else found
 
 
-def foreign(path: Path) -> Foreign:
+def foreign(path: Path) -> Foreign | AnyEncoder:
     """The shape that a `config.json` of `transformers` gives. Raises UserError for other kinds of models."""
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         kind = str(config["model_type"])
+        if kind in KINDS:
+            return AnyEncoder(kind, config, _pooling(path.parent / source.POOLING))
         _check_kind(path, kind, config)
         offset = 0 if kind == "bert" else int(config["pad_token_id"]) + 1  # RoBERTa counts from the padding id
         return Foreign(
@@ -209,13 +216,14 @@ def foreign(path: Path) -> Foreign:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path} is not the config of an encoder ({error!r})", "give a BERT or RoBERTa checkpoint"
+            f"{path} is not the config of an encoder ({error!r})", "give a checkpoint that AutoModelForMaskedLM loads"
         ) from error
 
 
 def _check_kind(path: Path, kind: str, config: dict[str, Any]) -> None:
     if kind not in FAMILIES:
-        raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {', '.join(FAMILIES)}, or our own run")
+        known = ", ".join(sorted((*FAMILIES, *KINDS)))
+        raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {known}, or our own run")
     relative = config.get("position_embedding_type", "absolute") != "absolute"
     narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]
     if relative or narrow or config.get("is_decoder"):

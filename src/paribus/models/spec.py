@@ -60,6 +60,11 @@ class ModelSpec(ABC):
         return self.hidden
 
     @property
+    def open_layers(self) -> bool:
+        """Whether modules may be put inside the layers, and rows may bring attention masks."""
+        return True
+
+    @property
     def collator(self) -> Collator | None:
         """What makes the arrays that the network reads; None for that of the objective."""
         return None

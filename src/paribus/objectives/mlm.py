@@ -96,6 +96,7 @@ class UnifiedLM(MaskedLM):
     attention_mask: Any = None
     semantics: ClassVar[int] = 1
     needed_attention: ClassVar[str | None] = "full"
+    brings_mask: ClassVar[bool] = True
 
     def corruption(self, masking: NoisePattern) -> Corruption:
         return replace(super().corruption(masking), attention_mask=self.attention_mask)

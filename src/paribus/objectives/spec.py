@@ -44,6 +44,7 @@ class ObjectiveSpec(ABC):
     Attributes:
         needed_pairs: the kind of pairs that it predicts from: "next", "order" or "three"; None for single texts.
         needed_attention: what the model's attention must be: "left" or "full"; None for any.
+        brings_mask: whether each row has an attention mask of its own.
         predicts_noise: whether it predicts the noised positions; if not, it predicts all of the text.
         needs_spans: whether noise must come in spans.
         writes_text: whether it needs a model that writes.
@@ -52,6 +53,7 @@ class ObjectiveSpec(ABC):
     semantics: ClassVar[int] = 1
     needed_pairs: ClassVar[str | None] = None
     needed_attention: ClassVar[str | None] = None
+    brings_mask: ClassVar[bool] = False
     predicts_noise: ClassVar[bool] = True
     needs_spans: ClassVar[bool] = False
     writes_text: ClassVar[bool] = False

@@ -216,6 +216,9 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     check_joint(run)
     check_each(run)
     settings.method.check(layers)
+    if settings.method.enters_layers and not run.model.open_layers:
+        cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
+        raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
     settings.head.check(layers, settings.length)
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:

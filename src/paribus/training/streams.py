@@ -35,6 +35,8 @@ def training_examples(run: Run, data: Data, split: str = "train", seed: int | No
     corruption = objective.corruption(run.masking)
     check_frame(corruption.targets is not None, run.input.framed)
     check_noise(objective, corruption.masking, run.model.attention)
+    if objective.brings_mask and not run.model.open_layers:
+        raise UserError("this checkpoint's layers take no attention mask per row", "set objective=mlm")
     own = run.root_seed if seed is None else seed
     return open_examples(data, split, run.input, corruption, own, _collator(run, corruption, objective))
 

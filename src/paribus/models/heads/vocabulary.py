@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
+from transformers.activations import ACT2FN
 
 from paribus.models.heads.cross_entropy import summed_cross_entropy
 from paribus.models.heads.head import Head, TokenHead
@@ -22,12 +23,13 @@ class MaskedLMHead(TokenHead):
         super().__init__()
         self._network = [network]  # held, not registered: its parameters belong to the network
         words, width = network.table_VD.shape
-        self.dense = nn.Linear(network.width, width)
-        self.norm = nn.LayerNorm(width, eps=network.norm_eps)
+        self.dense = nn.Linear(network.width, width, bias="dense" not in network.head_unbiased)
+        self.activation: nn.Module = ACT2FN[network.head_activation]
+        self.norm = nn.LayerNorm(width, eps=network.norm_eps, bias="norm" not in network.head_unbiased)
         self.bias = nn.Parameter(torch.zeros(words))
 
     def scores(self, hidden_PD: Tensor) -> Tensor:
-        return linear(self.norm(gelu(self.dense(hidden_PD))), self._network[0].table_VD, self.bias)
+        return linear(self.norm(self.activation(self.dense(hidden_PD))), self._network[0].table_VD, self.bias)
 
 
 class WordOrderHead(Head):

@@ -1,0 +1,121 @@
+"""Encoders of other kinds than BERT and RoBERTa, as plain settings; torch is imported when one is built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core.errors import UserError
+from paribus.models.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.any_network import AnyNetwork, Inside
+
+KINDS = (  # by `model_type`; the tests compare each with its class in `transformers`
+    "albert",
+    "camembert",
+    "deberta",
+    "deberta-v2",
+    "distilbert",
+    "electra",
+    "ernie",
+    "modernbert",
+    "mpnet",
+    "nomic_bert",
+    "xlm-roberta",
+)
+_UNUSED = ("model_type", "architectures", "auto_map", "transformers_version", "_name_or_path", "dtype", "torch_dtype")
+_DROPOUTS = {  # our setting: its names in the configs of `transformers`
+    "dropout": ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"),
+    "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
+}
+
+
+@dataclass(frozen=True)
+class AnyEncoder(ModelSpec):
+    """An encoder of a kind that `transformers` has a masked-LM class for, trained by others.
+
+    It reads rows of text that see both sides. Nothing is put inside its layers: adapters, LoRA, attention masks of an
+    objective's own, and a generator that shares its embeddings need a BERT.
+
+    Attributes:
+        kind: the `model_type`, one of `KINDS`.
+        settings: of its `config.json`.
+        pooling: what a row is summarized by.
+        dropout, attention_dropout: None for those of the settings.
+
+    Raises UserError for settings of which `transformers` makes no such encoder.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    pooling: str = "cls"
+    dropout: float | None = None
+    attention_dropout: float | None = None
+    semantics: ClassVar[int] = 1
+
+    @property
+    def config(self) -> PretrainedConfig:
+        """The config in `transformers`."""
+        from transformers import AutoConfig
+
+        settings = {name: value for name, value in self.settings.items() if name not in _UNUSED}
+        for key, names in _DROPOUTS.items():
+            if (value := getattr(self, key)) is not None:
+                settings |= {name: value for name in names if name in settings}
+        config: PretrainedConfig = AutoConfig.for_model(self.kind, **settings)
+        return config
+
+    @cached_property
+    def inside(self) -> Inside:
+        """What only the network itself shows."""
+        from paribus.models.any_network import look_inside
+
+        return look_inside(self.config)
+
+    @property
+    def hidden(self) -> int:  # type: ignore[override]
+        return self.inside.width
+
+    @property
+    def layers(self) -> int:  # type: ignore[override]
+        return self.inside.depth
+
+    @property
+    def table_width(self) -> int:
+        return self.inside.table_width
+
+    @property
+    def open_layers(self) -> bool:
+        return False
+
+    def check_length(self, length: int, key: str) -> None:
+        if length > self.inside.positions:
+            raise UserError(f"{key}={length} exceeds the checkpoint's {self.inside.positions} positions", "shorten it")
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> AnyNetwork:
+        from paribus.models.any_network import AnyNetwork
+        from paribus.models.network import initialize
+
+        network = AnyNetwork(self, vocabulary)
+        initialize(network, seed, network.std)
+        return network
+
+    def load(self, network: Any, folder: Path) -> None:
+        from paribus.models.encoder import load_foreign
+
+        load_foreign(network, folder)
+
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        """As `ModelSpec.forward_flops`, counted in one forward pass of a row; rows count as full."""
+        from paribus.models.any_network import count_flops
+
+        full = max(1, round(length))
+        return tokens * count_flops(json.dumps(self.config.to_dict(), sort_keys=True, default=str), full) / full

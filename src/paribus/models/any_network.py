@@ -1,0 +1,220 @@
+"""An encoder of any kind of `transformers` behind the interface that objectives call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, PretrainedConfig
+from transformers.activations import ACT2FN
+
+from paribus.core.errors import UserError
+from paribus.models.attention import kernel
+from paribus.models.network import Batch, Network, Outputs, State
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.any_encoder import AnyEncoder
+
+_BARE: Any = AutoModel
+_MASKED: Any = AutoModelForMaskedLM
+
+
+class Inside(NamedTuple):
+    """What an encoder's classes show without its weights.
+
+    Attributes:
+        width, depth, table_width: of the states, number of layers, of the word embeddings.
+        positions: the longest row.
+        stack: the name of the list of layers in the backbone; layers that all share weights are one.
+        masked: the class with a head on tokens.
+        prefix: of the backbone's weights in a checkpoint.
+        head: {part of our head on tokens: its name in a checkpoint}; empty if theirs is another kind of head.
+        unbiased: the parts without a bias.
+        activation, norm_eps: of that head.
+    """
+
+    width: int
+    depth: int
+    table_width: int
+    positions: int
+    stack: str
+    masked: str
+    prefix: str
+    head: Mapping[str, str]
+    unbiased: frozenset[str]
+    activation: str
+    norm_eps: float
+
+
+def look_inside(config: PretrainedConfig) -> Inside:
+    """What the classes of `transformers` make of a config. Raises UserError if that is no encoder that we can read."""
+    try:
+        with torch.device("meta"):
+            model = _MASKED.from_config(config)
+        if config.is_encoder_decoder or getattr(config, "is_decoder", False):
+            raise ValueError("it is a decoder")
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RuntimeError) as error:
+        cause = f"transformers makes no {config.model_type} of the checkpoint's config.json ({error})"
+        raise UserError(cause, "give a checkpoint that AutoModelForMaskedLM loads") from error
+    base, width = model.base_model, int(config.hidden_size)
+    head = _find_head(model, width)
+    return Inside(
+        width=width,
+        depth=int(config.num_hidden_layers),
+        table_width=model.get_input_embeddings().weight.shape[1],
+        positions=_count_positions(base, config),
+        stack=_find_stack(base, config),
+        masked=type(model).__name__,
+        prefix=f"{model.base_model_prefix}.",
+        head={part: name for part, (name, _) in head.items()},
+        unbiased=frozenset(part for part, (_, module) in head.items() if part != "bias" and module.bias is None),
+        activation=_find_activation(_list_outside(model)),
+        norm_eps=float(getattr(head["norm"][1], "eps", 1e-12)) if head else 1e-12,
+    )
+
+
+def _find_stack(base: nn.Module, config: PretrainedConfig) -> str:
+    groups = getattr(config, "num_hidden_groups", config.num_hidden_layers)  # ALBERT's layers share weights
+    lists = {name: len(module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)}
+    found: str | None = next((name for name, size in lists.items() if size == groups), None)
+    if found is None or groups not in (1, config.num_hidden_layers):
+        raise UserError(f"the layers of this {config.model_type} are not one list", "give another checkpoint")
+    return found
+
+
+def _count_positions(base: nn.Module, config: PretrainedConfig) -> int:
+    """Rows of the table of positions; kinds that count from the padding id leave out the rows up to it."""
+    tables = [module for name, module in base.named_modules() if name.endswith("position_embeddings")]
+    if tables and isinstance(table := tables[0], nn.Embedding):
+        return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+    return int(config.max_position_embeddings)
+
+
+def _find_head(model: Any, width: int) -> dict[str, tuple[str, Any]]:
+    """{our part: (its name in a checkpoint, the module)} of a head as ours: dense, activation, norm, tied table."""
+    table, decoder = model.get_input_embeddings().weight, model.get_output_embeddings()
+    if decoder is None or decoder.weight is not table or decoder.bias is None:
+        return {}
+    outside = [(name, module) for name, module in _list_outside(model) if module is not decoder]
+    dense = [own for own in outside if isinstance(own[1], nn.Linear) and own[1].weight.shape == (table.shape[1], width)]
+    norm = [own for own in outside if isinstance(own[1], nn.LayerNorm)]
+    tied = set(model._tied_weights_keys or ())
+    biases = [name for name, own in model.named_parameters(remove_duplicate=False) if own is decoder.bias]
+    bias = [name for name in biases if name not in tied]
+    if not (len(dense) == len(norm) == len(bias) == 1):
+        return {}
+    return {"dense": dense[0], "norm": norm[0], "bias": (bias[0], decoder)}
+
+
+def _list_outside(model: Any) -> list[tuple[str, nn.Module]]:
+    """The modules that are not of the backbone."""
+    inside = set(map(id, model.base_model.modules()))
+    return [(name, module) for name, module in model.named_modules() if id(module) not in inside]
+
+
+def _find_activation(outside: Iterable[tuple[str, nn.Module]]) -> str:
+    """The name of the function between the head's layers; one that is no module is GELU."""
+    named = {type(ACT2FN[name]): name for name in ("gelu", "gelu_new", "silu", "relu")}
+    return next((named[type(module)] for _, module in outside if type(module) in named), "gelu")
+
+
+@lru_cache(maxsize=64)
+def count_flops(settings: str, length: int) -> int:
+    """Floating-point operations of the matrix products in a forward pass of one row, heads left out.
+
+    `settings`: a config of `transformers` as JSON.
+    """
+    content = json.loads(settings)
+    config = AutoConfig.for_model(content.pop("model_type"), **content)
+    with torch.device("meta"):
+        model = _BARE.from_config(config, attn_implementation="eager")
+        ids_1L = torch.ones(1, length, dtype=torch.long)
+        masks: tuple[dict[str, Tensor], ...] = ({}, {"attention_mask": torch.ones(1, length, dtype=torch.long)})
+    for mask in masks:  # some kinds read the values of a mask, others those of the one that they make themselves
+        try:
+            with FlopCounterMode(display=False) as counter, torch.device("meta"):
+                model(input_ids=ids_1L, **mask)
+            return int(counter.get_total_flops())
+        except RuntimeError as error:
+            failed = error
+    raise UserError(f"the operations of this {config.model_type} cannot be counted ({failed})", "give another model")
+
+
+class AnyNetwork(Network):
+    """An encoder of `transformers` as it is: a row sees both sides, and the last layer is computed at every place."""
+
+    def __init__(self, spec: AnyEncoder, vocabulary: Vocabulary) -> None:
+        super().__init__(spec, vocabulary, spec.hidden, spec.layers)
+        self.inside, config = spec.inside, spec.config
+        self.backbone: Any = _make_backbone(config)
+        self.norm_eps, self.head_activation = self.inside.norm_eps, self.inside.activation
+        self.head_unbiased = self.inside.unbiased
+        reads = inspect.signature(self.backbone.forward).parameters
+        self.parts = int(getattr(config, "type_vocab_size", 0) or 0) if "token_type_ids" in reads else 0
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        weight: nn.Parameter = self.backbone.get_input_embeddings().weight
+        return weight
+
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
+        ids_BL = batch["ids_BL"]
+        place_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
+        real_BL = (place_1L < batch["length_B"][:, None]).long()
+        further = {"token_type_ids": batch["part_BL"].clamp(max=self.parts - 1)} if self.parts else {}
+        return Outputs(self.backbone(input_ids=ids_BL, attention_mask=real_BL, **further).last_hidden_state, state)
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """As `Network.watch`. States of a pre-LN encoder have not gone through its final norm."""
+        stack = self.backbone.get_submodule(self.inside.stack)
+        if len(stack) != self.depth:
+            return super().watch(layer, keep)
+        module = stack[layer - 1] if layer else self.backbone.embeddings
+
+        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
+            keep(output[0] if isinstance(output, tuple) else output)
+
+        module.register_forward_hook(hook)
+        return None
+
+    def depth_of(self, parameter: str) -> int:
+        _, found, rest = parameter.partition(f"{self.inside.stack}.")
+        if found:
+            return int(rest.partition(".")[0]) + 1
+        return 0 if "embedding" in parameter else self.depth
+
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+        config: PretrainedConfig = self.backbone.config
+        config.architectures = [self.inside.masked]
+        return config
+
+    def tensor_names(self) -> dict[str, str]:
+        return {name: self.inside.prefix + name for name in self.backbone.state_dict()}
+
+    def owns(self, name: str) -> bool:
+        return name.startswith(self.inside.prefix)
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        return self.inside.head
+
+    @property
+    def pair_parts(self) -> Mapping[str, str]:
+        return {"pooler": f"{self.inside.prefix}pooler.dense", "classifier": "cls.seq_relationship"}
+
+
+def _make_backbone(config: PretrainedConfig) -> nn.Module:
+    """The model without heads and pooler, with our attention if it lets others compute it."""
+    kind: Any = MODEL_MAPPING[type(config)]
+    settings: dict[str, Any] = {"attn_implementation": kernel()} if kind._supports_attention_backend else {}
+    if "add_pooling_layer" in inspect.signature(kind.__init__).parameters:
+        settings["add_pooling_layer"] = False
+    backbone: nn.Module = _BARE.from_config(config, **settings)
+    return backbone
