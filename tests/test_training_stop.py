@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from paribus.core.config import compose, plain
 from paribus.core.processes import SIGNALS, Stopped, asked_to_stop, die_with_parent, patient, stoppable
 from paribus.runs.store import read_last_step
+from paribus.sweeps.launchers.slurm import _SlurmRun
 
 LONG = ["trainer.max_steps=1000000", "trainer.max_epochs=null", "trainer.log_every=1", "evaluation.points=1"]
 SECONDS = 5.0
@@ -59,6 +61,44 @@ def test_a_stopped_run_has_a_checkpoint_and_says_so(arguments: list[str], tmp_pa
     assert "Traceback" not in said
     (last,) = tmp_path.rglob("last.ckpt")
     assert torch.load(last, weights_only=True)["global_step"] == steps_of(tmp_path)
+
+
+def test_a_job_that_submitit_is_warned_of_has_a_checkpoint_before_it_is_queued_again(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    submitit = pytest.importorskip("submitit")
+    own = [*LONG, "task=none", "logger=none", "profile.checkpoint_seconds=null"]
+    config = plain(compose([*arguments, *own]))
+    executor = submitit.LocalExecutor(tmp_path / "jobs")
+    executor.update_parameters(timeout_min=60)
+    job = executor.submit(_SlurmRun("one/seed0", config))
+    try:
+        wait_for(lambda: steps_of(tmp_path) >= 3)
+        (task,) = Path(f"/proc/{job.job_id}/task/{job.job_id}/children").read_text().split()
+        os.kill(int(task), signal.SIGUSR2)  # as Slurm does some time before the end
+        wait_for(lambda: "Requeued job" in (tmp_path / "jobs" / f"{job.job_id}_0_log.out").read_text(), 60)
+        (last,) = tmp_path.rglob("last.ckpt")
+        reached = torch.load(last, weights_only=True)["global_step"]
+        assert reached >= 3
+        wait_for(lambda: steps_of(tmp_path) > reached + 3)
+        assert steps_of(tmp_path) > reached + 3, "the job resumes"
+    finally:
+        job.cancel(check=False)
+
+
+def test_who_handles_signals_keeps_them() -> None:
+    heard: list[int] = []
+    before = {number: signal.signal(number, lambda own, _: heard.append(own)) for number in (15, signal.SIGUSR2)}
+    try:
+        with stoppable():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+        with pytest.raises(Stopped), stoppable():
+            hear(signal.SIGUSR2, seconds=30)
+        assert heard == [signal.SIGTERM, signal.SIGUSR2]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def hear(*numbers: int, seconds: float) -> None:

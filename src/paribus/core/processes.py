@@ -10,14 +10,17 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 RARELY = 100_000  # objects made between two collections while modules are imported
 OFTEN = gc.get_threshold()
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)  # SIGUSR1 is Slurm's warning
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)  # of Slurm and of submitit, some time before a job is ended
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS)
+_USUAL = (signal.SIG_DFL, signal.default_int_handler, None)
 PATIENCE = 3.0  # seconds that a training step has to end before it is left without a checkpoint
 _PARENT_DEATH = 1  # of prctl(2)
 
@@ -76,7 +79,7 @@ class Stopped(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}; run the same command again to resume")
-        self.status = 128 + number
+        self.number, self.status = signal.Signals(number), 128 + number
 
 
 class _Stop:
@@ -102,22 +105,34 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise Stopped in the block on SIGTERM, SIGINT, SIGUSR1 and SIGHUP, inside `patient` only after the step.
+    """Raise Stopped in the block on `SIGNALS`, inside `patient` only after the step.
 
-    Only the main thread handles signals; in another nothing changes.
+    A signal that somebody else handles or ignores stays theirs. A warning also stops the block; then their handler is
+    called, so that submitit can put the job back into the queue. Only the main thread handles signals; in another
+    nothing changes.
     """
     if _Stop.owner == os.getpid() or threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores SIGHUP
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    heard = [number for number, own in handlers.items() if own in _USUAL or (number in WARNINGS and callable(own))]
     before = {number: signal.signal(number, _handle) for number in heard}
     _Stop.owner, _Stop.waits, _Stop.number = os.getpid(), False, None
     try:
         yield
+    except Stopped as stopped:
+        _give_back(before)
+        if callable(theirs := handlers[stopped.number]) and theirs not in _USUAL:
+            theirs(stopped.number, None)
+        raise
     finally:
-        _Stop.owner = 0
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _give_back(before)
+
+
+def _give_back(handlers: Mapping[signal.Signals, Any]) -> None:
+    _Stop.owner = 0
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @contextmanager

@@ -181,7 +181,7 @@ def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> Non
 
 def obey_the_first() -> None:
     """End with the run, and not by signals that are meant for it."""
-    for number in (*SIGNALS, signal.SIGUSR2):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     parent = os.getppid()
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from paribus.core.console import say
 from paribus.core.files import write_sealed, write_text
+from paribus.core.processes import stoppable
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
@@ -41,14 +42,15 @@ def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
     """Do what is left of the run of a composed config, and return its folder.
 
     A finished run is skipped. An interrupted one, or one whose record is spoilt, resumes from its last checkpoint.
-    Raises UserError for bad input, before any training step.
+    Raises UserError for bad input, before any training step, and Stopped if a signal asks the process to end: it then
+    has written a checkpoint.
     """
     described = Run.of(cfg)
     identity = described.identity
     if find_finished(identity.folder, identity.signature) is not None:
         say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
         return identity.folder
-    with locked(identity.folder, described.label):
+    with locked(identity.folder, described.label), stoppable():
         if find_finished(identity.folder, identity.signature) is None:
             _run(described, reporter)
     return identity.folder
