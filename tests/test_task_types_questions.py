@@ -155,6 +155,13 @@ def test_rows_have_the_answer_where_the_window_has_it_whole() -> None:
     assert batch["part_BL"][0].tolist() == [0] * 5 + [1] * 7 + [0] * 4
 
 
+def test_a_question_that_is_cut_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    rows()
+    assert not capfd.readouterr().err
+    ExtractiveQA(stride=4, question=2).encode(EXAMPLES, TOKENIZER, VOCABULARY, SimpleNamespace(length=12))  # type: ignore[arg-type]
+    assert "1 of 2 questions are cut to their first 2 tokens; raise finetune.length" in capfd.readouterr().err
+
+
 def test_labels_read_back_as_the_answers() -> None:
     found, task_type = rows(), ExtractiveQA(answerless=True, metrics=("em", "f1"))
     outputs = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import answer_by_words
@@ -108,6 +109,8 @@ class ExtractiveQA(TaskType):
         }
         asked = tokenize([row.question for row in examples], tokenizer)
         most = max(1, min(self.question, length // 3))
+        if cut := sum(len(ids_Q) > most for ids_Q in asked):
+            say(f"{cut:,} of {len(asked):,} questions are cut to their first {most} tokens; raise finetune.length")
         found = _WindowList([], [], [], [], [])
         for number, (row, ids_Q) in enumerate(zip(examples, asked, strict=True)):
             room = length - 3 - len(ids_Q[:most])
