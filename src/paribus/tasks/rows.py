@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FULL = 510  # tokens of text in the paper's rows; of these, from the beginning:
 HEADS = {"head": FULL, "head_tail": 128, "tail": 0}
+FORMATS = ("bert", "gpt")
+GPT = FORMATS[1]
 LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
@@ -115,16 +117,31 @@ class Groups(Rows):
 
 
 class Frame(NamedTuple):
-    """The tokens around the texts of a row: before the first, between two, behind the last; and those of padding."""
+    """The tokens around the texts of a row: before the first, between two, behind the last; and those of padding.
+
+    `parts`: whether the second text is another part of the row than the first.
+    """
 
     first: int
     between: int
     last: int
     pad: int
+    parts: bool = True
 
 
-def frame_of(vocabulary: Vocabulary) -> Frame:
-    """`[CLS] text [SEP] pair [SEP]` (BERT, arXiv 1810.04805, section 3)."""
+def frame_of(vocabulary: Vocabulary, name: str = "bert") -> Frame:
+    """`bert`: `[CLS] text [SEP] pair [SEP]` (BERT, arXiv 1810.04805, section 3). `gpt`: `<start> text <delimiter> pair
+    <extract>`, all of one part (GPT-1, Radford et al. 2018, section 3.3).
+
+    Raises UserError for an unknown name, and for a vocabulary without these tokens.
+    """
+    if name not in FORMATS:
+        raise UserError(f"finetune.format={name} is unknown", f"use {' or '.join(FORMATS)}")
+    if name == GPT:
+        if min(vocabulary.start, vocabulary.delimiter, vocabulary.extract) < 0:
+            cause = "finetune.format=gpt, but the vocabulary has no <start>, <delimiter> and <extract>"
+            raise UserError(cause, "set tokenizer.delimiters=true")
+        return Frame(vocabulary.start, vocabulary.delimiter, vocabulary.extract, vocabulary.pad, parts=False)
     return Frame(vocabulary.cls, vocabulary.sep, vocabulary.sep, vocabulary.pad)
 
 
@@ -136,9 +153,14 @@ def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array
 
 
 def encode(
-    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, truncation: str = "head"
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    length: int,
+    truncation: str = "head",
+    form: str = "bert",
 ) -> Encoded:
-    """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens.
+    """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens, or of another form.
 
     A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
     (`head`), its end (`tail`), or 128 parts of 510 from the beginning and the rest from the end (`head_tail`; Sun et
@@ -156,7 +178,16 @@ def encode(
     first = tokenize([row.text for row in examples], tokenizer)
     sides = [first, tokenize(pairs, tokenizer)] if pairs else [first]
     kept = truncate(*map(count_tokens, sides), room=length - 1 - len(sides))
-    return _frame(sides, kept, _labels(examples), frame_of(vocabulary), head)
+    return _frame(sides, kept, _labels(examples), frame_of(vocabulary, form), head)
+
+
+def encode_both_orders(
+    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+) -> Groups:
+    """Two rows for each pair, one for each order of its texts (GPT-1, section 3.3: similarity)."""
+    turned = [each for row in examples for each in (row, Example(str(row.pair), row.text, row.label))]
+    rows = encode(turned, tokenizer, vocabulary, settings.length, settings.truncation, settings.format)
+    return Groups(rows, 2 * np.arange(len(examples) + 1), rows.label_N[::2], 2 * settings.batch_size)
 
 
 def encode_windows(
@@ -202,21 +233,22 @@ def encode_apart(
 def encode_options(
     examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
 ) -> Groups:
-    """A row for each option, `[CLS] text [SEP] question option [SEP]`, cut as pairs are; `_` in a question stands for
-    the option (RoBERTa, `preprocess_RACE.py`).
+    """A row for each option, cut as pairs are: `[CLS] text [SEP] question option [SEP]`, with the option for `_` in the
+    question (RoBERTa, `preprocess_RACE.py`), or `<start> text question <delimiter> option <extract>` (GPT-1).
 
     Raises UserError if the length leaves no room for text.
     """
     if settings.length < LEAST_PAIR:
         raise no_room(settings.length)
     counts = [len(row.options) for row in examples]
-    texts = tokenize([row.text for row in examples], tokenizer)
-    answers = [fill_question(row.question, option) for row in examples for option in row.options]
-    contexts = [ids for ids, count in zip(texts, counts, strict=True) for _ in range(count)]
+    behind = settings.format == GPT
+    texts = [f"{row.text} {row.question}" if behind and row.question else row.text for row in examples]
+    answers = [fill_question(None if behind else row.question, option) for row in examples for option in row.options]
+    contexts = [ids for ids, count in zip(tokenize(texts, tokenizer), counts, strict=True) for _ in range(count)]
     sides = [contexts, tokenize(answers, tokenizer)]
     kept = truncate(*map(count_tokens, sides), room=settings.length - 3)
     unlabeled = np.zeros(len(contexts), np.int64)
-    rows = _frame(sides, kept, unlabeled, frame_of(vocabulary), head_tokens(settings.truncation))
+    rows = _frame(sides, kept, unlabeled, frame_of(vocabulary, settings.format), head_tokens(settings.truncation))
     return Groups(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
 
 
@@ -255,7 +287,7 @@ def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, 
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
         source_T = kept_places(count_tokens(rows), kept_N, head)
         ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
-        part_T[_ranges(at_N, kept_N + 1)] = part
+        part_T[_ranges(at_N, kept_N + 1)] = part * around.parts
         at_N = at_N + kept_N + 1
     return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
 

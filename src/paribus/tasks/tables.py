@@ -78,6 +78,10 @@ class TableTask(Task):
         if not (self.hub or self.path):
             raise UserError(f"{self.key}.path is not set", f"{self.key}.path=FOLDER, or {self.key}.hub=NAME")
 
+    def _check_symmetric(self, symmetric: bool) -> None:
+        if symmetric and "pair" not in self.columns:
+            raise UserError(f"{self.key}.symmetric=true, but the task has no pairs", f"set {self.key}.columns.pair")
+
     @abstractmethod
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
         """The labeled examples of a table. Raises UserError for a row that is not an example."""
@@ -175,11 +179,13 @@ class LabelTable(TableTask):
     Args:
         columns: `{text: ..., label: ...}`, and for pairs also `pair`.
         classes: class names in the order of the label numbers; the labels may also be these names.
+        symmetric: the texts of a pair have no order, so that `finetune.format=gpt` reads them in both.
 
     Rows without a label (-1 or null) are left out.
     """
 
     semantics = 2
+    unset_values: ClassVar[Mapping[str, Any]] = {"symmetric": False}
     optional = ("pair",)
 
     def __init__(
@@ -188,9 +194,11 @@ class LabelTable(TableTask):
         columns: Mapping[str, str],
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
+        symmetric: bool = False,
         **source: Unpack[Source],
     ) -> None:
-        super().__init__(name, Classification(tuple(classes), tuple(metrics)), columns, **source)
+        super().__init__(name, Classification(tuple(classes), tuple(metrics), symmetric), columns, **source)
+        self._check_symmetric(symmetric)
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Example]:
         kind = table.schema.field(self.columns["label"]).type
@@ -209,9 +217,11 @@ class ValueTable(TableTask):
         least, most: the range of the labels. Rows without a label (null or NaN, or -1 if that is out of range) are
             left out.
         step: distance between the values that a text-to-text model writes.
+        symmetric: see `LabelTable`.
     """
 
     semantics = 2
+    unset_values: ClassVar[Mapping[str, Any]] = {"symmetric": False}
     optional = ("pair",)
 
     def __init__(
@@ -222,10 +232,13 @@ class ValueTable(TableTask):
         most: float,
         metrics: Sequence[str] = ("pearson", "spearman"),
         step: float = 0.2,
+        symmetric: bool = False,
         **source: Unpack[Source],
     ) -> None:
         self.least, self.most = float(least), float(most)
-        super().__init__(name, Regression(tuple(metrics), self.least, self.most, float(step)), columns, **source)
+        task_type = Regression(tuple(metrics), self.least, self.most, float(step), symmetric)
+        super().__init__(name, task_type, columns, **source)
+        self._check_symmetric(symmetric)
         if not self.least < self.most:
             raise UserError(f"{self.key}.least={least} is not below most={most}", "give the range of the labels")
         if not 0 < step <= self.most - self.least:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
@@ -24,8 +25,9 @@ from paribus.finetuning import saved
 from paribus.finetuning.method import Full, Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
+from paribus.models.heads.choices import FirstToken
 from paribus.models.heads.loss import loss_of
-from paribus.models.network import Network
+from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
@@ -33,7 +35,7 @@ from paribus.runs.store import TUNING, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.examples import Examples
-from paribus.tasks.rows import Rows, head_tokens, order
+from paribus.tasks.rows import FORMATS, GPT, Rows, head_tokens, order
 from paribus.tasks.types.base import Pooler, Probable, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
@@ -157,7 +159,7 @@ def encode_training(run: Run, data: Data, task: str) -> Rows:
 def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
     """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
     run, settings = base.run, base.run.finetune
-    own = copy.deepcopy(base.encoder)
+    own = start_of(run, base.encoder, _own_seed(run, "joint", seed))
     heads = {
         name: run.task_type(name).make_head(settings, own, _own_seed(run, name, seed), base.pooler) for name in encoded
     }
@@ -215,6 +217,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     check_ensemble(run)
     check_joint(run)
     check_each(run)
+    check_format(run)
     settings.method.check(layers)
     settings.head.check(layers, settings.length)
     loss_of(settings)
@@ -256,6 +259,28 @@ def check_each(run: Run) -> None:
         epochs, rate = (own.get("epochs", 1), own.get("lr", 1.0)) if known else (0, 0)
         if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
             raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
+
+
+def check_format(run: Run) -> None:
+    """Raise UserError for an unknown format, and for GPT-1's if the head does not read the last token."""
+    settings = run.finetune
+    if settings.format not in FORMATS:
+        raise UserError(f"finetune.format={settings.format} is unknown", f"use {' or '.join(FORMATS)}")
+    if settings.format == GPT and run.model.attention != "left" and type(settings.head.pooling) is FirstToken:
+        cause = "finetune.format=gpt is read off the last token, but the model summarizes a row by the first"
+        raise UserError(cause, "set finetune/head/pooling=sep, or objective=clm masking=none model.attention=left")
+
+
+def check_transfer(run: Run, encoder: Network) -> None:
+    """Raise UserError for a number of layers to transfer that the encoder does not have."""
+    kept, depth = run.finetune.transfer_layers, encoder.depth
+    if kept is None:
+        return
+    if not 0 <= kept <= depth:
+        cause = f"finetune.transfer_layers={kept}, but the model has {depth} layers"
+        raise UserError(cause, f"give 0 (the embeddings alone) to {depth}, or null for all")
+    if kept < depth and not any(encoder.depth_of(name) > kept for name, _ in encoder.named_parameters()):
+        raise UserError(f"finetune.transfer_layers={kept}, but the layers share weights", "set model.sharing=none")
 
 
 def check_ensemble(run: Run) -> None:
@@ -408,7 +433,7 @@ def finetuner(
     weights of a joint training.
     """
     settings = run.finetune
-    own = copy.deepcopy(encoder)
+    own = start_of(run, encoder, seed)
     if start is not None:
         own.load_state_dict(dict(start.encoder), strict=False)  # what shares a weight has no name of its own
     settings.method.shape(own, seed)
@@ -420,6 +445,25 @@ def finetuner(
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
     return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps
+
+
+def start_of(run: Run, encoder: Network, seed: int) -> Network:
+    """A copy of the encoder, whose upper layers have initial weights if not all are transferred, and whose tokens of
+    GPT-1's format are drawn anew, since no text of pre-training holds them (GPT-1, Radford et al. 2018, section 3.3).
+    """
+    own, kept = copy.deepcopy(encoder), run.finetune.transfer_layers
+    if kept is not None:
+        new = dict(run.model.initial(encoder.vocabulary, run.root_seed).named_parameters())
+        for name, parameter in own.named_parameters():
+            if own.depth_of(name) > kept:
+                parameter.data.copy_(new[name])
+    if run.finetune.format == GPT:
+        tokens = [own.vocabulary.start, own.vocabulary.delimiter, own.vocabulary.extract]
+        drawn = torch.empty_like(own.table_VD[tokens])
+        own.table_VD.data[tokens] = drawn.normal_(
+            0.0, run.model.initializer_range, generator=named_generator(seed, GPT)
+        )
+    return own
 
 
 def _learner(

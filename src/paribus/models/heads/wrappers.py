@@ -179,6 +179,14 @@ class OnWindows(Wrapper):
         return Outputs(outputs.hidden_BLD, outputs.state, row_BD)
 
 
+class OnSum(Wrapper):
+    """Any head, on the sum of the summaries of an example's rows."""
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        row_BKD, real_BK1 = gather_rows(outputs.row_BD, batch["place_BK"])
+        return Outputs(outputs.hidden_BLD, outputs.state, (row_BKD * real_BK1).sum(1))
+
+
 class OnOptions(Wrapper):
     """A head with one output, on the rows of all options of an example; a softmax compares their scores."""
 
