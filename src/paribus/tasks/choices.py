@@ -1,4 +1,4 @@
-"""Tasks with options to choose from, as rows of a table."""
+"""Tasks with options to choose from, and texts to score, as rows of a table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from paribus.tasks.examples import Choice
 from paribus.tasks.prompts import Fields
 from paribus.tasks.tables import Source, TableTask
 from paribus.tasks.types.multiple_choice import MultipleChoice
+from paribus.tasks.types.scored import LIKELY, Scored
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,8 @@ class ChoiceTable(TableTask):
         columns: `{text: ..., options: ..., label: ...}`, and optionally `question`; `options` is a column of lists, or
             a list of columns with an option each.
         classes: names of the places of the options; the labels are these names or their numbers.
+        metrics: accuracy, or with `scored` those of `Scored`, by default all of its accuracies.
+        scored: nothing is trained; a left-to-right language model finds one option the likeliest.
 
     Rows without a label (-1 or null) are left out. Raises UserError for a row with another number of options.
     """
@@ -35,10 +38,13 @@ class ChoiceTable(TableTask):
         name: str,
         columns: Mapping[str, Any],
         classes: Sequence[str],
-        metrics: Sequence[str] = ("accuracy",),
+        metrics: Sequence[str] | None = None,
+        scored: bool = False,
         **source: Unpack[Source],
     ) -> None:
-        super().__init__(name, MultipleChoice(tuple(classes), tuple(metrics)), columns, **source)
+        kind = Scored if scored else MultipleChoice
+        task_type = kind(tuple(classes)) if metrics is None else kind(tuple(classes), tuple(metrics))
+        super().__init__(name, task_type, columns, **source)
         self.fields = Fields(name, self.columns["text"], self.columns.get("question"))
 
     def _theirs(self, ours: str) -> tuple[str, ...]:
@@ -70,3 +76,35 @@ class ChoiceTable(TableTask):
         if len(options) != len(self.task_type.classes):
             cause = f"{self.key}: {where} has {len(options)} options, but classes name {len(self.task_type.classes)}"
             raise UserError(cause, "leave the row out, or name another number of classes")
+
+
+class LikelyTable(TableTask):
+    """How likely a left-to-right language model finds texts, without training on them (see `TableTask` and `Scored`).
+
+    Args:
+        columns: `{text: ...}`.
+        joined: all rows are one text, a row a line; blank rows are left out either way.
+        stride: tokens between the windows of a text that is longer than `finetune.length`; null: half a window.
+    """
+
+    required = ("text",)
+    strings = ("text",)
+
+    def __init__(
+        self,
+        name: str,
+        columns: Mapping[str, str],
+        metrics: Sequence[str] = LIKELY,
+        joined: bool = False,
+        stride: int | None = None,
+        **source: Unpack[Source],
+    ) -> None:
+        super().__init__(name, Scored((), tuple(metrics), stride), columns, **source)
+        self.joined = joined
+
+    def _settings(self) -> list[Any]:
+        return [self.joined]
+
+    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+        texts = [text.strip() for text in self._values(table)["text"] if text and text.strip()]
+        return [Choice("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]

@@ -74,12 +74,20 @@ class Work(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget."""
+    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget.
+
+    `speaker`: the weights of its head on tokens, if a task is answered by that.
+    """
 
     run: Run
     encoder: Network
     pooler: Pooler | None
     memory: Memory | None = None
+    speaker: Pooler | None = None
+
+    def weights_for(self, task_type: TaskType) -> Pooler | None:
+        """What the head of a task of this type starts from, if anything."""
+        return self.pooler if task_type.trained else self.speaker
 
 
 class How(NamedTuple):
@@ -95,7 +103,9 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
     asked = run.finetune.head.pretrained_pooler
-    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory)
+    spoken = not all(run.task_type(name).trained for name in run.tasks)
+    speaker = checkpoint.load_speaker(encoder, folder) if spoken else None
+    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
 
 
 def finetune(
@@ -175,13 +185,16 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 
     An ensemble adds its number of models; the other values are those of one model.
     """
-    run, encoder, pooler, _ = bases[0]
+    run, encoder, pooler = bases[0][:3]
     models = len(bases) * run.finetune.ensemble
     own = copy.deepcopy(encoder)
     run.finetune.method.shape(own, 0)
     inside = {id(parameter) for parameter in own.parameters()}
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    heads = [run.task_type(name).make_head(run.finetune, own, 0, pooler) for name in run.tasks]
+    types = [run.task_type(name) for name in run.tasks]
+    heads = [task_type.make_head(run.finetune, own, 0, pooler) for task_type in types if task_type.trained]
+    if not heads:
+        return {}
     new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
     head = round(sum(new) / len(heads))
     ensemble = {"models": models} if models > 1 else {}
@@ -243,11 +256,25 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)
         run.model.check_length(settings.length, "finetune.length")
+        if not task_type.trained:
+            check_scored(run, name, tokenizer)
     if settings.head.pretrained_pooler and not has_pooler and run.tasks:
         raise UserError(
             "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
         )
+
+
+def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
+    """Raise UserError for a task that the language model cannot answer: by its objective, or for want of room."""
+    task = run.tasks[name]
+    if run.objective.needed_attention != "left":
+        cause = f"{task.key} is scored by a left-to-right language model, but the objective is another"
+        raise UserError(cause, "set objective=clm masking=none model.attention=left")
+    if run.finetune.joint:
+        raise UserError(f"finetune/joint is set, but nothing is trained in {task.key}", "leave the task out")
+    for rows in task.examples(run.cache).values():
+        run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
 
 
 def check_each(run: Run) -> None:
@@ -309,7 +336,8 @@ def check_untrained(run: Run, encoder: Network) -> None:
     """Raise UserError for a new head with weights that no step would train."""
     if run.finetune.epochs or run.finetune.joint or run.model.writes_text:
         return
-    heads = [run.task_type(name).make_head(run.finetune, encoder, 0) for name in run.tasks]
+    types = [run.task_type(name) for name in run.tasks]
+    heads = [task_type.make_head(run.finetune, encoder, 0) for task_type in types if task_type.trained]
     if any(list(head.parameters()) for head in heads):
         mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
@@ -331,7 +359,7 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
     if found:
         write_gold(how.folder, found)
     if how.tracked is not None:
-        total = _steps(bases[0].run, work.encoded["train"], 0).total
+        total = _steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
         how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics
 
@@ -369,7 +397,14 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     own = _own_seed(base.run, work.name, seed, turn)
     replay, start = _replay(base, work.name), _start(base.run, work.name, seed, how.folder)
     learner, steps = finetuner(
-        base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler, replay, start
+        base.run,
+        base.encoder,
+        work.encoded["train"],
+        work.task_type,
+        own,
+        base.weights_for(work.task_type),
+        replay,
+        start,
     )
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
@@ -413,7 +448,7 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     run = run.tuned_for(task)
     work = _work(run, data, task)
-    pooler = base_of(run, encoder, folder / "model").pooler
+    pooler = base_of(run, encoder, folder / "model").weights_for(work.task_type)
     own, start = _own_seed(run, work.name, seed), _start(run, work.name, seed, folder)
     learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, own, pooler, start=start)
     return learner, work
@@ -440,7 +475,7 @@ def finetuner(
     head = task_type.make_head(settings, own, seed, pooler)
     if start is not None and start.head is not None:
         head.load_state_dict(dict(start.head))
-    steps = _steps(run, encoded, seed)
+    steps = _steps(run, encoded, task_type, seed)
     if replay is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
@@ -493,8 +528,8 @@ def _rates(method: Method, encoder: Network, head: float) -> Rates:
     return rate
 
 
-def _steps(run: Run, encoded: Rows, seed: int) -> TaskSteps:
-    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs, seed)
+def _steps(run: Run, encoded: Rows, task_type: TaskType, seed: int) -> TaskSteps:
+    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
 
 
 def judge_answers(
