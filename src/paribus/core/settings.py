@@ -95,6 +95,8 @@ class FineTuning:
         "forgetting": False,
         "replay": 0.0,
         "replay_text": "pretraining",
+        "format": "bert",
+        "transfer_layers": None,
     }
 
     method: Any = None
@@ -103,11 +105,13 @@ class FineTuning:
     lr_schedule: Any = None
     seeds: list[int] = field(default_factory=lambda: [0])
     ensemble: int = 1
+    transfer_layers: int | None = None
     epochs: int = 3
     batch_size: int = 32
     length: int = 128
     target_length: int = 64
     clip: float | None = 1.0
+    format: str = "bert"
     truncation: str = "head"
     label_smoothing: float = 0.0
     focal: float = 0.0

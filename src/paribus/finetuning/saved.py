@@ -76,6 +76,7 @@ def save(
         "finetuning": finetune["method"],
         "head": finetune["head"],
         "loss": {key: finetune[key] for key in LOSSES},
+        "format": finetune.get("format", "bert"),
         "task_type": task_type.config(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +99,8 @@ def load(path: Path, backbone: Network) -> Tuned:
     shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
     _component(about["finetuning"], Method, path).shape(shaped, 0)
     task_type: TaskType = _component(about["task_type"], TaskType, path)
-    settings = FineTuning(head=_component(about["head"], TaskHead, path), **about["loss"])
+    form = about.get("format", "bert")  # a file that was saved before the setting has none
+    settings = FineTuning(head=_component(about["head"], TaskHead, path), format=form, **about["loss"])
     head: Any = task_type.make_head(settings, shaped, 0)
     head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
     for name, tensor in tensors.items():

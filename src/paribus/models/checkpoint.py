@@ -14,6 +14,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.core.sealed import check_folder, seal_folder
 from paribus.core.sources import POOLING, WEIGHTS
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network, initialize
 
 HEADS = "heads.safetensors"  # beside the weights: the heads of further tasks
@@ -78,6 +79,14 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
             return False
         head.load_state_dict({ours: file.get_tensor(theirs[name]).float() for ours, name in names.items()})
     return True
+
+
+def load_speaker(network: Network, folder: Path) -> dict[str, Tensor]:
+    """The weights of the head on tokens of a checkpoint. Raises UserError if there is none."""
+    head = MaskedLMHead(network)
+    if not load_head(network, head, folder):
+        raise UserError(f"{folder / WEIGHTS} holds no head on tokens", "pre-train with objective=clm")
+    return dict(head.state_dict())
 
 
 def save_heads(heads: Mapping[str, nn.Module], folder: Path) -> None:

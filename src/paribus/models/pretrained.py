@@ -167,6 +167,9 @@ class Pretrained(ModelSpec):
             self.shape.load(network, self.folder)
         return network
 
+    def initial(self, vocabulary: Vocabulary, seed: int) -> Network:
+        return self.shape.build(vocabulary, seed)
+
     def fill(self, network: Network, head: nn.Module) -> bool:
         """Give the head on tokens the checkpoint's weights if it has them all."""
         from paribus.models import checkpoint

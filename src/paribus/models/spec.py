@@ -76,6 +76,10 @@ class ModelSpec(ABC):
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         """The network with its initial weights, a pure function of (self, vocabulary, seed)."""
 
+    def initial(self, vocabulary: Vocabulary, seed: int) -> Network:
+        """The network as `build` gives it, but without the weights of a checkpoint."""
+        return self.build(vocabulary, seed)
+
     def load(self, network: Network, folder: Path) -> None:
         """Fill the network with the weights of a checkpoint. Raises UserError for weights that do not fit."""
         from paribus.models import checkpoint

@@ -14,6 +14,7 @@ from paribus.data.corpus.docstrings import Docstrings
 from paribus.data.corpus.splits import hash_share
 from paribus.tasks.docs import DocsTask, Sizes
 from paribus.tasks.examples import Example, Examples, limit_rows
+from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.classification import Classification
 
 FEWEST = 4  # words: the first, the last and two between them
@@ -42,13 +43,16 @@ class WordOrder(DocsTask):
         metrics: Sequence[str] = ("accuracy",),
         **sizes: Unpack[Sizes],
     ) -> None:
-        classes = (self.disturbed, "original")
-        super().__init__(name, Classification(classes, tuple(metrics)), packages, words, **sizes)
+        super().__init__(name, self.type_of(tuple(metrics)), packages, words, **sizes)
         if self.words[0] < FEWEST:
             raise UserError(f"{self.key}.words={list(self.words)}", f"give at least {FEWEST} words, as [6, 30]")
 
     def source(self) -> Any:
         return [self.disturbed, *super().source()]
+
+    def type_of(self, metrics: tuple[str, ...]) -> TaskType:
+        """What a model does with the two forms."""
+        return Classification((self.disturbed, "original"), metrics)
 
     @abstractmethod
     def disturb(self, words: Sequence[str]) -> list[str]:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
 from paribus.data.text import Array, Arrays
-from paribus.tasks.examples import Example
+from paribus.tasks.examples import Choice, Example
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 FULL = 510  # tokens of text in the paper's rows; of these, from the beginning:
 HEADS = {"head": FULL, "head_tail": 128, "tail": 0}
+FORMATS = ("bert", "gpt")
+GPT = FORMATS[1]
+LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
 
@@ -112,6 +116,35 @@ class Groups(Rows):
         return [row_B[a:b] for a, b in pairwise([*cuts, len(row_B)])]
 
 
+class Frame(NamedTuple):
+    """The tokens around the texts of a row: before the first, between two, behind the last; and those of padding.
+
+    `parts`: whether the second text is another part of the row than the first.
+    """
+
+    first: int
+    between: int
+    last: int
+    pad: int
+    parts: bool = True
+
+
+def frame_of(vocabulary: Vocabulary, name: str = "bert") -> Frame:
+    """`bert`: `[CLS] text [SEP] pair [SEP]` (BERT, arXiv 1810.04805, section 3). `gpt`: `<start> text <delimiter> pair
+    <extract>`, all of one part (GPT-1, Radford et al. 2018, section 3.3).
+
+    Raises UserError for an unknown name, and for a vocabulary without these tokens.
+    """
+    if name not in FORMATS:
+        raise UserError(f"finetune.format={name} is unknown", f"use {' or '.join(FORMATS)}")
+    if name == GPT:
+        if min(vocabulary.start, vocabulary.delimiter, vocabulary.extract) < 0:
+            cause = "finetune.format=gpt, but the vocabulary has no <start>, <delimiter> and <extract>"
+            raise UserError(cause, "set tokenizer.delimiters=true")
+        return Frame(vocabulary.start, vocabulary.delimiter, vocabulary.extract, vocabulary.pad, parts=False)
+    return Frame(vocabulary.cls, vocabulary.sep, vocabulary.sep, vocabulary.pad)
+
+
 def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array]:
     """(int64 [B, L], where each token of a row is; bool [B, L], False at padding); L is a multiple of `multiple`."""
     column_L = np.arange(-(-int(length_B.max()) // multiple) * multiple)
@@ -120,9 +153,14 @@ def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array
 
 
 def encode(
-    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, truncation: str = "head"
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    length: int,
+    truncation: str = "head",
+    form: str = "bert",
 ) -> Encoded:
-    """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens.
+    """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens, or of another form.
 
     A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
     (`head`), its end (`tail`), or 128 parts of 510 from the beginning and the rest from the end (`head_tail`; Sun et
@@ -135,12 +173,21 @@ def encode(
     pairs = [row.pair for row in examples if row.pair is not None]
     if pairs and len(pairs) < len(examples):
         raise UserError(f"{len(pairs)} of {len(examples)} examples are pairs", "give all or none of them a second text")
-    if length < (5 if pairs else 3):
+    if length < (LEAST_PAIR if pairs else 3):
         raise no_room(length)
     first = tokenize([row.text for row in examples], tokenizer)
     sides = [first, tokenize(pairs, tokenizer)] if pairs else [first]
     kept = truncate(*map(count_tokens, sides), room=length - 1 - len(sides))
-    return _frame(sides, kept, _labels(examples), vocabulary, head)
+    return _frame(sides, kept, _labels(examples), frame_of(vocabulary, form), head)
+
+
+def encode_both_orders(
+    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+) -> Groups:
+    """Two rows for each pair, one for each order of its texts (GPT-1, section 3.3: similarity)."""
+    turned = [each for row in examples for each in (row, Example(str(row.pair), row.text, row.label))]
+    rows = encode(turned, tokenizer, vocabulary, settings.length, settings.truncation, settings.format)
+    return Groups(rows, 2 * np.arange(len(examples) + 1), rows.label_N[::2], 2 * settings.batch_size)
 
 
 def encode_windows(
@@ -183,6 +230,35 @@ def encode_apart(
     return _group(cut, [2] * len(examples), examples, vocabulary, most)
 
 
+def encode_options(
+    examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+) -> Groups:
+    """A row for each option, cut as pairs are: `[CLS] text [SEP] question option [SEP]`, with the option for `_` in the
+    question (RoBERTa, `preprocess_RACE.py`), or `<start> text question <delimiter> option <extract>` (GPT-1).
+
+    Raises UserError if the length leaves no room for text.
+    """
+    if settings.length < LEAST_PAIR:
+        raise no_room(settings.length)
+    counts = [len(row.options) for row in examples]
+    behind = settings.format == GPT
+    texts = [f"{row.text} {row.question}" if behind and row.question else row.text for row in examples]
+    answers = [fill_question(None if behind else row.question, option) for row in examples for option in row.options]
+    contexts = [ids for ids, count in zip(tokenize(texts, tokenizer), counts, strict=True) for _ in range(count)]
+    sides = [contexts, tokenize(answers, tokenizer)]
+    kept = truncate(*map(count_tokens, sides), room=settings.length - 3)
+    unlabeled = np.zeros(len(contexts), np.int64)
+    rows = _frame(sides, kept, unlabeled, frame_of(vocabulary, settings.format), head_tokens(settings.truncation))
+    return Groups(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
+
+
+def fill_question(question: str | None, option: str) -> str:
+    """An option in the place of the gap in its question, or behind it."""
+    if question is None:
+        return option
+    return question.replace("_", option) if "_" in question else f"{question} {option}"
+
+
 def _group(
     rows: list[Array], counts: Sequence[int], examples: Sequence[Example], vocabulary: Vocabulary, most: int
 ) -> Groups:
@@ -190,32 +266,30 @@ def _group(
     return Groups(framed, np.concatenate([[0], np.cumsum(counts)]), _labels(examples), most)
 
 
-def _labels(examples: Sequence[Example]) -> Array:
+def _labels(examples: Sequence[Example | Choice]) -> Array:
     label_N = np.array([row.label for row in examples])
     return label_N.astype(np.float32 if label_N.dtype.kind == "f" else np.int64)
 
 
 def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
     """Rows of one or two texts, given as token ids that are already cut."""
-    return _frame(sides, [count_tokens(side) for side in sides], label_N, vocabulary, FULL)
+    return _frame(sides, [count_tokens(side) for side in sides], label_N, frame_of(vocabulary), FULL)
 
 
-def _frame(
-    sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, vocabulary: Vocabulary, head: int
-) -> Encoded:
+def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, around: Frame, head: int) -> Encoded:
     length_N = np.sum(kept, axis=0) + 1 + len(sides)
     end_N = np.cumsum(length_N)
-    ids_T = np.full(end_N[-1], vocabulary.sep, np.int32)
+    ids_T = np.full(end_N[-1], around.between, np.int32)
     part_T = np.zeros(end_N[-1], np.uint8)
     start_N = end_N - length_N
-    ids_T[start_N] = vocabulary.cls
+    ids_T[start_N], ids_T[end_N - 1] = around.first, around.last
     at_N = start_N + 1
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
         source_T = kept_places(count_tokens(rows), kept_N, head)
         ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
-        part_T[_ranges(at_N, kept_N + 1)] = part
+        part_T[_ranges(at_N, kept_N + 1)] = part * around.parts
         at_N = at_N + kept_N + 1
-    return Encoded(ids_T, part_T, start_N, length_N, label_N, vocabulary.pad)
+    return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
 
 
 def no_room(length: int) -> UserError:

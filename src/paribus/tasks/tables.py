@@ -78,6 +78,10 @@ class TableTask(Task):
         if not (self.hub or self.path):
             raise UserError(f"{self.key}.path is not set", f"{self.key}.path=FOLDER, or {self.key}.hub=NAME")
 
+    def _check_symmetric(self, symmetric: bool) -> None:
+        if symmetric and "pair" not in self.columns:
+            raise UserError(f"{self.key}.symmetric=true, but the task has no pairs", f"set {self.key}.columns.pair")
+
     @abstractmethod
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
         """The labeled examples of a table. Raises UserError for a row that is not an example."""
@@ -110,15 +114,19 @@ class TableTask(Task):
         if self.path is None:
             table = load_hub(str(self.hub), self.config, self.revision, split, self.key)
         else:
-            strings = [column for ours, column in self.columns.items() if ours in self.strings]
+            strings = [column for ours in self.columns.keys() & set(self.strings) for column in self._theirs(ours)]
             table = read_files(self._files(split), strings, self.key)
-        missing = [column for column in self.columns.values() if column not in table.column_names]
+        missing = [column for ours in self.columns for column in self._theirs(ours) if column not in table.column_names]
         if missing:
             raise UserError(
                 f"{self.key}.columns: {self.path or self.hub} ({split}) has no column {', '.join(map(repr, missing))}",
                 f"choose from {', '.join(table.column_names)}",
             )
         return table
+
+    def _theirs(self, ours: str) -> tuple[str, ...]:
+        """The columns of the source behind one of ours."""
+        return (self.columns[ours],)
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
         return {ours: table.column(theirs).to_pylist() for ours, theirs in self.columns.items()}
@@ -142,6 +150,20 @@ class TableTask(Task):
                 rows.append(Example(values["text"][row], values["pair"][row], label))
         return rows
 
+    def _read_class(self, table: pa.Table, split: str) -> Callable[[Any, int], int | None]:
+        """A function that reads labels; see `_label_texts`."""
+        numbers = self._class_numbers(table, "label")
+
+        def read(label: Any, row: int) -> int | None:
+            if label not in UNLABELED and label not in numbers:
+                raise UserError(
+                    f"{self.key}.classes: row {row} of {split} has the label {label!r}",
+                    f"name all classes, now {', '.join(self.task_type.classes)}",
+                )
+            return None if label in UNLABELED else numbers[label]
+
+        return read
+
     def _class_numbers(self, table: pa.Table, column: str) -> dict[Any, int]:
         """Class number by the label found in the table: a name, or a number in the order of the table's own names."""
         own = class_names(table, self.columns[column]) or self.task_type.classes
@@ -157,11 +179,13 @@ class LabelTable(TableTask):
     Args:
         columns: `{text: ..., label: ...}`, and for pairs also `pair`.
         classes: class names in the order of the label numbers; the labels may also be these names.
+        symmetric: the texts of a pair have no order, so that `finetune.format=gpt` reads them in both.
 
     Rows without a label (-1 or null) are left out.
     """
 
     semantics = 2
+    unset_values: ClassVar[Mapping[str, Any]] = {"symmetric": False}
     optional = ("pair",)
 
     def __init__(
@@ -170,9 +194,11 @@ class LabelTable(TableTask):
         columns: Mapping[str, str],
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
+        symmetric: bool = False,
         **source: Unpack[Source],
     ) -> None:
-        super().__init__(name, Classification(tuple(classes), tuple(metrics)), columns, **source)
+        super().__init__(name, Classification(tuple(classes), tuple(metrics), symmetric), columns, **source)
+        self._check_symmetric(symmetric)
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Example]:
         kind = table.schema.field(self.columns["label"]).type
@@ -180,17 +206,7 @@ class LabelTable(TableTask):
             raise UserError(
                 f"{self.key}.columns.label: {self.columns['label']!r} holds {kind}", "choose another column"
             )
-        numbers = self._class_numbers(table, "label")
-
-        def read(label: Any, row: int) -> int | None:
-            if label not in UNLABELED and label not in numbers:
-                raise UserError(
-                    f"{self.key}.classes: row {row} of {split} has the label {label!r}",
-                    f"name all classes, now {', '.join(self.task_type.classes)}",
-                )
-            return None if label in UNLABELED else numbers[label]
-
-        return self._label_texts(table, split, read)
+        return self._label_texts(table, split, self._read_class(table, split))
 
 
 class ValueTable(TableTask):
@@ -201,9 +217,11 @@ class ValueTable(TableTask):
         least, most: the range of the labels. Rows without a label (null or NaN, or -1 if that is out of range) are
             left out.
         step: distance between the values that a text-to-text model writes.
+        symmetric: see `LabelTable`.
     """
 
     semantics = 2
+    unset_values: ClassVar[Mapping[str, Any]] = {"symmetric": False}
     optional = ("pair",)
 
     def __init__(
@@ -214,10 +232,13 @@ class ValueTable(TableTask):
         most: float,
         metrics: Sequence[str] = ("pearson", "spearman"),
         step: float = 0.2,
+        symmetric: bool = False,
         **source: Unpack[Source],
     ) -> None:
         self.least, self.most = float(least), float(most)
-        super().__init__(name, Regression(tuple(metrics), self.least, self.most, float(step)), columns, **source)
+        task_type = Regression(tuple(metrics), self.least, self.most, float(step), symmetric)
+        super().__init__(name, task_type, columns, **source)
+        self._check_symmetric(symmetric)
         if not self.least < self.most:
             raise UserError(f"{self.key}.least={least} is not below most={most}", "give the range of the labels")
         if not 0 < step <= self.most - self.least:

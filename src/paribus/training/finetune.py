@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
@@ -24,8 +25,9 @@ from paribus.finetuning import saved
 from paribus.finetuning.method import Full, Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
+from paribus.models.heads.choices import FirstToken
 from paribus.models.heads.loss import loss_of
-from paribus.models.network import Network
+from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
@@ -33,7 +35,7 @@ from paribus.runs.store import TUNING, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.examples import Examples
-from paribus.tasks.rows import Rows, head_tokens, order
+from paribus.tasks.rows import FORMATS, GPT, Rows, head_tokens, order
 from paribus.tasks.types.base import Pooler, Probable, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.description import Run
@@ -72,12 +74,20 @@ class Work(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget."""
+    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget.
+
+    `speaker`: the weights of its head on tokens, if a task is answered by that.
+    """
 
     run: Run
     encoder: Network
     pooler: Pooler | None
     memory: Memory | None = None
+    speaker: Pooler | None = None
+
+    def weights_for(self, task_type: TaskType) -> Pooler | None:
+        """What the head of a task of this type starts from, if anything."""
+        return self.pooler if task_type.trained else self.speaker
 
 
 class How(NamedTuple):
@@ -93,7 +103,9 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
     asked = run.finetune.head.pretrained_pooler
-    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory)
+    spoken = not all(run.task_type(name).trained for name in run.tasks)
+    speaker = checkpoint.load_speaker(encoder, folder) if spoken else None
+    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
 
 
 def finetune(
@@ -157,7 +169,7 @@ def encode_training(run: Run, data: Data, task: str) -> Rows:
 def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
     """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
     run, settings = base.run, base.run.finetune
-    own = copy.deepcopy(base.encoder)
+    own = start_of(run, base.encoder, _own_seed(run, "joint", seed))
     heads = {
         name: run.task_type(name).make_head(settings, own, _own_seed(run, name, seed), base.pooler) for name in encoded
     }
@@ -173,13 +185,16 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 
     An ensemble adds its number of models; the other values are those of one model.
     """
-    run, encoder, pooler, _ = bases[0]
+    run, encoder, pooler = bases[0][:3]
     models = len(bases) * run.finetune.ensemble
     own = copy.deepcopy(encoder)
     run.finetune.method.shape(own, 0)
     inside = {id(parameter) for parameter in own.parameters()}
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    heads = [run.task_type(name).make_head(run.finetune, own, 0, pooler) for name in run.tasks]
+    types = [run.task_type(name) for name in run.tasks]
+    heads = [task_type.make_head(run.finetune, own, 0, pooler) for task_type in types if task_type.trained]
+    if not heads:
+        return {}
     new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
     head = round(sum(new) / len(heads))
     ensemble = {"models": models} if models > 1 else {}
@@ -215,6 +230,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     check_ensemble(run)
     check_joint(run)
     check_each(run)
+    check_format(run)
     settings.method.check(layers)
     if settings.method.enters_layers and not run.model.open_layers:
         cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
@@ -243,11 +259,25 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)
         run.model.check_length(settings.length, "finetune.length")
+        if not task_type.trained:
+            check_scored(run, name, tokenizer)
     if settings.head.pretrained_pooler and not has_pooler and run.tasks:
         raise UserError(
             "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
         )
+
+
+def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
+    """Raise UserError for a task that the language model cannot answer: by its objective, or for want of room."""
+    task = run.tasks[name]
+    if run.objective.needed_attention != "left":
+        cause = f"{task.key} is scored by a left-to-right language model, but the objective is another"
+        raise UserError(cause, "set objective=clm masking=none model.attention=left")
+    if run.finetune.joint:
+        raise UserError(f"finetune/joint is set, but nothing is trained in {task.key}", "leave the task out")
+    for rows in task.examples(run.cache).values():
+        run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
 
 
 def check_each(run: Run) -> None:
@@ -259,6 +289,28 @@ def check_each(run: Run) -> None:
         epochs, rate = (own.get("epochs", 1), own.get("lr", 1.0)) if known else (0, 0)
         if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
             raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
+
+
+def check_format(run: Run) -> None:
+    """Raise UserError for an unknown format, and for GPT-1's if the head does not read the last token."""
+    settings = run.finetune
+    if settings.format not in FORMATS:
+        raise UserError(f"finetune.format={settings.format} is unknown", f"use {' or '.join(FORMATS)}")
+    if settings.format == GPT and run.model.attention != "left" and type(settings.head.pooling) is FirstToken:
+        cause = "finetune.format=gpt is read off the last token, but the model summarizes a row by the first"
+        raise UserError(cause, "set finetune/head/pooling=sep, or objective=clm masking=none model.attention=left")
+
+
+def check_transfer(run: Run, encoder: Network) -> None:
+    """Raise UserError for a number of layers to transfer that the encoder does not have."""
+    kept, depth = run.finetune.transfer_layers, encoder.depth
+    if kept is None:
+        return
+    if not 0 <= kept <= depth:
+        cause = f"finetune.transfer_layers={kept}, but the model has {depth} layers"
+        raise UserError(cause, f"give 0 (the embeddings alone) to {depth}, or null for all")
+    if kept < depth and not any(encoder.depth_of(name) > kept for name, _ in encoder.named_parameters()):
+        raise UserError(f"finetune.transfer_layers={kept}, but the layers share weights", "set model.sharing=none")
 
 
 def check_ensemble(run: Run) -> None:
@@ -287,7 +339,8 @@ def check_untrained(run: Run, encoder: Network) -> None:
     """Raise UserError for a new head with weights that no step would train."""
     if run.finetune.epochs or run.finetune.joint or run.model.writes_text:
         return
-    heads = [run.task_type(name).make_head(run.finetune, encoder, 0) for name in run.tasks]
+    types = [run.task_type(name) for name in run.tasks]
+    heads = [task_type.make_head(run.finetune, encoder, 0) for task_type in types if task_type.trained]
     if any(list(head.parameters()) for head in heads):
         mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
@@ -309,7 +362,7 @@ def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, fl
     if found:
         write_gold(how.folder, found)
     if how.tracked is not None:
-        total = _steps(bases[0].run, work.encoded["train"], 0).total
+        total = _steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
         how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics
 
@@ -347,7 +400,14 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     own = _own_seed(base.run, work.name, seed, turn)
     replay, start = _replay(base, work.name), _start(base.run, work.name, seed, how.folder)
     learner, steps = finetuner(
-        base.run, base.encoder, work.encoded["train"], work.task_type, own, base.pooler, replay, start
+        base.run,
+        base.encoder,
+        work.encoded["train"],
+        work.task_type,
+        own,
+        base.weights_for(work.task_type),
+        replay,
+        start,
     )
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
@@ -391,7 +451,7 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     run = run.tuned_for(task)
     work = _work(run, data, task)
-    pooler = base_of(run, encoder, folder / "model").pooler
+    pooler = base_of(run, encoder, folder / "model").weights_for(work.task_type)
     own, start = _own_seed(run, work.name, seed), _start(run, work.name, seed, folder)
     learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, own, pooler, start=start)
     return learner, work
@@ -411,18 +471,37 @@ def finetuner(
     weights of a joint training.
     """
     settings = run.finetune
-    own = copy.deepcopy(encoder)
+    own = start_of(run, encoder, seed)
     if start is not None:
         own.load_state_dict(dict(start.encoder), strict=False)  # what shares a weight has no name of its own
     settings.method.shape(own, seed)
     head = task_type.make_head(settings, own, seed, pooler)
     if start is not None and start.head is not None:
         head.load_state_dict(dict(start.head))
-    steps = _steps(run, encoded, seed)
+    steps = _steps(run, encoded, task_type, seed)
     if replay is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
     return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps
+
+
+def start_of(run: Run, encoder: Network, seed: int) -> Network:
+    """A copy of the encoder, whose upper layers have initial weights if not all are transferred, and whose tokens of
+    GPT-1's format are drawn anew, since no text of pre-training holds them (GPT-1, Radford et al. 2018, section 3.3).
+    """
+    own, kept = copy.deepcopy(encoder), run.finetune.transfer_layers
+    if kept is not None:
+        new = dict(run.model.initial(encoder.vocabulary, run.root_seed).named_parameters())
+        for name, parameter in own.named_parameters():
+            if own.depth_of(name) > kept:
+                parameter.data.copy_(new[name])
+    if run.finetune.format == GPT:
+        tokens = [own.vocabulary.start, own.vocabulary.delimiter, own.vocabulary.extract]
+        drawn = torch.empty_like(own.table_VD[tokens])
+        own.table_VD.data[tokens] = drawn.normal_(
+            0.0, run.model.initializer_range, generator=named_generator(seed, GPT)
+        )
+    return own
 
 
 def _learner(
@@ -452,8 +531,8 @@ def _rates(method: Method, encoder: Network, head: float) -> Rates:
     return rate
 
 
-def _steps(run: Run, encoded: Rows, seed: int) -> TaskSteps:
-    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs, seed)
+def _steps(run: Run, encoded: Rows, task_type: TaskType, seed: int) -> TaskSteps:
+    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
 
 
 def judge_answers(

@@ -52,7 +52,7 @@ from paribus.training.description import Run
 from paribus.training.distributed import Gathering, Group, helpers
 from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
-from paribus.training.finetune import check_finetuning, check_untrained
+from paribus.training.finetune import check_finetuning, check_transfer, check_untrained
 from paribus.training.forgetting import Memory, compare
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
@@ -133,6 +133,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
         check_finetuning(run, encoder.depth, has_pooler, data.tokenizer)
         check_replay(run, objective.token_head)
         check_untrained(run, encoder)
+        check_transfer(run, encoder)
         check_points(run, profile)
     if probes and run.members > 1:
         cause = f"members={run.members}, but what is asked about pairs is asked of one model"

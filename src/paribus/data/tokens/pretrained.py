@@ -35,6 +35,7 @@ class Pretrained:
     vocab_size: int | None = None
     sentinels: int = 0
     runs: str = "runs"
+    delimiters: bool = False
 
     trained: ClassVar[bool] = False
     semantics: ClassVar[int] = 2
@@ -60,7 +61,9 @@ class Pretrained:
             files = sorted(path for path in folder.iterdir() if path.is_file())
             stats = [(path.name, path.stat()) for path in files]
             source = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
-        return {"kind": "pretrained", "semantics": self.semantics, "source": source, "sentinels": self.sentinels}
+        delimiters = {"delimiters": True} if self.delimiters else {}
+        counted = {"source": source, "sentinels": self.sentinels, **delimiters}
+        return {"kind": "pretrained", "semantics": self.semantics, **counted}
 
     def build(self, texts: Iterable[str], folder: Path) -> Tokenizer:
         """Load and save to `folder`; the text is not read.
@@ -70,7 +73,8 @@ class Pretrained:
         loaded = self._load()
         if getattr(loaded, "backend_tokenizer", None) is None:
             raise UserError(f"tokenizer.name={self.name} has no tokenizer.json", "use one with a fast tokenizer")
-        tokenizer = assemble(loaded.backend_tokenizer, _find_roles(loaded), self.sentinels, Path(self.name).name)
+        backend, name = loaded.backend_tokenizer, Path(self.name).name
+        tokenizer = assemble(backend, _find_roles(loaded), self.sentinels, name, self.delimiters)
         tokenizer.save(folder)
         return tokenizer
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ROLES = ("pad", "unk", "cls", "sep", "mask")
 SENTINELS = ("sentinels", "first_sentinel")  # on disk if there are any
+DELIMITERS = ("start", "delimiter", "extract")  # likewise
 COUNTS = "count_V"  # of a text, never on disk
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
@@ -146,9 +147,13 @@ class Tokenizer:
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
         write_json(folder / "tokenizer_config.json", _transformers_config(names))
-        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in (*SENTINELS, COUNTS)}
-        if self.vocabulary.sentinels:
-            values |= {key: getattr(self.vocabulary, key) for key in SENTINELS}
+        further = (*SENTINELS, *DELIMITERS)
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in (*further, COUNTS)}
+        given = (
+            *(SENTINELS if self.vocabulary.sentinels else ()),
+            *(DELIMITERS if self.vocabulary.extract >= 0 else ()),
+        )
+        values |= {key: getattr(self.vocabulary, key) for key in given}
         write_json(folder / RECORD, {"name": self.name, **values})
 
     @classmethod
@@ -208,14 +213,20 @@ def sentinel_names(count: int) -> list[str]:
     return [f"<extra_id_{number}>" for number in reversed(range(count))]
 
 
-def assemble(backend: Backend, roles: Mapping[str, str], sentinels: int, name: str) -> Tokenizer:
-    """Register the special tokens by role (missing ones get new ids), then the sentinels on top of all ids."""
+def assemble(
+    backend: Backend, roles: Mapping[str, str], sentinels: int, name: str, delimiters: bool = False
+) -> Tokenizer:
+    """Register the special tokens by role (missing ones get new ids), GPT-1's delimiters if they are asked for, then
+    the sentinels on top of all ids.
+    """
     from tokenizers import AddedToken
 
-    named = [*dict.fromkeys(roles.values()), *sentinel_names(sentinels)]
+    framing = [f"<{role}>" for role in DELIMITERS] if delimiters else []
+    named = [*dict.fromkeys(roles.values()), *framing, *sentinel_names(sentinels)]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in named])
     every = backend.get_vocab()
     ids: dict[str, Any] = {role: every[token] for role, token in roles.items()} | _sentinels(every)
+    ids |= {role: every.get(f"<{role}>", -1) for role in DELIMITERS}
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
     unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
     size = max(every.values()) + 1

@@ -33,13 +33,14 @@ _MARKS = rf"▁?[{_ALONE}]"
 class Trained(ABC):
     """What the trained tokenizers share.
 
-    vocab_size counts the special tokens but not the `sentinels`, which lie on top of it.
+    vocab_size counts the special tokens but not the `sentinels` and GPT-1's `delimiters`, which lie on top of it.
     train_characters: about this much text is read, evenly spread over the training split.
     """
 
     vocab_size: int
     train_characters: int = 20_000_000
     sentinels: int = 0
+    delimiters: bool = False
 
     trained: ClassVar[bool] = True
     kind: ClassVar[str]
@@ -58,8 +59,9 @@ class Trained(ABC):
             raise UserError(f"tokenizer.sentinels={self.sentinels}", "give 0 or more")
 
     def identity(self) -> dict[str, Any]:
-        """All that decides the vocabulary, apart from the text."""
-        return {"kind": self.kind, "semantics": self.semantics, **asdict(self)}
+        """All that decides the vocabulary, apart from the text; delimiters count only if there are any."""
+        settings = {key: value for key, value in asdict(self).items() if key != "delimiters" or value}
+        return {"kind": self.kind, "semantics": self.semantics, **settings}
 
     def build(self, texts: Iterable[str], folder: Path) -> Tokenizer:
         """Train on paragraphs and save to `folder`.
@@ -69,7 +71,7 @@ class Trained(ABC):
         backend = self._train([readable(text) for text in texts])
         if (size := backend.get_vocab_size()) != self.vocab_size:
             raise too_small(self.vocab_size, size)
-        tokenizer = assemble(backend, self.roles, self.sentinels, self.kind)
+        tokenizer = assemble(backend, self.roles, self.sentinels, self.kind, self.delimiters)
         tokenizer.save(folder)
         return tokenizer
 

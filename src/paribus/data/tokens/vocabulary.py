@@ -21,4 +21,7 @@ class Vocabulary:
     specials: tuple[int, ...]  # ascending; never noised, never drawn as a random token
     sentinels: int = 0  # T5's <extra_id_k>, whose ids descend
     first_sentinel: int = -1  # id of <extra_id_0>
+    start: int = -1  # with the next two what frames a text as in GPT-1; -1: the vocabulary lacks it
+    delimiter: int = -1
+    extract: int = -1
     count_V: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)  # tokens of the training text

@@ -177,6 +177,26 @@ class Windows(OneRow):
 
 
 @dataclass(frozen=True)
+class Options(OneRow):
+    """A row for each option of an example, whose scores are compared; a task type sets this."""
+
+    def put_below(self, head: Head, width: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnOptions
+
+        return OnOptions(head)
+
+
+@dataclass(frozen=True)
+class BothOrders(OneRow):
+    """A pair in both orders, whose summaries are added (GPT-1, section 3.3); a task type sets this."""
+
+    def put_below(self, head: Head, width: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnSum
+
+        return OnSum(head)
+
+
+@dataclass(frozen=True)
 class TaskHead(ABC):
     """What all heads share: which states they read, what summarizes a row, how a long text is read, and dropout before
     the classifier.
@@ -229,6 +249,12 @@ class TaskHead(ABC):
         initialize(head, seed, STD)
         return self._on_states(head, network, seed)
 
+    def _on_rows(self, head: Head, network: Network, seed: int) -> Head:
+        """The head on the summaries of rows."""
+        states = self.layers.width(network)
+        head = self.windows.put_below(head, self.pooling.width(states), seed)
+        return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
+
     def _own_pooling(self, network: Network) -> str:
         """What summarizes a row if no pooling is chosen."""
         return network.spec.pooling
@@ -279,14 +305,32 @@ class Classifier(TaskHead):
         from paribus.models.heads.rows import ClassificationHead
         from paribus.models.network import initialize
 
-        states = self.layers.width(network)
-        read = self.pooling.width(states)
-        classifier = ClassificationHead(read, outputs, self.dropout, loss)
-        head = self.windows.put_below(classifier, read, seed)
+        classifier = ClassificationHead(self.pooling.width(self.layers.width(network)), outputs, self.dropout, loss)
         initialize(classifier, seed, STD)  # the same bits whatever is below
         if pooler is not None:
             classifier.pooler.load_state_dict(pooler)
-        return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
+        return self._on_rows(classifier, network, seed)
+
+
+@dataclass(frozen=True)
+class LinearClassifier(TaskHead):
+    """A linear layer on the summary of a row, without a pooler (GPT-1, Radford et al. 2018, section 3.2)."""
+
+    def for_rows(
+        self,
+        network: Network,
+        outputs: int,
+        loss: RowLoss,
+        seed: int,
+        span: tuple[float, float] | None = None,
+        pooler: dict[str, Tensor] | None = None,
+    ) -> Head:
+        from paribus.models.heads.rows import LinearHead
+        from paribus.models.network import initialize
+
+        head = LinearHead(self.pooling.width(self.layers.width(network)), outputs, self.dropout, loss)
+        initialize(head, seed, STD)
+        return self._on_rows(head, network, seed)
 
 
 @dataclass(frozen=True)
@@ -348,7 +392,8 @@ class Siamese(TaskHead):
         span: tuple[float, float] | None = None,
         pooler: dict[str, Tensor] | None = None,
     ) -> Head:
-        from paribus.models.heads.siamese import Cosine, Linear, OnPairs
+        from paribus.models.heads.rows import LinearHead
+        from paribus.models.heads.siamese import Cosine, OnPairs
         from paribus.models.network import initialize
 
         states = self.layers.width(network)
@@ -356,7 +401,7 @@ class Siamese(TaskHead):
         if self.by_cosine:
             head = Cosine(*(span or (0.0, 1.0)))
         else:
-            head = Linear(self.pooling.width(states) * len(self.names), outputs, loss)
+            head = LinearHead(self.pooling.width(states) * len(self.names), outputs, 0.0, loss)
             initialize(head, seed, STD)
             head = OnPairs(self.names, span is not None, head)
         return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)

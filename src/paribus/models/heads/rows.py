@@ -35,6 +35,33 @@ class ClassificationHead(Head):
         return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
 
 
+class LinearHead(Head):
+    """Dropout and a linear layer on what summarizes the row (GPT-1, Radford et al. 2018, section 3.2). Reads `label_B`.
+
+    All rows of an example lose the same parts of their summaries (GPT-1, `train.py`).
+    """
+
+    denominator = "rows"
+
+    def __init__(self, width: int, classes: int, dropout: float, loss: RowLoss) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout1d(dropout)
+        self.classifier, self.loss = nn.Linear(width, classes), loss
+
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return []
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[B, classes]."""
+        row = outputs.row_BD
+        row_BDK = row.view(len(row), -1, row.shape[-1]).transpose(1, 2)
+        logits: Tensor = self.classifier(self.dropout(row_BDK).transpose(1, 2).reshape(row.shape))
+        return logits
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
+
+
 class PairHead(Head):
     """How the segments of a pair follow each other: linear on the tanh pooler of what summarizes the row (BERT,
     `run_pretraining.py`; ALBERT's is the same), 2-way or of more kinds. Reads `label_N`, 0 if B follows A.

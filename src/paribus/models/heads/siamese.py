@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from paribus.models.heads.head import Head, Wrapper
-from paribus.models.heads.loss import RowLoss
 from paribus.models.heads.wrappers import gather_rows
 from paribus.models.network import Batch, Outputs
 
@@ -45,24 +44,6 @@ class OnPairs(Wrapper):
         row_B2D, _ = gather_rows(outputs.row_BD, batch["place_BK"])
         row_BD = torch.cat([PARTS[part](row_B2D[:, 0], row_B2D[:, 1]) for part in self.parts], dim=-1)
         return Outputs(outputs.hidden_BLD, outputs.state, row_BD)
-
-
-class Linear(Head):
-    """A linear classifier on what it reads, without a hidden layer (section 3.1: softmax(W (u, v, |u - v|)))."""
-
-    denominator = "rows"
-
-    def __init__(self, width: int, classes: int, loss: RowLoss) -> None:
-        super().__init__()
-        self.classifier, self.loss = nn.Linear(width, classes), loss
-
-    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
-        """[B, classes]."""
-        logits_BC: Tensor = self.classifier(outputs.row_BD)
-        return logits_BC
-
-    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
-        return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
 
 
 class Cosine(Head):

@@ -37,11 +37,13 @@ class TaskType(ABC):
         classes: names of the classes, if there are any.
         example_class: the kind of the examples.
         writes_text: whether the model answers in words.
+        trained: whether fine-tuning trains a model on the task; if not, the language model of pre-training answers.
     """
 
     known_metrics: ClassVar[tuple[str, ...]]
     example_class: ClassVar[type] = Example
     writes_text: ClassVar[bool] = False
+    trained: ClassVar[bool] = True
     classes: tuple[str, ...] = ()
     metrics: tuple[str, ...]
 

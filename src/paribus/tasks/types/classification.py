@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Classification(RowTaskType, Probable):
-    """One of several classes, by a score for each."""
+    """One of several classes, by a score for each. `symmetric`: the two texts of a pair have no order."""
 
     classes: tuple[str, ...]
     metrics: tuple[str, ...] = ("accuracy",)
+    symmetric: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = METRICS
 
     @property

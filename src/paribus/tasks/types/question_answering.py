@@ -83,7 +83,7 @@ class ExtractiveQA(TaskType):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """A long context is read in the task's own windows, and its tokens are scored without dropout."""
-        return [*super().find_unread(settings), "truncation", "head.pooling", "head.dropout", *LOSSES]
+        return [*super().find_unread(settings), "truncation", "format", "head.pooling", "head.dropout", *LOSSES]
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
         if not any(row.answers for row in rows):

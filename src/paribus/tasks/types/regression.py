@@ -27,13 +27,14 @@ class Regression(RowTaskType):
     """One value, trained by the squared error to the label (as BERT and GLUE do with STS-B).
 
     A text-to-text model writes multiples of `step` from `least` to `most`: T5's 21 classes are 1 to 5 in steps of 0.2;
-    labels from 0 add five.
+    labels from 0 add five. `symmetric`: the two texts of a pair have no order.
     """
 
     metrics: tuple[str, ...] = ("pearson", "spearman")
     least: float = 0.0
     most: float = 5.0
     step: float = 0.2
+    symmetric: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
     width: ClassVar[int] = 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,17 @@ from paribus.core.settings import FineTuning
 from paribus.tasks.examples import Example, normalize
 from paribus.tasks.metrics import score_labels
 from paribus.tasks.prompts import Parts, index_texts
-from paribus.tasks.rows import Rows, count_tokens, encode, encode_apart, encode_windows, tokenize
+from paribus.tasks.rows import (
+    GPT,
+    Rows,
+    count_tokens,
+    encode,
+    encode_apart,
+    encode_both_orders,
+    encode_windows,
+    frame_of,
+    tokenize,
+)
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.types.text import Verbalized
 
@@ -32,9 +43,11 @@ UNKNOWN = "unknown_rate"  # share of answers that are none of the task's words
 
 class RowTaskType(TaskType):
     """One row per example, of which a classifier reads one vector. With `finetune/head/windows` or
-    `finetune/head=siamese` an
-    example has several rows.
+    `finetune/head=siamese` an example has several rows; so has a pair of a `symmetric` task, whose texts have no order,
+    with `finetune.format=gpt`.
     """
+
+    symmetric: bool = False
 
     @property
     @abstractmethod
@@ -55,6 +68,21 @@ class RowTaskType(TaskType):
         apart, several = settings.head.pairs, settings.head.windows.several
         unread = (["truncation"] if apart or several else []) + (["head.dropout"] if apart else [])
         return [*super().find_unread(settings), *unread]
+
+    def check_settings(self, settings: FineTuning, key: str) -> None:
+        """The rows of GPT-1 hold one text or pair each, which no head reads apart."""
+        super().check_settings(settings, key)
+        if settings.format == GPT and (settings.head.windows.several or settings.head.pairs or settings.head.paired):
+            cause = "finetune.format=gpt reads a text or a pair as one row, but finetune/head asks for others"
+            raise UserError(cause, "set finetune/head=linear, or finetune.format=bert")
+
+    def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:
+        """The vocabulary must have the tokens of the format."""
+        frame_of(tokenizer.vocabulary, settings.format)
+
+    def reads_both(self, settings: FineTuning) -> bool:
+        """Whether pairs are read in both orders."""
+        return self.symmetric and settings.format == GPT
 
     def check_fit(self, settings: FineTuning, examples: Sequence[Example]) -> None:
         """Windows need single texts, a siamese network needs pairs, and a cosine needs values."""
@@ -79,11 +107,16 @@ class RowTaskType(TaskType):
             return encode_windows(examples, tokenizer, vocabulary, length, stride, most, settings.batch_size)
         if settings.head.pairs:
             return encode_apart(examples, tokenizer, vocabulary, length, 2 * settings.batch_size)
-        return encode(examples, tokenizer, vocabulary, length, settings.truncation)
+        if self.reads_both(settings):
+            return encode_both_orders(examples, tokenizer, vocabulary, settings)
+        return encode(examples, tokenizer, vocabulary, length, settings.truncation, settings.format)
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
+        from paribus.models.heads.choices import BothOrders
+
+        own = replace(settings.head, windows=BothOrders()) if self.reads_both(settings) else settings.head
         loss = self.make_loss(settings)
-        head: Head = settings.head.for_rows(model, self.width, loss, seed, self.answer_range(settings), pooler)
+        head: Head = own.for_rows(model, self.width, loss, seed, self.answer_range(settings), pooler)
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:

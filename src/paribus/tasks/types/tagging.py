@@ -72,7 +72,7 @@ class Tagging(TaskType):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """A long sentence goes on in a further row, each word is read by itself, and a CRF has a loss of its own."""
-        return [*super().find_unread(settings), "truncation", "head.pooling", *(LOSSES if self.crf else ())]
+        return [*super().find_unread(settings), "truncation", "format", "head.pooling", *(LOSSES if self.crf else ())]
 
     def check_examples(self, rows: Sequence[Tagged], key: str) -> None:
         if len({tag for row in rows for tag in row.tags}) < 2:

@@ -26,7 +26,7 @@ def _read_forgetting(run: Measurements) -> float | None:
 
 
 METRICS.add(Metric("", points=True, decimals=1, fixed=_MASKS, reason=_FAVORS))  # accuracies and the like
-for _name in ("loss", "ppl", "error", "seconds", "unknown_rate"):
+for _name in ("loss", "ppl", "bits_per_byte", "error", "seconds", "unknown_rate"):
     METRICS.add(Metric(_name, lower_is_better=True, fixed=_MASKS, reason=_FAVORS))
 METRICS.add(Metric(MEAN, points=True, decimals=1))  # of tasks, which any two arms may be compared by
 METRICS.add(Metric("perplexity", lower_is_better=True, decimals=2, fixed=_MASKS, reason=_FAVORS))
