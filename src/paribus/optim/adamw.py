@@ -23,7 +23,8 @@ class AdamW(OptimizerSpec):
     """Adam with decoupled weight decay (arXiv 1711.05101), none on biases and LayerNorms.
 
     `decay_vectors=True` lets biases and LayerNorms decay too. `decoupled=False` adds the decay to the gradient (L2).
-    `bias_correction=False` leaves out Adam's, as BERT's own optimizer does. Raises UserError for values outside their range.
+    `bias_correction=False` leaves out Adam's, as BERT's own optimizer does. Raises UserError for values outside their
+    range.
     """
 
     lr: float
