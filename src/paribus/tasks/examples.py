@@ -63,6 +63,19 @@ class Question(NamedTuple):
         return self.question, self.context
 
 
+class Choice(NamedTuple):
+    """A text, perhaps with a question about it, and options, of which the one at place `label` is right."""
+
+    text: str
+    question: str | None
+    options: list[str]
+    label: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text, *(() if self.question is None else (self.question,)), *self.options)
+
+
 class Transfer(NamedTuple):
     """A text, perhaps with a second one, and the text that a model must write for it."""
 
@@ -120,7 +133,9 @@ def write_examples(path: Path, rows: Sequence[Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {"text": pa.string(), "pair": pa.string()}  # pyarrow cannot infer the type of a column of nulls
+    types = dict.fromkeys(
+        ("text", "pair", "question"), pa.string()
+    )  # pyarrow cannot infer the type of a column of nulls
     columns = {name: pa.array([getattr(row, name) for row in rows], types.get(name)) for name in rows[0]._fields}
     pq.write_table(pa.table(columns), path, compression="zstd")
 

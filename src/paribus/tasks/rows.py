@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from paribus.core.errors import UserError
+from paribus.core.settings import FineTuning
 from paribus.data.text import Array, Arrays
-from paribus.tasks.examples import Example
+from paribus.tasks.examples import Choice, Example
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FULL = 510  # tokens of text in the paper's rows; of these, from the beginning:
 HEADS = {"head": FULL, "head_tail": 128, "tail": 0}
+LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
 
@@ -112,6 +114,20 @@ class Groups(Rows):
         return [row_B[a:b] for a, b in pairwise([*cuts, len(row_B)])]
 
 
+class Frame(NamedTuple):
+    """The tokens around the texts of a row: before the first, between two, behind the last; and those of padding."""
+
+    first: int
+    between: int
+    last: int
+    pad: int
+
+
+def frame_of(vocabulary: Vocabulary) -> Frame:
+    """`[CLS] text [SEP] pair [SEP]` (BERT, arXiv 1810.04805, section 3)."""
+    return Frame(vocabulary.cls, vocabulary.sep, vocabulary.sep, vocabulary.pad)
+
+
 def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array]:
     """(int64 [B, L], where each token of a row is; bool [B, L], False at padding); L is a multiple of `multiple`."""
     column_L = np.arange(-(-int(length_B.max()) // multiple) * multiple)
@@ -135,12 +151,12 @@ def encode(
     pairs = [row.pair for row in examples if row.pair is not None]
     if pairs and len(pairs) < len(examples):
         raise UserError(f"{len(pairs)} of {len(examples)} examples are pairs", "give all or none of them a second text")
-    if length < (5 if pairs else 3):
+    if length < (LEAST_PAIR if pairs else 3):
         raise no_room(length)
     first = tokenize([row.text for row in examples], tokenizer)
     sides = [first, tokenize(pairs, tokenizer)] if pairs else [first]
     kept = truncate(*map(count_tokens, sides), room=length - 1 - len(sides))
-    return _frame(sides, kept, _labels(examples), vocabulary, head)
+    return _frame(sides, kept, _labels(examples), frame_of(vocabulary), head)
 
 
 def encode_windows(
@@ -183,6 +199,34 @@ def encode_apart(
     return _group(cut, [2] * len(examples), examples, vocabulary, most)
 
 
+def encode_options(
+    examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+) -> Groups:
+    """A row for each option, `[CLS] text [SEP] question option [SEP]`, cut as pairs are; `_` in a question stands for
+    the option (RoBERTa, `preprocess_RACE.py`).
+
+    Raises UserError if the length leaves no room for text.
+    """
+    if settings.length < LEAST_PAIR:
+        raise no_room(settings.length)
+    counts = [len(row.options) for row in examples]
+    texts = tokenize([row.text for row in examples], tokenizer)
+    answers = [fill_question(row.question, option) for row in examples for option in row.options]
+    contexts = [ids for ids, count in zip(texts, counts, strict=True) for _ in range(count)]
+    sides = [contexts, tokenize(answers, tokenizer)]
+    kept = truncate(*map(count_tokens, sides), room=settings.length - 3)
+    unlabeled = np.zeros(len(contexts), np.int64)
+    rows = _frame(sides, kept, unlabeled, frame_of(vocabulary), head_tokens(settings.truncation))
+    return Groups(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
+
+
+def fill_question(question: str | None, option: str) -> str:
+    """An option in the place of the gap in its question, or behind it."""
+    if question is None:
+        return option
+    return question.replace("_", option) if "_" in question else f"{question} {option}"
+
+
 def _group(
     rows: list[Array], counts: Sequence[int], examples: Sequence[Example], vocabulary: Vocabulary, most: int
 ) -> Groups:
@@ -190,32 +234,30 @@ def _group(
     return Groups(framed, np.concatenate([[0], np.cumsum(counts)]), _labels(examples), most)
 
 
-def _labels(examples: Sequence[Example]) -> Array:
+def _labels(examples: Sequence[Example | Choice]) -> Array:
     label_N = np.array([row.label for row in examples])
     return label_N.astype(np.float32 if label_N.dtype.kind == "f" else np.int64)
 
 
 def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
     """Rows of one or two texts, given as token ids that are already cut."""
-    return _frame(sides, [count_tokens(side) for side in sides], label_N, vocabulary, FULL)
+    return _frame(sides, [count_tokens(side) for side in sides], label_N, frame_of(vocabulary), FULL)
 
 
-def _frame(
-    sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, vocabulary: Vocabulary, head: int
-) -> Encoded:
+def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, around: Frame, head: int) -> Encoded:
     length_N = np.sum(kept, axis=0) + 1 + len(sides)
     end_N = np.cumsum(length_N)
-    ids_T = np.full(end_N[-1], vocabulary.sep, np.int32)
+    ids_T = np.full(end_N[-1], around.between, np.int32)
     part_T = np.zeros(end_N[-1], np.uint8)
     start_N = end_N - length_N
-    ids_T[start_N] = vocabulary.cls
+    ids_T[start_N], ids_T[end_N - 1] = around.first, around.last
     at_N = start_N + 1
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
         source_T = kept_places(count_tokens(rows), kept_N, head)
         ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
         part_T[_ranges(at_N, kept_N + 1)] = part
         at_N = at_N + kept_N + 1
-    return Encoded(ids_T, part_T, start_N, length_N, label_N, vocabulary.pad)
+    return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
 
 
 def no_room(length: int) -> UserError:

@@ -110,15 +110,19 @@ class TableTask(Task):
         if self.path is None:
             table = load_hub(str(self.hub), self.config, self.revision, split, self.key)
         else:
-            strings = [column for ours, column in self.columns.items() if ours in self.strings]
+            strings = [column for ours in self.columns.keys() & set(self.strings) for column in self._theirs(ours)]
             table = read_files(self._files(split), strings, self.key)
-        missing = [column for column in self.columns.values() if column not in table.column_names]
+        missing = [column for ours in self.columns for column in self._theirs(ours) if column not in table.column_names]
         if missing:
             raise UserError(
                 f"{self.key}.columns: {self.path or self.hub} ({split}) has no column {', '.join(map(repr, missing))}",
                 f"choose from {', '.join(table.column_names)}",
             )
         return table
+
+    def _theirs(self, ours: str) -> tuple[str, ...]:
+        """The columns of the source behind one of ours."""
+        return (self.columns[ours],)
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
         return {ours: table.column(theirs).to_pylist() for ours, theirs in self.columns.items()}
@@ -141,6 +145,20 @@ class TableTask(Task):
                     self._check_text(values[column][row], column, row, split)
                 rows.append(Example(values["text"][row], values["pair"][row], label))
         return rows
+
+    def _read_class(self, table: pa.Table, split: str) -> Callable[[Any, int], int | None]:
+        """A function that reads labels; see `_label_texts`."""
+        numbers = self._class_numbers(table, "label")
+
+        def read(label: Any, row: int) -> int | None:
+            if label not in UNLABELED and label not in numbers:
+                raise UserError(
+                    f"{self.key}.classes: row {row} of {split} has the label {label!r}",
+                    f"name all classes, now {', '.join(self.task_type.classes)}",
+                )
+            return None if label in UNLABELED else numbers[label]
+
+        return read
 
     def _class_numbers(self, table: pa.Table, column: str) -> dict[Any, int]:
         """Class number by the label found in the table: a name, or a number in the order of the table's own names."""
@@ -180,17 +198,7 @@ class LabelTable(TableTask):
             raise UserError(
                 f"{self.key}.columns.label: {self.columns['label']!r} holds {kind}", "choose another column"
             )
-        numbers = self._class_numbers(table, "label")
-
-        def read(label: Any, row: int) -> int | None:
-            if label not in UNLABELED and label not in numbers:
-                raise UserError(
-                    f"{self.key}.classes: row {row} of {split} has the label {label!r}",
-                    f"name all classes, now {', '.join(self.task_type.classes)}",
-                )
-            return None if label in UNLABELED else numbers[label]
-
-        return self._label_texts(table, split, read)
+        return self._label_texts(table, split, self._read_class(table, split))
 
 
 class ValueTable(TableTask):

@@ -177,6 +177,16 @@ class Windows(OneRow):
 
 
 @dataclass(frozen=True)
+class Options(OneRow):
+    """A row for each option of an example, whose scores are compared; a task type sets this."""
+
+    def put_below(self, head: Head, width: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnOptions
+
+        return OnOptions(head)
+
+
+@dataclass(frozen=True)
 class TaskHead(ABC):
     """What all heads share: which states they read, what summarizes a row, how a long text is read, and dropout before
     the classifier.

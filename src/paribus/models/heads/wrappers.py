@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from paribus.models.heads.head import Head, Wrapper
+from paribus.models.heads.loss import RowLoss
 from paribus.models.network import Batch, Network, Outputs
 
 WIDTHS = (3, 4, 5)  # tokens that a filter of the TextCNN spans (arXiv 1408.5882, section 3.1)
@@ -175,3 +177,23 @@ class OnWindows(Wrapper):
                 row_BKD = self.layer(row_BKD + self.position(place_K), src_key_padding_mask=~real_BK1[..., 0])
             row_BD = (row_BKD * real_BK1).sum(1) / real_BK1.sum(1)
         return Outputs(outputs.hidden_BLD, outputs.state, row_BD)
+
+
+class OnOptions(Wrapper):
+    """A head with one output, on the rows of all options of an example; a softmax compares their scores."""
+
+    def __init__(self, head: Any) -> None:
+        super().__init__(head)
+        self.loss: RowLoss = head.loss
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        """The summaries of each example's rows, [B, K, D]."""
+        row_BKD, _ = gather_rows(outputs.row_BD, batch["place_BK"])
+        return Outputs(outputs.hidden_BLD, outputs.state, row_BKD)
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        """[B, K]."""
+        return super().logits(outputs, batch)[..., 0]
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return self.loss(self.logits(outputs, batch).float(), batch["label_B"])

@@ -1,0 +1,74 @@
+"""One of several options for a text, such as the answers to a question about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from paribus.core.settings import FineTuning
+from paribus.tasks.baselines import choose_by_words
+from paribus.tasks.examples import Choice
+from paribus.tasks.prompts import Fields, Parts
+from paribus.tasks.rows import Groups, encode_options
+from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.classification import Classification, ClassNames
+
+if TYPE_CHECKING:
+    from paribus.data.tokens.tokenizer import Tokenizer
+    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.heads.head import Head
+    from paribus.models.network import Network
+
+
+@dataclass(frozen=True)
+class MultipleChoice(Classification):
+    """A score for each option from the text with that option, by one head, and a softmax over the options (GPT-1,
+    Radford et al. 2018, section 3.3; BERT, arXiv 1810.04805, section 4.4). `classes` name the places of the options.
+    """
+
+    known_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+    example_class: ClassVar[type] = Choice
+
+    def verbalize(self, fields: Fields, single: bool) -> OptionNames:
+        return OptionNames(fields, single, self.classes, self.metrics)
+
+    def check_fit(self, settings: FineTuning, examples: Sequence[Any]) -> None:
+        """An example has a row for each option and no others."""
+        TaskType.check_fit(self, settings, examples)
+
+    def encode(
+        self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> Groups:
+        return encode_options(examples, tokenizer, vocabulary, settings)
+
+    def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
+        from paribus.models.heads.choices import Options
+
+        own = replace(settings.head, windows=Options())
+        head: Head = own.for_rows(model, 1, self.make_loss(settings), seed, None, pooler)
+        return head
+
+    def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
+        """The place that is right most often, and a linear model on the words of a text and an option."""
+        most = np.bincount([row.label for row in train]).argmax()
+        return {"majority": np.full(len(validation), most), "bag_of_words": choose_by_words(train, validation)}
+
+
+@dataclass(frozen=True)
+class OptionNames(ClassNames):
+    """The name of the right option's place; the model reads all options, each behind its name (T5, arXiv 1910.10683,
+    appendix D.4: COPA).
+    """
+
+    known_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+    example_class: ClassVar[type] = Choice
+
+    def source(self, example: Any) -> Parts:
+        texts = {**dict(zip(self.classes, example.options, strict=True)), self.fields.text: example.text}
+        if example.question is not None:
+            texts[self.fields.pair or "question"] = example.question
+        (first, said), *rest = sorted(texts.items())
+        return [(f"{self.fields.name} {first}:", said), *((f"{name}:", text) for name, text in rest)]
