@@ -112,6 +112,8 @@ class TableTask(Task):
         else:
             strings = [column for ours in self.columns.keys() & set(self.strings) for column in self._theirs(ours)]
             table = read_files(self._files(split), strings, self.key)
+        if any("." in column for ours in self.columns for column in self._theirs(ours)):
+            table = table.flatten()  # translation.en is a part of a column
         missing = [column for ours in self.columns for column in self._theirs(ours) if column not in table.column_names]
         if missing:
             raise UserError(
@@ -180,7 +182,7 @@ class LabelTable(TableTask):
     """
 
     semantics = 2
-    optional = ("pair",)
+    optional: ClassVar[tuple[str, ...]] = ("pair",)
 
     def __init__(
         self,
@@ -305,7 +307,7 @@ class QuestionTable(TableTask):
     """
 
     semantics = 2
-    required = ("question", "context", "answers")
+    required: ClassVar[tuple[str, ...]] = ("question", "context", "answers")
     strings = ()
 
     def __init__(
