@@ -123,6 +123,15 @@ def test_new_modules_leave_logits_as_they_were(method: str, norm: str) -> None:
     assert method == "lora" or not torch.equal(plain, shaped)
 
 
+@pytest.mark.parametrize(("depth", "kept"), [("[0,0.5]", {0}), ("[0.5,1]", {1}), ("[0,1]", {0, 1})])
+def test_adapters_of_a_part_of_the_layers(depth: str, kept: set[int]) -> None:
+    cfg = config("finetune/method=adapters", f"finetune.method.depth={depth}")
+    learner = tuned(cfg, backbone(cfg), fit=False)
+    names = [name for name, _ in learner.encoder.named_parameters() if ".down." in name]
+    assert {learner.encoder.depth_of(name) - 1 for name in names} == kept
+    assert len(names) == 2 * 2 * len(kept), "after attention and feed-forward network, each with a bias"
+
+
 @pytest.mark.parametrize("gap", [0, 1, 2])
 def test_layerwise_rates_are_the_published_formula(gap: int) -> None:
     cfg = config(
@@ -294,6 +303,8 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
         (["finetune/method=top_k_layers", "finetune.method.k=0"], r"finetune\.method\.k=0"),
         (["finetune/method=adapters", "finetune.method.size=0"], r"finetune\.method\.size=0"),
         (["finetune/method=adapters", "finetune.method.after=[head]"], r"finetune\.method\.after"),
+        (["finetune/method=adapters", "finetune.method.depth=[1,0]"], r"finetune\.method\.depth=\[1, 0\]"),
+        (["finetune/method=adapters", "finetune.method.depth=[0.4,0.6]"], r"none of the model's 2 layers"),
         (["finetune/method=layerwise_decay", "finetune.method.top_gap=3"], r"finetune\.method\.top_gap=3"),
         (["finetune/method=layerwise_decay", "finetune.method.decay=1.5"], r"finetune\.method\.decay=1.5"),
         (["finetune/method=gradual_unfreezing", "finetune.method.spread=0"], r"finetune\.method\.spread=0"),

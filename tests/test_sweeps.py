@@ -21,7 +21,11 @@ from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides, load, names
 SWEEPS = names()
 SCALES = ("smoke", "cpu", "gpu", "paper")
 SMALL = ["corpus.distributions=[rich,hypothesis]"]
-OWN_TEXT = {"t5_table8": ["corpus.of.distributions=[rich,hypothesis]"], "t5_table8_domains": []}  # the text is varied
+OWN_TEXT = {  # the text is varied
+    "albert_table7": [],
+    "t5_table8": ["corpus.of.distributions=[rich,hypothesis]"],
+    "t5_table8_domains": [],
+}
 
 
 def test_every_scale_has_a_recipe_for_every_family_of_the_sweeps() -> None:

@@ -89,6 +89,16 @@ def test_classes_are_balanced(cache: Path) -> None:
     assert set(task(max_train=90, max_validation=30).summary(cache)["labels"]["train"].values()) == {30}
 
 
+def test_a_tail_makes_the_last_classes_rare_in_training(cache: Path) -> None:
+    labels = task(max_train=91, max_validation=30, tail=9.0).summary(cache)["labels"]
+    assert labels["train"] == {"rich": 63, "hypothesis": 21, "aiohttp": 7}
+    assert set(labels["validation"].values()) == {10}
+    with pytest.raises(UserError, match=r"tail=2.*max_train"):
+        task(max_train=None, tail=2.0)
+    with pytest.raises(UserError, match=r"tail=0\.5"):
+        task(tail=0.5)
+
+
 def test_fingerprint_holds_and_follows_the_settings(cache: Path, tmp_path: Path) -> None:
     assert task().data_hash(cache) != task(words=[5, 30]).data_hash(cache)
     start = time.perf_counter()

@@ -73,6 +73,17 @@ def test_truncation_is_longest_first(a: int, b: int, room: int) -> None:
     assert tuple(int(side[0]) for side in found) == cut_one_by_one(a, b, room)
 
 
+def test_of_several_texts_the_longest_are_cut_first() -> None:
+    rng = np.random.default_rng(0)
+    length_KN = rng.integers(1, 30, (4, 50))
+    room_N = rng.integers(8, 90, 50)
+    found_KN = np.stack(truncate(*length_KN, room=room_N))
+    assert (found_KN.sum(0) == np.minimum(length_KN.sum(0), room_N)).all()
+    level_N = found_KN.max(0)
+    cut_KN = found_KN < length_KN
+    assert (found_KN[cut_KN] >= np.broadcast_to(level_N, found_KN.shape)[cut_KN] - 1).all()
+
+
 @pytest.mark.parametrize(
     ("examples", "length", "message"),
     [

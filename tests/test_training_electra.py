@@ -22,7 +22,8 @@ from paribus.corruption.views.replace import Replace
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.heads.replaced import ORIGINAL, CopyHead, find_real, sum_copy_losses
-from paribus.models.network import Outputs
+from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.network import Outputs, initialize
 from paribus.objectives.electra import Electra
 from paribus.objectives.generated import GENERATOR, FromGenerator, write
 from paribus.objectives.spec import Statistics
@@ -247,9 +248,53 @@ def test_runs_of_all_rows(row: str, arguments: list[str], task_folder: Path) -> 
     assert any(name.endswith("generator_loss") for line in losses for name in line) is (row != "unigram")
 
 
+SECOND = "stages.second.objective"
+TWO_STAGES = [
+    *("objective=mlm", "objective/view=electra", "trainer.max_steps=3", f"+objective@{SECOND}=electra"),
+    *(f"{SECOND}.generator=1.0", f"{SECOND}.tie=none", f"{SECOND}.joint=false"),
+]
+
+
+def test_a_generator_that_was_trained_before_stays_as_it_was(tmp_path: Path) -> None:
+    first, head = SPEC.build(VOCABULARY, 5), MaskedLMHead(SPEC.build(VOCABULARY, 5))
+    initialize(head, 9, 0.2)
+    checkpoint.save(first, head, tmp_path)
+    network, objective = make(generator=1.0, tie="none", joint=False)
+    objective.take_over(tmp_path)
+    theirs = first.state_dict()
+    assert all(torch.equal(theirs[name], own) for name, own in objective.generator.state_dict().items())
+    assert torch.equal(objective.fill.bias, head.bias)
+    losses, _ = objective(network, batch())
+    assert losses.keys() == {"replaced"} == objective.denominators().keys()
+    losses["replaced"].backward()
+    frozen = [*objective.generator.parameters(), *objective.fill.parameters()]
+    assert all(parameter.grad is None and not parameter.requires_grad for parameter in frozen)
+    assert all(parameter.requires_grad for parameter in objective.heads.parameters())
+
+
+def test_a_generator_that_does_not_learn_has_no_backward_pass() -> None:
+    seen = Statistics({"input_tokens": 1000.0, "predicted": 150.0}, 64.0, 97)
+    view = Replace(mask=0.85, random=0.0, keep=0.15)
+    network = SPEC.forward_flops(1000.0, 64.0) + 2.0 * 1000.0 * (64 * 64 + 64)
+    generator = SPEC.forward_flops(1000.0, 64.0) + 2.0 * 150.0 * (64 * 64 + 64 * 97)
+    found = Electra(view, generator=1.0, tie="none", joint=False).flops(seen, SPEC)
+    assert found == pytest.approx(3.0 * network + generator)
+
+
+def test_a_run_of_two_stages_starts_from_the_generator(arguments: list[str]) -> None:
+    folder = run(compose([*arguments, *TWO_STAGES]))
+    record = json.loads((folder / "result.json").read_text())
+    assert [part["stage"] for part in record["stages"]] == ["pretraining", "second"]
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert any(name.endswith("replaced_loss") for line in lines for name in line)
+    assert not any("generator" in name for line in lines for name in line)
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
+        (["objective.joint=false"], "set objective.generator=1.0 and objective.tie=none"),
+        (["objective.joint=false", "objective.generator=1.0", "objective.tie=none"], "no stage before it"),
         (["objective.generator=2.0"], "wider than the embeddings"),
         (["objective.tie=all"], "set objective.generator=1.0"),
         (["objective.tie=half"], "objective.tie=half is unknown"),

@@ -15,6 +15,7 @@ from paribus.models.network import initialize
 from paribus.optim.adamw import AdamW, AdamWRms, Lamb
 from paribus.optim.groups import parameter_groups
 from paribus.optim.schedule import CURVES, Schedule
+from paribus.runs.identity import meaning
 from paribus.training.description import Run
 
 PLAIN = """
@@ -58,6 +59,28 @@ def test_vectors_do_not_decay() -> None:
     assert {tuple(p.shape) for p in plain["params"]} == {(3,)}
     assert len(plain["params"]) == 3
     assert (decayed["weight_decay"], plain["weight_decay"]) == (0.01, 0.0)
+
+
+@pytest.mark.parametrize(("kind", "correction"), [(AdamW, True), (AdamW, False), (AdamWRms, True), (Lamb, True)])
+def test_vectors_decay_if_asked(kind: type[AdamW], correction: bool) -> None:
+    moved = {}
+    for asked in (False, True):
+        named = [("w", nn.Parameter(torch.ones(2, 2))), ("b", nn.Parameter(torch.ones(2)))]
+        made = kind(lr=0.1, weight_decay=0.5, decay_vectors=asked, bias_correction=correction)
+        optimizer = made.build(named)
+        for _, weight in named:
+            weight.grad = torch.zeros_like(weight)
+        optimizer.step()
+        moved[asked] = [bool((weight != 1).any()) for _, weight in named]
+    assert moved == {False: [True, False], True: [True, True]}
+    rated = parameter_groups([("b", nn.Parameter(torch.ones(2)))], 0.5, lambda name: 0.1, True)
+    assert rated[0]["weight_decay"] == 0.5
+
+
+def test_a_run_keeps_its_name_if_vectors_do_not_decay() -> None:
+    plain = {"_target_": "paribus.optim.adamw.AdamW", "lr": 0.1}
+    assert meaning({**plain, "decay_vectors": False}) == meaning(plain)
+    assert meaning({**plain, "decay_vectors": True}) != meaning(plain)
 
 
 def test_adamw_is_the_published_update() -> None:

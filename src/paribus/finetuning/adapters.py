@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
@@ -28,16 +28,20 @@ class Adapters(Method):
         size: width of the bottleneck.
         std: of the truncated normal that weights start from; biases start at 0.
         after: the sublayers that are followed by one.
+        depth: which layers have them, as shares of the depth from the lowest on: [0.5, 1] is the upper half. Layers
+            that share weights count as the lowest of them.
 
-    Raises UserError for unknown names and sizes below 1.
+    Raises UserError for unknown names, sizes below 1, and a depth without a layer.
     """
 
     size: int = 64
     std: float = 1e-3
     after: Sequence[str] = PLACES
     activation: str = "gelu"
+    depth: Sequence[float] = (0.0, 1.0)
     semantics: ClassVar[int] = 1
     enters_layers: ClassVar[bool] = True
+    unset_values: ClassVar[Mapping[str, Any]] = {"depth": [0.0, 1.0]}
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -52,6 +56,18 @@ class Adapters(Method):
             raise UserError(
                 f"finetune.method.activation={self.activation} is unknown", f"use {' or '.join(ACTIVATIONS)}"
             )
+        if len(self.depth) != 2 or not 0 <= self.depth[0] < self.depth[1] <= 1:
+            cause = f"finetune.method.depth={list(self.depth)} is not a part of the depth"
+            raise UserError(cause, "give two shares from 0 to 1, such as [0.5, 1]")
+
+    def check(self, layers: int) -> None:
+        if not any(self.covers(layer, layers) for layer in range(layers)):
+            cause = f"finetune.method.depth={list(self.depth)} holds none of the model's {layers} layers"
+            raise UserError(cause, "give a wider part, such as [0.5, 1]")
+
+    def covers(self, layer: int, layers: int) -> bool:
+        """Whether a layer (0: the lowest) of this many has adapters: its middle lies in `depth`."""
+        return self.depth[0] <= (layer + 0.5) / layers <= self.depth[1]
 
     def shape(self, encoder: Network, seed: int) -> None:
         from paribus.finetuning.bottleneck import Adapted, begin
@@ -59,8 +75,16 @@ class Adapters(Method):
         encoder.requires_grad_(False)
         for norm in encoder.norms():
             norm.requires_grad_(True)
-        for place, sublayer in list(encoder.sublayers()):
-            if place in self.after and not isinstance(sublayer.dropout, Adapted):
+        for sublayer in list(self._chosen(encoder)):
+            if not isinstance(sublayer.dropout, Adapted):
                 sublayer.dropout = Adapted(sublayer.dropout, encoder.width, self.size, self.activation)
         encoder.share()
         begin(encoder, seed, self.std)
+
+    def _chosen(self, encoder: Network) -> Iterator[Any]:
+        """The sublayers that are followed by an adapter."""
+        names = {module: name for name, module in encoder.named_modules()}
+        for place, sublayer in encoder.sublayers():
+            layer = encoder.depth_of(f"{names[sublayer]}.dropout") - 1
+            if place in self.after and self.covers(layer, encoder.depth):
+                yield sublayer

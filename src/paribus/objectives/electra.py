@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paribus.core.errors import UserError
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
-from paribus.objectives.spec import ObjectiveSpec, Statistics
+from paribus.objectives.spec import BACKWARD, ObjectiveSpec, Statistics
 
 if TYPE_CHECKING:
     from paribus.corruption.masking.pattern import NoisePattern
@@ -43,6 +44,8 @@ class Electra(ObjectiveSpec):
         weight: of the network's loss; 50 balances a binary one. The paper does not state that of the others: use 1.
         temperature: of the generator's samples.
         disallow_correct: never sample the original.
+        joint: whether both networks learn together. If not, the stage before has trained the generator alone, which
+            then stays as it is, and the network starts from its weights (section 3.2): both have one size.
 
     Raises UserError for settings out of range.
     """
@@ -55,7 +58,9 @@ class Electra(ObjectiveSpec):
     weight: float = 50.0
     temperature: float = 1.0
     disallow_correct: bool = False
+    joint: bool = True
     semantics: ClassVar[int] = 1
+    unset_values: ClassVar[Mapping[str, Any]] = {"joint": True}
     needed_attention: ClassVar[str | None] = "full"
 
     def __post_init__(self) -> None:
@@ -68,6 +73,9 @@ class Electra(ObjectiveSpec):
         self._check_generator()
 
     def _check_generator(self) -> None:
+        if not self.joint and (self.generator != 1 or self.tie != "none"):
+            cause = "objective.joint=false with a generator that is not the network of the stage before"
+            raise UserError(cause, "set objective.generator=1.0 and objective.tie=none")
         if self.generator is None:
             if self.tie != "none" or self.disallow_correct or self.temperature != 1.0:
                 cause = "objective.generator=null leaves nothing to tie or to sample from"
@@ -81,6 +89,10 @@ class Electra(ObjectiveSpec):
         if self.tie == "all" and self.generator != 1:
             cause = f"objective.tie=all with objective.generator={self.generator}: the networks differ in size"
             raise UserError(cause, "set objective.generator=1.0")
+
+    @property
+    def continues(self) -> bool:
+        return not self.joint
 
     @property
     def collator(self) -> EncoderCollator:
@@ -98,9 +110,8 @@ class Electra(ObjectiveSpec):
             return FromNoise(heads, weights)
         other = None if self.tie == "all" else self._make_generator(network, vocabulary)
         fill = MaskedLMHead(network if other is None else other)
-        return FromGenerator(
-            heads, weights, other, fill, temperature=self.temperature, disallow_correct=self.disallow_correct
-        )
+        how: dict[str, Any] = {"temperature": self.temperature, "disallow_correct": self.disallow_correct}
+        return FromGenerator(heads, weights, other, fill, **how, learns=self.joint)
 
     @property
     def loss_name(self) -> str:
@@ -132,12 +143,14 @@ class Electra(ObjectiveSpec):
         if type(model) is not Bert:
             raise UserError("a generator has the model's own kind of layers", "set model=bert_tiny, or another size")
         assert self.generator is not None
+        if not self.joint:
+            return model
         hidden = max(1, round(self.generator * model.hidden))
         heads = max(count for count in range(1, max(1, hidden // HEAD_WIDTH) + 1) if hidden % count == 0)
         return replace(model, hidden=hidden, heads=heads, intermediate=4 * hidden, embedding=model.table_width)
 
     def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
-        """Of the network's head, and of all of the generator."""
+        """Of the network's head, and of all of the generator, whose backward pass is left out if it does not learn."""
         counts, hidden, table = statistics.counts, model.hidden, model.table_width
         asked = counts["input_tokens"] if self.over == "all" else statistics.predicted
         own = hidden * (hidden + 1) if self.asks == "replaced" else hidden * table + table * statistics.vocabulary
@@ -145,4 +158,5 @@ class Electra(ObjectiveSpec):
             return 2.0 * asked * own
         spec = model if self.tie == "all" else self.generator_spec(model)
         words = statistics.predicted * (spec.hidden * table + table * statistics.vocabulary)
-        return 2.0 * (asked * own + words) + spec.forward_flops(counts["input_tokens"], statistics.length)
+        other = 2.0 * words + spec.forward_flops(counts["input_tokens"], statistics.length)
+        return 2.0 * asked * own + (other if self.joint else other / (1.0 + BACKWARD))

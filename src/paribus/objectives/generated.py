@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from paribus.models import checkpoint
 from paribus.models.device_noise import DeviceNoise
 from paribus.models.heads.cross_entropy import summed_cross_entropy
 from paribus.models.heads.head import Head, name_places
@@ -41,6 +43,7 @@ class FromGenerator(FromNoise):
     Args:
         generator: a network of the objective's own; None: the network itself.
         fill: its head.
+        learns: whether it does; if not, it is the network of the stage before, as that stage left it.
     """
 
     def __init__(
@@ -52,20 +55,32 @@ class FromGenerator(FromNoise):
         *,
         temperature: float,
         disallow_correct: bool,
+        learns: bool = True,
     ) -> None:
-        super().__init__(heads, {GENERATOR: 1.0, **weights})
-        self.generator, self.fill = generator, fill
+        super().__init__(heads, {**({GENERATOR: 1.0} if learns else {}), **weights})
+        self.generator, self.fill, self.learns = generator, fill, learns
         self.temperature, self.disallow_correct = temperature, disallow_correct
+        if generator is not None and not learns:
+            generator.requires_grad_(False)
+            fill.requires_grad_(False)
+
+    def take_over(self, folder: Path) -> None:
+        """The generator and its head, unless it learns."""
+        if self.generator is not None and not self.learns:
+            checkpoint.load(self.generator, folder)
+            checkpoint.load_head(self.generator, self.fill, folder)
 
     def denominators(self) -> dict[str, str]:
-        return {GENERATOR: self.fill.denominator, **super().denominators()}
+        own = {GENERATOR: self.fill.denominator} if self.learns else {}
+        return {**own, **super().denominators()}
 
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         reader = network if self.generator is None else self.generator
         logits_PV = self.fill.logits(reader(name_places([self.fill], batch)), batch)
         written_BL = write(batch["ids_BL"], batch["slot_P"], self.sample(logits_PV.detach(), batch))
         losses, state = super().forward(network, {**batch, "ids_BL": written_BL}, state)
-        return {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"]), **losses}, state
+        own = {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"])} if self.learns else {}
+        return {**own, **losses}, state
 
     def sample(self, logits_PV: Tensor, batch: Batch) -> Tensor:
         """int64 [P]: one id for each predicted place, drawn from the generator's distribution.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from torch import Tensor, nn
@@ -55,6 +56,9 @@ class Objective(nn.Module):
     def task_heads(self) -> dict[str, Head]:
         """The heads of tasks that do not predict the vocabulary, which a later stage takes over."""
         return {name: head for name, head in self.named_heads.items() if name in self.tasks and head != self.token_head}
+
+    def take_over(self, folder: Path) -> None:
+        """Read what further networks start from, out of the checkpoint of the stage before."""
 
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are

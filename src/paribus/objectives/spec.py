@@ -64,6 +64,11 @@ class ObjectiveSpec(ABC):
         return None
 
     @property
+    def continues(self) -> bool:
+        """Whether it needs a stage before it that is a masked LM."""
+        return False
+
+    @property
     def text_tasks(self) -> dict[str, int]:
         """{task: its steps in a cycle} if each step is of one of several tasks on the text; else nothing."""
         return {}

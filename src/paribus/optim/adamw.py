@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
 from paribus.optim.spec import OptimizerSpec
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class AdamW(OptimizerSpec):
     """Adam with decoupled weight decay (arXiv 1711.05101), none on biases and LayerNorms.
 
-    `decoupled=False` adds the decay to the gradient (L2). `bias_correction=False` leaves out Adam's, as BERT's own
-    optimizer does. Raises UserError for values outside their range.
+    `decay_vectors=True` lets biases and LayerNorms decay too. `decoupled=False` adds the decay to the gradient (L2).
+    `bias_correction=False` leaves out Adam's, as BERT's own optimizer does. Raises UserError for values outside their
+    range.
     """
 
     lr: float
@@ -32,7 +33,9 @@ class AdamW(OptimizerSpec):
     weight_decay: float = 0.01
     decoupled: bool = True
     bias_correction: bool = True
+    decay_vectors: bool = False
     semantics: ClassVar[int] = 1
+    unset_values: ClassVar[Mapping[str, Any]] = {"decay_vectors": False}
 
     def __post_init__(self) -> None:
         if self.lr <= 0:
@@ -48,7 +51,8 @@ class AdamW(OptimizerSpec):
 
         from paribus.optim.groups import parameter_groups
 
-        groups, betas = parameter_groups(named, self.weight_decay, rates), (self.betas[0], self.betas[1])
+        groups = parameter_groups(named, self.weight_decay, rates, self.decay_vectors)
+        betas = self.betas[0], self.betas[1]
         if not self.bias_correction:
             from paribus.optim.moments import Uncorrected
 
@@ -70,7 +74,7 @@ class Variant(AdamW):
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
         from paribus.optim.groups import parameter_groups
 
-        groups = parameter_groups(named, self.weight_decay, rates)
+        groups = parameter_groups(named, self.weight_decay, rates, self.decay_vectors)
         return self.steps()(groups, self.lr, (self.betas[0], self.betas[1]), self.eps)
 
     @abstractmethod
@@ -96,7 +100,7 @@ class AdamWRms(Variant):
 class Lamb(Variant):
     """AdamW whose update of a matrix has the norm of the matrix, for large batches (arXiv 1904.00962, algorithm 2).
 
-    Biases and LayerNorms, which do not decay, move as AdamW's.
+    Biases and LayerNorms move as AdamW's.
     """
 
     semantics: ClassVar[int] = 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 from paribus.core.console import progress
 from paribus.core.errors import UserError
@@ -35,10 +35,15 @@ class DocsPackage(DocsTask):
         packages: distributions, one class each.
         hidden: further names that reveal a package; its distribution and import names always count.
         max_train, max_validation: at most this many examples over all classes; null for all.
+        tail: how many times as many training examples the first class has as the last one; between them numbers fall
+            geometrically, as in long-tailed CIFAR (arXiv 1901.05555, section 5.1). Validation stays balanced.
         words, validation: see `DocsTask`.
+
+    Raises UserError for a tail below 1, and for one without `max_train`.
     """
 
     semantics = 2
+    unset_values: ClassVar[Mapping[str, Any]] = {"tail": 1.0}
 
     def __init__(
         self,
@@ -47,19 +52,23 @@ class DocsPackage(DocsTask):
         hidden: Sequence[str] = (),
         words: Sequence[int] = (5, 60),
         metrics: Sequence[str] = ("accuracy",),
+        tail: float = 1.0,
         **sizes: Unpack[Sizes],
     ) -> None:
         super().__init__(name, Classification(tuple(packages), tuple(metrics)), packages, words, **sizes)
-        self.hidden = tuple(hidden)
+        self.hidden, self.tail = tuple(hidden), tail
+        if tail < 1 or (tail > 1 and self.limits["train"] is None):
+            raise UserError(f"{self.key}.tail={tail}", f"give at least 1, and above 1 also {self.key}.max_train")
 
     def source(self) -> Any:
-        return [self.hidden, *super().source()]
+        return [self.hidden, *([self.tail] if self.tail > 1 else []), *super().source()]
 
     def build(self, cache: Path) -> Examples:
         rows: dict[str, list[Paragraph]] = {"train": [], "validation": []}
         for row in self._candidates(cache):
             rows[self.split_of(row.module)].append(row)
-        return {split: self._balance(found, self.limits[split]) for split, found in rows.items()}
+        tails = {"train": self.tail, "validation": 1.0}
+        return {split: self._balance(found, self.limits[split], tails[split]) for split, found in rows.items()}
 
     def _candidates(self, cache: Path) -> Iterator[Paragraph]:
         names = name_pattern([*self.hidden, *(name for package in self.packages for name in self._names(package))])
@@ -71,15 +80,16 @@ class DocsPackage(DocsTask):
         )
         return (row for row in drop_shared(paragraphs) if self.fits(row.text) and not names.search(row.text))
 
-    def _balance(self, rows: Iterable[Paragraph], limit: int | None) -> list[Example]:
+    def _balance(self, rows: Iterable[Paragraph], limit: int | None, tail: float) -> list[Example]:
         by_class: list[list[Example]] = [[] for _ in self.packages]
         for label, _, text in rows:
             by_class[label].append(Example(text, None, label))
         for package, examples in zip(self.packages, by_class, strict=True):
             if not examples:
                 raise UserError(f"{self.key}.packages: {package} has too little prose", "choose another package")
-        each = None if limit is None else limit // len(self.packages)
-        return [example for examples in by_class for example in limit_rows(examples, each)]
+        weights = [tail ** (-at / (len(by_class) - 1)) for at in range(len(by_class))]
+        limits = [None if limit is None else max(1, int(limit * weight / sum(weights))) for weight in weights]
+        return [row for examples, most in zip(by_class, limits, strict=True) for row in limit_rows(examples, most)]
 
     def _names(self, package: str) -> set[str]:
         paths = [Path(file) for file in self.distributions[package].files or []]

@@ -39,6 +39,19 @@ class Example(NamedTuple):
         return (self.text,) if self.pair is None else (self.text, self.pair)
 
 
+class Grouped(NamedTuple):
+    """An `Example` that belongs to others, those of the same `group`."""
+
+    text: str
+    pair: str | None
+    label: int | float
+    group: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+
 class Tagged(NamedTuple):
     """A sentence as words, each with the number of its tag."""
 
@@ -74,6 +87,20 @@ class Choice(NamedTuple):
     @property
     def texts(self) -> tuple[str, ...]:
         return (self.text, *(() if self.question is None else (self.question,)), *self.options)
+
+
+class Gap(NamedTuple):
+    """A `Question` whose gap one of the context's `entities` fills."""
+
+    question: str
+    context: str
+    answers: list[str]
+    starts: list[int]
+    entities: list[str]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.question, self.context
 
 
 class Transfer(NamedTuple):

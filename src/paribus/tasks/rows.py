@@ -304,12 +304,20 @@ def head_tokens(truncation: str) -> int:
     return HEADS[truncation]
 
 
-def truncate(a_N: Array, b_N: Array | None = None, *, room: int | Array) -> list[Array]:
+def truncate(a_N: Array, b_N: Array | None = None, *more: Array, room: int | Array) -> list[Array]:
     """Lengths after cutting to `room` tokens, one for all rows or one for each: tokens are dropped one by one from the
-    longer text, and from the second on a tie.
+    longest text, and of two from the second on a tie.
     """
     if b_N is None:
         return [np.minimum(a_N, room)]
+    if more:
+        length_KN = np.stack([a_N, b_N, *more])
+        order_KN, left_N = length_KN.argsort(0, kind="stable"), np.zeros_like(a_N) + room
+        for place, at_N in enumerate(order_KN):  # the shortest first: what it leaves is for the longer ones
+            kept_N = np.minimum(np.take_along_axis(length_KN, at_N[None], 0)[0], left_N // (len(length_KN) - place))
+            np.put_along_axis(length_KN, at_N[None], kept_N[None], 0)
+            left_N = left_N - kept_N
+        return list(length_KN)
     first_N = np.minimum(a_N, np.maximum(room - room // 2, room - b_N))
     return [first_N, np.minimum(b_N, room - first_N)]
 

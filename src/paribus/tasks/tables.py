@@ -116,6 +116,8 @@ class TableTask(Task):
         else:
             strings = [column for ours in self.columns.keys() & set(self.strings) for column in self._theirs(ours)]
             table = read_files(self._files(split), strings, self.key)
+        if any("." in column for ours in self.columns for column in self._theirs(ours)):
+            table = table.flatten()  # translation.en is a part of a column
         missing = [column for ours in self.columns for column in self._theirs(ours) if column not in table.column_names]
         if missing:
             raise UserError(
@@ -186,7 +188,7 @@ class LabelTable(TableTask):
 
     semantics = 2
     unset_values: ClassVar[Mapping[str, Any]] = {"symmetric": False}
-    optional = ("pair",)
+    optional: ClassVar[tuple[str, ...]] = ("pair",)
 
     def __init__(
         self,
@@ -318,7 +320,7 @@ class QuestionTable(TableTask):
     """
 
     semantics = 2
-    required = ("question", "context", "answers")
+    required: ClassVar[tuple[str, ...]] = ("question", "context", "answers")
     strings = ()
 
     def __init__(

@@ -29,6 +29,7 @@ from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Network
+from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.tracker import Tracked
@@ -114,6 +115,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
         raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
+    check_continues(run)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
     filled = objective.token_head is not None and run.model.fill(encoder, objective.token_head)
     pooler, asked = None, objective.pair_head
@@ -211,6 +213,7 @@ def _start(stage: Stage) -> None:
     if stage.head is not None:
         checkpoint.load_head(encoder, stage.head, folder)
     checkpoint.load_heads(stage.objective.task_heads, folder)
+    stage.objective.take_over(folder)
     if stage.pair_head is None:
         stage.pooler = checkpoint.find_pooler(encoder, folder)
     else:
@@ -419,6 +422,13 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
         "budget": {key: sum(own["budget"][key] for own in parts) for key in part["budget"]},
         "realised": {**part["realised"], "members": len(stages)},
     }
+
+
+def check_continues(run: Run) -> None:
+    """Raise UserError for an objective that needs a masked LM in the stage before, if there is none."""
+    if run.objective.continues and not isinstance(getattr(run.before, "objective", None), MaskedLM):
+        mend = "set objective=mlm, and objective=electra in a further stage: +objective@stages.second.objective=electra"
+        raise UserError("objective.joint=false, but no stage before it trains the generator as a masked LM", mend)
 
 
 def check_chain(stages: Sequence[Stage]) -> None:
