@@ -250,10 +250,13 @@ class TaskHead(ABC):
         return self._on_states(head, network, seed)
 
     def _on_rows(self, head: Head, network: Network, seed: int) -> Head:
-        """The head on the summaries of rows."""
+        """The head, with initial weights that do not depend on what is below, on the summaries of rows."""
+        from paribus.models.network import initialize
+
         states = self.layers.width(network)
-        head = self.windows.put_below(head, self.pooling.width(states), seed)
-        return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
+        whole = self.windows.put_below(head, self.pooling.width(states), seed)
+        initialize(head, seed, STD)
+        return self._on_states(self.pooling.put_below(whole, self._own_pooling(network), states, seed), network, seed)
 
     def _own_pooling(self, network: Network) -> str:
         """What summarizes a row if no pooling is chosen."""
@@ -303,13 +306,12 @@ class Classifier(TaskHead):
         pooler: dict[str, Tensor] | None = None,
     ) -> Head:
         from paribus.models.heads.rows import ClassificationHead
-        from paribus.models.network import initialize
 
         classifier = ClassificationHead(self.pooling.width(self.layers.width(network)), outputs, self.dropout, loss)
-        initialize(classifier, seed, STD)  # the same bits whatever is below
+        head = self._on_rows(classifier, network, seed)
         if pooler is not None:
             classifier.pooler.load_state_dict(pooler)
-        return self._on_rows(classifier, network, seed)
+        return head
 
 
 @dataclass(frozen=True)
@@ -326,11 +328,9 @@ class LinearClassifier(TaskHead):
         pooler: dict[str, Tensor] | None = None,
     ) -> Head:
         from paribus.models.heads.rows import LinearHead
-        from paribus.models.network import initialize
 
-        head = LinearHead(self.pooling.width(self.layers.width(network)), outputs, self.dropout, loss)
-        initialize(head, seed, STD)
-        return self._on_rows(head, network, seed)
+        width = self.pooling.width(self.layers.width(network))
+        return self._on_rows(LinearHead(width, outputs, self.dropout, loss), network, seed)
 
 
 @dataclass(frozen=True)
