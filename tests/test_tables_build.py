@@ -221,14 +221,19 @@ def test_seeds_beyond_those_of_the_sweep_are_looks() -> None:
     assert build(design(), study())["looks"] is None
 
 
-def test_a_claim_gives_the_ratio_of_its_arms_flops() -> None:
+def test_a_claim_gives_the_ratios_of_what_its_arms_cost_beside_what_is_matched() -> None:
     records = study()
     claims = render_markdown(make_table(design(), records)).partition("## Claims")[2]
     assert "FLOPs" not in claims.partition("## Notes")[0]
     for r in records:
         r["budget"] = r["budget"] | {"flops": 2.4e12 if r["arm"] == "dynamic" else 1e12}
     said = render_markdown(make_table(design(), records))
-    assert "reproduced (2 of 3 columns) at smoke scale; dynamic used 2.40 times the FLOPs of static_x10" in said
+    verdict = "reproduced (2 of 3 columns) at smoke scale; at equal tokens, dynamic used 2.40 times the FLOPs"
+    assert f"{verdict} of static_x10" in said
+    for r in records:
+        r["budget"] = r["budget"] | {"predicted_tokens": 3e5 if r["arm"] == "dynamic" else 5e4}
+    said = render_markdown(make_table(design(), records))
+    assert f"{verdict} and 6.00 times the predictions of static_x10" in said
 
 
 def test_a_decision_of_an_early_look_stays() -> None:

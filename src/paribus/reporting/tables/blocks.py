@@ -32,6 +32,7 @@ _READ = (
     "of this contrast among all claims and looks; below 0.05 it is decided."
 )
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
+_COSTS = (("FLOPs", "flops"), ("predictions", "predicted_tokens"))  # what verdicts compare arms by
 
 
 class Text(NamedTuple):
@@ -347,18 +348,21 @@ def format_level(level: float | None) -> str:
 
 
 def say_claim(table: Table, claim: ClaimRow) -> str:
-    """The verdict of a claim, and the ratio of its arms' FLOPs if they are not alike."""
+    """The verdict of a claim, and the ratios of its arms' FLOPs and predictions if these are not alike."""
     return "; ".join([claim.said, *_compare_costs(table, claim)])
 
 
 def _compare_costs(table: Table, claim: ClaimRow) -> list[str]:
-    pairs = dict.fromkeys((row.arm, row.versus) for row in claim.contrasts)
-    spent = {arm: used.get("flops", 0.0) for arm, used in table.budget.arms.items()}
-    return [
-        f"{arm} used {spent[arm] / spent[versus]:.2f} times the FLOPs of {versus}"
-        for arm, versus in pairs
-        if spent.get(arm) and spent.get(versus) and abs(math.log(spent[arm] / spent[versus])) > _ALIKE
-    ]
+    matched = table.budget.matched
+    equal = "" if matched == UNMATCHED else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
+    found = []
+    for arm, versus in dict.fromkeys((row.arm, row.versus) for row in claim.contrasts):
+        own, other = (table.budget.arms.get(name, {}) for name in (arm, versus))
+        ratios = {unit: own[key] / other[key] for unit, key in _COSTS if own.get(key) and other.get(key)}
+        unlike = [f"{ratio:.2f} times the {unit}" for unit, ratio in ratios.items() if abs(math.log(ratio)) > _ALIKE]
+        if unlike:
+            found.append(f"{equal}{arm} used {' and '.join(unlike)} of {versus}")
+    return found
 
 
 def describe_budget(table: Table) -> str:
