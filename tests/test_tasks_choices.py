@@ -158,7 +158,7 @@ def test_a_linear_model_finds_the_option_that_shares_the_words(tmp_path: Path) -
 
 OWN = """
 _target_: paribus.tasks.choices.ChoiceTable
-name: race
+name: exam
 path: {folder}
 columns: {{text: article, question: question, options: options, label: answer}}
 classes: [A, B, C]
@@ -171,7 +171,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = [{**ROW, "article": f"a red house of {n}", "answer": PLACES[n % 3]} for n in range(20)]
     write(tmp_path, train=made[:14], validation=made[14:])
     (tmp_path / "conf/task").mkdir(parents=True)
-    (tmp_path / "conf/task/race.yaml").write_text(OWN.format(folder=tmp_path))
+    (tmp_path / "conf/task/exam.yaml").write_text(OWN.format(folder=tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -180,12 +180,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "more", [[], ["finetune/head=bilstm"], ["finetune/head/pooling=mean"], ["finetune.ensemble=2"]]
 )
 def test_a_run_fine_tunes_on_options(own: Path, arguments: list[str], more: list[str]) -> None:
-    record = json.loads((run(compose([*arguments, "task=race", *more])) / "result.json").read_text())
+    record = json.loads((run(compose([*arguments, "task=exam", *more])) / "result.json").read_text())
     assert 0 <= record["task_runs"][0]["metrics"]["accuracy"] <= 1
-    assert record["gold"]["log_loss"]["race/seed0"] > 0
+    assert record["gold"]["log_loss"]["exam/seed0"] > 0
 
 
 @pytest.mark.parametrize("group", ["head/windows=mean", "head=siamese", "head=san"])
 def test_heads_of_other_tasks_are_refused(own: Path, arguments: list[str], group: str) -> None:
     with pytest.raises(UserError, match="is for tasks on"):
-        run(compose([*arguments, "task=race", f"finetune/{group}"]))
+        run(compose([*arguments, "task=exam", f"finetune/{group}"]))
