@@ -284,3 +284,18 @@ def test_spacy_finds_entities_but_no_numbers(tmp_path: Path) -> None:
     entities = SpacyEntities(str(tmp_path / "rules"))
     assert list(entities.spans(["On Monday Captain Red slept.", "nobody"])) == [[(10, 21)], []]
     assert str(tmp_path) not in json.dumps(entities.identity())
+
+
+def test_spacy_finds_noun_phrases_if_the_pipeline_parses(tmp_path: Path) -> None:
+    """Rules give the parts of speech and the dependencies that a model would."""
+    spacy = pytest.importorskip("spacy")
+    pipeline = spacy.blank("en")
+    rules = pipeline.add_pipe("attribute_ruler")
+    for word, part, role in (("sea", "NOUN", "nsubj"), ("rose", "VERB", "ROOT"), ("ship", "NOUN", "dobj")):
+        rules.add([[{"LOWER": word}]], {"POS": part, "DEP": role})
+    pipeline.to_disk(tmp_path / "parsed")
+    found = SpacyNounChunks(str(tmp_path / "parsed"))
+    assert list(found.spans(["Sea rose ship", "rose"])) == [[(0, 3), (9, 13)], []]
+    spacy.blank("en").to_disk(tmp_path / "plain")
+    with pytest.raises(UserError, match="has no parser"):
+        list(SpacyNounChunks(str(tmp_path / "plain")).spans(["the sea"]))

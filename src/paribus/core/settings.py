@@ -97,6 +97,7 @@ class FineTuning:
         "replay_text": "pretraining",
         "format": "bert",
         "transfer_layers": None,
+        "covers": None,
     }
 
     method: Any = None
@@ -109,6 +110,7 @@ class FineTuning:
     epochs: int = 3
     batch_size: int = 32
     length: int = 128
+    covers: float | None = None
     target_length: int = 64
     clip: float | None = 1.0
     format: str = "bert"

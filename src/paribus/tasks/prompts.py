@@ -40,11 +40,11 @@ class Fields(NamedTuple):
 
 
 def round_to_step(value: float, step: float) -> str:
-    """The nearest multiple of `step` with one decimal: 2.57 is "2.6" in steps of 0.2. Half rounds to even, in single
-    precision as in T5 (`data/preprocessors.py`).
+    """The nearest multiple of `step` with one decimal, or as many as the step needs: 2.57 is "2.6" in steps of 0.2,
+    "2.57" in steps of 0.01. Half rounds to even, in single precision as in T5 (`data/preprocessors.py`).
     """
-    inverse = np.float32(1 / step)
-    return f"{np.rint(np.float32(value) * inverse) / inverse + np.float32(0):.1f}"
+    inverse, decimals = np.float32(1 / step), max(1, math.ceil(-math.log10(step)))
+    return f"{np.rint(np.float32(value) * inverse) / inverse + np.float32(0):.{decimals}f}"
 
 
 def pad_punctuation(text: str) -> str:

@@ -71,6 +71,7 @@ class Work(NamedTuple):
     task_type: TaskType
     examples: Examples
     encoded: dict[str, Rows]
+    length: int = 0  # longest input in tokens
 
 
 class Base(NamedTuple):
@@ -162,8 +163,9 @@ def joint_tasks(run: Run) -> list[str]:
 
 def encode_training(run: Run, data: Data, task: str) -> Rows:
     """The training rows of a task."""
-    examples = run.tasks[task].examples(run.cache)["train"]
-    return run.task_type(task).encode(examples, data.tokenizer, data.vocabulary, run.finetune)
+    examples, task_type = run.tasks[task].examples(run.cache)["train"], run.task_type(task)
+    own = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune)
+    return task_type.encode(examples, data.tokenizer, data.vocabulary, own)
 
 
 def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
@@ -218,10 +220,9 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
 def _work(run: Run, data: Data, name: str) -> Work:
     task, task_type = run.tasks[name], run.task_type(name)
     examples = task.examples(run.cache)
-    encoded = {
-        split: task_type.encode(rows, data.tokenizer, data.vocabulary, run.finetune) for split, rows in examples.items()
-    }
-    return Work(task.name, task_type, examples, encoded)
+    own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune)
+    encoded = {split: task_type.encode(rows, data.tokenizer, data.vocabulary, own) for split, rows in examples.items()}
+    return Work(task.name, task_type, examples, encoded, own.length)
 
 
 def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:
@@ -240,6 +241,8 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_tokens(settings.truncation)
+    if settings.covers is not None and not 0 < settings.covers <= 1:
+        raise UserError(f"finetune.covers={settings.covers} is no share", "give one above 0, at most 1, or null")
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
         raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
     if run.tasks and run.model.writes_text:
@@ -348,7 +351,7 @@ def check_untrained(run: Run, encoder: Network) -> None:
 
 def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
     model, head, rehearsed = _tuned(bases, work, seed, how)
-    metrics: dict[str, float] = {}
+    metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
     found = read_gold(how.folder)
     with placed(how.profile.device, model, head):
         for split, rows in work.encoded.items():

@@ -83,7 +83,7 @@ class TaskType(ABC):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """Settings of fine-tuning that change nothing in this task, given the others: `head.pooling`, `focal`."""
-        return ["target_length"]
+        return ["target_length", "covers"]
 
     def check_settings(self, settings: FineTuning, key: str) -> None:
         """Raise UserError, under the config key of the task, for a setting that would do nothing."""
@@ -122,6 +122,12 @@ class TaskType(ABC):
 
         Raises UserError if `settings.length` leaves no room for text.
         """
+
+    def fit_length(
+        self, train: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> FineTuning:
+        """The settings with the length that holds the share `covers` of the training texts, if they set one."""
+        return settings
 
     @abstractmethod
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:

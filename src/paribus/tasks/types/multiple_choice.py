@@ -35,6 +35,9 @@ class MultipleChoice(Classification):
     def verbalize(self, fields: Fields, single: bool) -> OptionNames:
         return OptionNames(fields, single, self.classes, self.metrics)
 
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        return [*super().find_unread(settings), "covers"]
+
     def check_fit(self, settings: FineTuning, examples: Sequence[Any]) -> None:
         """An example has a row for each option and no others."""
         TaskType.check_fit(self, settings, examples)

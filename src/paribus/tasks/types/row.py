@@ -66,8 +66,8 @@ class RowTaskType(TaskType):
     def find_unread(self, settings: FineTuning) -> list[str]:
         """Windows and texts that are read apart are not cut; the classifier on texts read apart has no dropout."""
         apart, several = settings.head.pairs, settings.head.windows.several
-        unread = (["truncation"] if apart or several else []) + (["head.dropout"] if apart else [])
-        return [*super().find_unread(settings), *unread]
+        unread = (["truncation", "covers"] if apart or several else []) + (["head.dropout"] if apart else [])
+        return [*(name for name in super().find_unread(settings) if name != "covers"), *unread]
 
     def check_settings(self, settings: FineTuning, key: str) -> None:
         """The rows of GPT-1 hold one text or pair each, which no head reads apart."""
@@ -110,6 +110,14 @@ class RowTaskType(TaskType):
         if self.reads_both(settings):
             return encode_both_orders(examples, tokenizer, vocabulary, settings)
         return encode(examples, tokenizer, vocabulary, length, settings.truncation, settings.format)
+
+    def fit_length(
+        self, train: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> FineTuning:
+        if settings.covers is None:
+            return settings
+        length_N = self.encode(train, tokenizer, vocabulary, settings).length_N
+        return replace(settings, length=int(np.quantile(length_N, settings.covers, method="higher")))
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         from paribus.models.heads.choices import BothOrders

@@ -45,7 +45,7 @@ class TextTaskType(TaskType):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """What belongs to a head on an encoder, which a model that writes does not have."""
-        return ["head", "head_lr", "format", *LOSSES]
+        return ["head", "head_lr", "format", "covers", *LOSSES]
 
     @abstractmethod
     def source(self, example: Any) -> Parts:
