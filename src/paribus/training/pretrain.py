@@ -11,8 +11,12 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import nn
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
@@ -118,6 +122,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     check_continues(run)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
     filled = objective.token_head is not None and run.model.fill(encoder, objective.token_head)
+    run.model.fill_further(objective.further_parts)
     pooler, asked = None, objective.pair_head
     if asked is None:
         pooler = run.model.pooler(encoder, run.root_seed)
@@ -173,7 +178,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
-    checkpoint.save_heads(stage.objective.task_heads, stage.folder / MODEL)
+    checkpoint.save_further(stage.objective.further_parts, stage.folder / MODEL)
     unsealed = shutil.ignore_patterns(SUMS)
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
@@ -212,7 +217,7 @@ def _start(stage: Stage) -> None:
     checkpoint.load(encoder, folder)
     if stage.head is not None:
         checkpoint.load_head(encoder, stage.head, folder)
-    checkpoint.load_heads(stage.objective.task_heads, folder)
+    checkpoint.load_further(stage.objective.further_parts, folder)
     stage.objective.take_over(folder)
     if stage.pair_head is None:
         stage.pooler = checkpoint.find_pooler(encoder, folder)
@@ -432,12 +437,21 @@ def check_continues(run: Run) -> None:
 
 
 def check_chain(stages: Sequence[Stage]) -> None:
-    """Raise UserError for a stage whose network cannot take the weights of the one before."""
-    shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
-    for stage, own in zip(stages, shapes, strict=True):
-        if own != shapes[0]:
-            cause = f"stages.{stage.run.last_stage}.model has another shape than that of the stage before"
+    """Raise UserError for a stage that cannot take the weights of the one before."""
+    for before, stage in pairwise(stages):
+        name = stage.run.last_stage
+        if _shapes(stage.encoder) != _shapes(before.encoder):
+            cause = f"stages.{name}.model has another shape than that of the stage before"
             raise UserError(cause, "give all stages the same size")
+        parts, found = stage.objective.further_parts, before.objective.further_parts
+        for part in parts.keys() & found.keys():
+            if _shapes(parts[part]) != _shapes(found[part]):
+                cause = f"stages.{name}.objective has another shape of '{part}' than the stage before"
+                raise UserError(cause, "give both stages the same size")
+
+
+def _shapes(module: nn.Module) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in module.named_parameters()}
 
 
 def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None) -> list[Probe | TrainedProbe]:
