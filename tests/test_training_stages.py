@@ -357,3 +357,83 @@ def test_replay_of_nothing_is_told(
 ) -> None:
     assert main(["train", *first, "task=sst2", f"tasks.sst2.path={task_folder}", *bad]) == 2
     assert said in capsys.readouterr().err
+
+
+KEEP = "+stages.further.trainer.keep_optimizer=true"
+
+
+@pytest.fixture
+def one_row(tmp_path: Path, cache: Path) -> list[str]:
+    """Overrides of a run whose every step reads the same row under the same noise, at one rate."""
+    text = tmp_path / "one"
+    text.mkdir()
+    (text / "train.txt").write_text(story(1, 2) + "\n")
+    (text / "validation.txt").write_text(story(2, 2) + "\n")
+    noise = ["masking/schedule=static", "model.dropout=0", "model.attention_dropout=0", "evaluation.own_points=0"]
+    steps = ["batch.size=1", "lr_schedule=constant", "lr_schedule.warmup=0", "optimizer.lr=1e-2", "input.length=64"]
+    folders = [f"paths.cache={cache}", f"paths.runs={tmp_path / 'runs'}", "tokenizer.vocab_size=90"]
+    profile = ["profile.threads=1", "profile.precision=32-true"]
+    return ["scale=test", "corpus=text", f"corpus.path={text}", *noise, *steps, *folders, *profile]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adafactor", "lamb"])
+def test_stages_that_keep_the_optimizer_are_one_training_in_every_bit(one_row: list[str], optimizer: str) -> None:
+    own = [*one_row, f"optimizer={optimizer}"]
+    chain = [*own, "trainer.max_steps=2", "+stages.further.trainer.max_steps=3"]
+    whole = run(compose([*own, "trainer.max_steps=5"]))
+    assert weights(run(compose([*chain, KEEP]))) == weights(whole)
+    fresh = run(compose(chain))
+    assert weights(fresh) != weights(whole)
+    assert not list(fresh.rglob("optimizer.pt"))
+
+
+def test_a_kept_optimizer_is_shared_and_resumed(
+    first: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import paribus.training.pretrain as module
+
+    trained: list[str] = []
+    train = module._train
+
+    def counting(stage: Any, *rest: Any) -> None:
+        trained.append(stage.run.last_stage)
+        if trained == ["pretraining"]:  # stopped after the first stage's last step, before its checkpoint
+            stage.run.profile.__dict__["checkpoint_steps"] = 1
+            train(stage, *rest)
+            raise KeyboardInterrupt
+        train(stage, *rest)
+
+    monkeypatch.setattr(module, "_train", counting)
+    own = [*first, "lr_schedule=constant", "+stages.further.trainer.max_steps=2", KEEP]
+    with pytest.raises(KeyboardInterrupt):
+        run(compose(own))
+    resumed = weights(run(compose(own)))
+    assert trained == ["pretraining", "pretraining", "further"]
+    run(compose([*own, "arm=more", "+stages.further.masking.rate=0.3"]))
+    assert trained[3:] == ["further"]
+    shutil.rmtree(tmp_path / "runs")
+    run(compose([*first, "lr_schedule=constant", "arm=as_it_is"]))
+    assert weights(run(compose(own))) == resumed
+    assert trained[4:] == ["pretraining", "pretraining", "further"]  # nobody kept the optimizer of the first
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        (["trainer.keep_optimizer=true"], "trainer.keep_optimizer=true, but no stage is before"),
+        ([KEEP, "trainer.max_steps=0"], "stages.further.trainer.keep_optimizer=true, but the stage before takes no"),
+        ([KEEP, "+stages.further.optimizer.eps=1e-4"], "the optimizers differ in more than lr"),
+        ([KEEP, "+optimizer@stages.further.optimizer=lamb"], "the optimizers differ in more than lr"),
+    ],
+)
+def test_an_optimizer_that_cannot_be_kept_is_told_before_compute(
+    two: list[str], bad: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *two, *bad]) == 2
+    assert named in capsys.readouterr().err
+    assert not [*tmp_path.rglob("pretrain.json"), *tmp_path.rglob(LAST)]
+
+
+def test_a_kept_optimizer_goes_on_at_another_rate(two: list[str]) -> None:
+    folder = run(compose([*two, KEEP, "+stages.further.optimizer.lr=1e-4"]))
+    assert record(folder)["budget"]["steps"] == 5

@@ -24,7 +24,12 @@ class Trainer:
     """The budget of the pre-training and what happens on the way. See `conf/trainer/default.yaml`."""
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"log_every", "noise_every"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"layer_decay": 1.0, "max_predictions": None, "max_flops": None}
+    unset_values: ClassVar[Mapping[str, Any]] = {
+        "layer_decay": 1.0,
+        "max_predictions": None,
+        "max_flops": None,
+        "keep_optimizer": False,
+    }
 
     max_steps: int | None = None
     max_tokens: int | None = None
@@ -34,6 +39,7 @@ class Trainer:
     train_tokens: int | None = None
     clip: float | None = 1.0
     layer_decay: float = 1.0
+    keep_optimizer: bool = False
     log_every: int = 50
     noise_every: int | None = None
 

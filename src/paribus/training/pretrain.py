@@ -59,6 +59,7 @@ from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_transfer, check_untrained
 from paribus.training.forgetting import Memory, compare
+from paribus.training.kept_optimizer import OPTIMIZER, callbacks_of, check_kept
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values
@@ -95,6 +96,7 @@ class Stage:
     reporter: Reporter | None = None  # of a run that is a trial of a search
     earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
     speaks: bool = True  # whether its head on tokens is trained
+    hands_on: bool = False  # whether the next stage asks for its optimizer
 
     @property
     def before(self) -> Path | None:
@@ -102,6 +104,11 @@ class Stage:
         if self.run.before is None:
             return None
         return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
+
+    @property
+    def kept(self) -> list[str]:
+        """Files that the next stage asks for beside the checkpoint."""
+        return [OPTIMIZER] if self.hands_on else []
 
     @property
     def head(self) -> Any:
@@ -155,7 +162,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     An interrupted stage resumes, and a finished one is only loaded.
     """
     found = stage.folder / STAGE
-    if (kept := read_stage(stage.folder)) is not None:
+    if (kept := read_stage(stage.folder)) is not None and all((stage.folder / name).is_file() for name in stage.kept):
         checkpoint.load(stage.encoder, stage.folder / MODEL)
         return kept
     _start(stage)
@@ -243,6 +250,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
         ),
         *_own(stage, curves),
         *make_snapshots(stage),
+        *callbacks_of(stage),
         _last_checkpoint(stage),
         Bar(f"{run.label} pre-training", stage.steps),
     ]
@@ -306,7 +314,7 @@ def _rates(encoder: Network, decay: float) -> Rates | None:
 def help_to_train(stage: Stage, group: Group) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
     _start(stage)
-    _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
+    _train(stage, [*_gathering(stage), *callbacks_of(stage), _last_checkpoint(stage)], None, group)
 
 
 def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
@@ -438,13 +446,14 @@ def check_continues(run: Run) -> None:
 
 def check_chain(stages: Sequence[Stage]) -> None:
     """Raise UserError for a stage that cannot take the weights of the one before."""
+    check_kept(stages)
     for before, stage in pairwise(stages):
         name = stage.run.last_stage
         if _shapes(stage.encoder) != _shapes(before.encoder):
             cause = f"stages.{name}.model has another shape than that of the stage before"
             raise UserError(cause, "give all stages the same size")
         parts, found = stage.objective.further_parts, before.objective.further_parts
-        for part in parts.keys() & found.keys():
+        for part in (part for part in parts if part in found):
             if _shapes(parts[part]) != _shapes(found[part]):
                 cause = f"stages.{name}.objective has another shape of '{part}' than the stage before"
                 raise UserError(cause, "give both stages the same size")
