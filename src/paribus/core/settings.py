@@ -91,7 +91,7 @@ class HeldOut:
 class FineTuning:
     """How a task is fine-tuned. See `conf/finetune/default.yaml`.
 
-    `each`: {task: {"epochs", "lr"}} of tasks that need others than the rest. `joint`: a `Joint`, or nothing.
+    `each`: {task: {"epochs", "lr", "head"}} of tasks that need others than the rest. `joint`: a `Joint`, or nothing.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
@@ -136,7 +136,7 @@ class FineTuning:
         if not own:
             return self
         rate = replace(self.optimizer, lr=own.get("lr", self.optimizer.lr))
-        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs))
+        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs), head=own.get("head", self.head))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from paribus.finetuning import saved
 from paribus.finetuning.method import Full, Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.choices import FirstToken
+from paribus.models.heads.choices import FirstToken, TaskHead
 from paribus.models.heads.loss import loss_of
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
@@ -102,7 +102,7 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
-    asked = run.finetune.head.pretrained_pooler
+    asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tasks)
     spoken = not all(run.task_type(name).trained for name in run.tasks)
     speaker = checkpoint.load_speaker(encoder, folder) if spoken else None
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
@@ -163,7 +163,7 @@ def joint_tasks(run: Run) -> list[str]:
 def encode_training(run: Run, data: Data, task: str) -> Rows:
     """The training rows of a task."""
     examples = run.tasks[task].examples(run.cache)["train"]
-    return run.task_type(task).encode(examples, data.tokenizer, data.vocabulary, run.finetune)
+    return run.task_type(task).encode(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
 
 
 def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
@@ -171,7 +171,8 @@ def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple
     run, settings = base.run, base.run.finetune
     own = start_of(run, base.encoder, _own_seed(run, "joint", seed))
     heads = {
-        name: run.task_type(name).make_head(settings, own, _own_seed(run, name, seed), base.pooler) for name in encoded
+        name: run.task_type(name).make_head(settings.of(name), own, _own_seed(run, name, seed), base.pooler)
+        for name in encoded
     }
     steps = joint_steps(run, encoded, seed)
     rate = settings.joint.lr or settings.optimizer.lr
@@ -191,8 +192,12 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     run.finetune.method.shape(own, 0)
     inside = {id(parameter) for parameter in own.parameters()}
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    types = [run.task_type(name) for name in run.tasks]
-    heads = [task_type.make_head(run.finetune, own, 0, pooler) for task_type in types if task_type.trained]
+    types = {name: run.task_type(name) for name in run.tasks}
+    heads = [
+        task_type.make_head(run.finetune.of(name), own, 0, pooler)
+        for name, task_type in types.items()
+        if task_type.trained
+    ]
     if not heads:
         return {}
     new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
@@ -217,10 +222,8 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
 
 def _work(run: Run, data: Data, name: str) -> Work:
     task, task_type = run.tasks[name], run.task_type(name)
-    examples = task.examples(run.cache)
-    encoded = {
-        split: task_type.encode(rows, data.tokenizer, data.vocabulary, run.finetune) for split, rows in examples.items()
-    }
+    examples, own = task.examples(run.cache), run.finetune.of(name)
+    encoded = {split: task_type.encode(rows, data.tokenizer, data.vocabulary, own) for split, rows in examples.items()}
     return Work(task.name, task_type, examples, encoded)
 
 
@@ -235,7 +238,8 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.method.enters_layers and not run.model.open_layers:
         cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
         raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
-    settings.head.check(layers, settings.length)
+    for own in (settings, *map(settings.of, run.tasks)):
+        own.head.check(layers, own.length)
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
@@ -251,17 +255,17 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         if value < 0:
             raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
     for name, task in run.tasks.items():
-        task_type = run.task_type(name)
-        task_type.check_settings(settings, task.key)
-        task_type.check_tokenizer(tokenizer, settings)
-        if settings.head.windows.several or settings.head.pairs or settings.head.paired:
-            task_type.check_fit(settings, task.examples(run.cache)["train"])
+        task_type, own = run.task_type(name), settings.of(name)
+        task_type.check_settings(own, task.key)
+        task_type.check_tokenizer(tokenizer, own)
+        if own.head.windows.several or own.head.pairs or own.head.paired:
+            task_type.check_fit(own, task.examples(run.cache)["train"])
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)
         run.model.check_length(settings.length, "finetune.length")
         if not task_type.trained:
             check_scored(run, name, tokenizer)
-    if settings.head.pretrained_pooler and not has_pooler and run.tasks:
+    if any(settings.of(name).head.pretrained_pooler for name in run.tasks) and not has_pooler:
         raise UserError(
             "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
@@ -285,10 +289,13 @@ def check_each(run: Run) -> None:
     for task, own in run.finetune.each.items():
         if task not in run.tasks:
             raise UserError(f"finetune.each.{task}, but there is no such task", f"name one of {', '.join(run.tasks)}")
-        known = isinstance(own, Mapping) and own.keys() <= {"epochs", "lr"}
+        known = isinstance(own, Mapping) and own.keys() <= {"epochs", "lr", "head"}
         epochs, rate = (own.get("epochs", 1), own.get("lr", 1.0)) if known else (0, 0)
         if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
             raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
+        if "head" in own and not isinstance(own["head"], TaskHead):
+            mend = f"choose one: +finetune/head@finetune.each.{task}.head=san"
+            raise UserError(f"finetune.each.{task}.head={own['head']} is no head", mend)
 
 
 def check_format(run: Run) -> None:
@@ -339,8 +346,8 @@ def check_untrained(run: Run, encoder: Network) -> None:
     """Raise UserError for a new head with weights that no step would train."""
     if run.finetune.epochs or run.finetune.joint or run.model.writes_text:
         return
-    types = [run.task_type(name) for name in run.tasks]
-    heads = [task_type.make_head(run.finetune, encoder, 0) for task_type in types if task_type.trained]
+    types = {name: run.task_type(name) for name in run.tasks}
+    heads = [each.make_head(run.finetune.of(name), encoder, 0) for name, each in types.items() if each.trained]
     if any(list(head.parameters()) for head in heads):
         mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
@@ -388,7 +395,9 @@ def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Netw
 
 
 def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
-    saved.save(path, learner.encoder, _head(learner), base.encoder, base.run.config["finetune"], work.task_type)
+    config = base.run.config["finetune"]
+    config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
+    saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
 
 
 def _head(learner: Finetuning) -> Any:
