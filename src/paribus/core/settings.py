@@ -103,6 +103,7 @@ class FineTuning:
         "replay_text": "pretraining",
         "format": "bert",
         "transfer_layers": None,
+        "encoder": False,
     }
 
     method: Any = None
@@ -127,6 +128,7 @@ class FineTuning:
     forgetting: bool = False
     replay: float = 0.0
     replay_text: str = "pretraining"
+    encoder: bool = False
     each: dict[str, Any] = field(default_factory=dict)
     joint: Any = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -100,12 +100,23 @@ class How(NamedTuple):
 
 def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = None) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
+    if run.finetune.encoder:
+        return Base(run, read_with(run, encoder), None, memory)
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
-    asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tasks)
-    spoken = not all(run.task_type(name).trained for name in run.tasks)
+    asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tuned_tasks)
+    spoken = not all(run.task_type(name).trained for name in run.tuned_tasks)
     speaker = checkpoint.load_speaker(encoder, folder) if spoken else None
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
+
+
+def read_with(run: Run, encoder: Network) -> Network:
+    """The network that a task's head reads: that of the pre-training, or its encoder if that alone is asked for."""
+    if not run.finetune.encoder:
+        return encoder
+    from paribus.models.text_encoder import TextEncoder
+
+    return TextEncoder(cast(Any, encoder))
 
 
 def finetune(
@@ -119,10 +130,10 @@ def finetune(
     run, how = bases[0].run, How(profile, folder, tracked)
     done = _finished(folder / DONE)
     if run.finetune.joint:
-        seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tasks)]
+        seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
         _train_together(bases[0], data, how, seeds)
     baseline: dict[str, dict[str, float]] = {}
-    for name, task in run.tasks.items():
+    for name, task in run.tuned_tasks.items():
         for metric, values in measure_baselines(task, run.cache).items():
             baseline[f"{name}/{metric}"] = values
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
@@ -137,7 +148,7 @@ def finetune(
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
-    tuned = trained_share(bases) if run.tasks else {}
+    tuned = trained_share(bases) if run.tuned_tasks else {}
     parts = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
     return parts | describe_joint(folder)
 
@@ -156,7 +167,7 @@ def _train_together(base: Base, data: Data, how: How, seeds: Sequence[int]) -> N
 
 def joint_tasks(run: Run) -> list[str]:
     """The tasks that a run trains together."""
-    found: list[str] = run.finetune.joint.choose(list(run.tasks))
+    found: list[str] = run.finetune.joint.choose(list(run.tuned_tasks))
     return found
 
 
@@ -192,7 +203,7 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     run.finetune.method.shape(own, 0)
     inside = {id(parameter) for parameter in own.parameters()}
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    types = {name: run.task_type(name) for name in run.tasks}
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
     heads = [
         task_type.make_head(run.finetune.of(name), own, 0, pooler)
         for name, task_type in types.items()
@@ -238,7 +249,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.method.enters_layers and not run.model.open_layers:
         cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
         raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
-    for own in (settings, *map(settings.of, run.tasks)):
+    for own in (settings, *map(settings.of, run.tuned_tasks)):
         own.head.check(layers, own.length)
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:
@@ -246,7 +257,9 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     head_tokens(settings.truncation)
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
         raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
-    if run.tasks and run.model.writes_text:
+    if run.finetune.encoder:
+        check_encoder(run)
+    elif run.tasks and run.model.writes_text:
         _check_writing(run)
     for key, value, what in (
         ("epochs", settings.epochs, "passes"),
@@ -254,7 +267,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     ):
         if value < 0:
             raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
-    for name, task in run.tasks.items():
+    for name, task in run.tuned_tasks.items():
         task_type, own = run.task_type(name), settings.of(name)
         task_type.check_settings(own, task.key)
         task_type.check_tokenizer(tokenizer, own)
@@ -265,7 +278,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         run.model.check_length(settings.length, "finetune.length")
         if not task_type.trained:
             check_scored(run, name, tokenizer)
-    if any(settings.of(name).head.pretrained_pooler for name in run.tasks) and not has_pooler:
+    if any(settings.of(name).head.pretrained_pooler for name in run.tuned_tasks) and not has_pooler:
         raise UserError(
             "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
@@ -335,6 +348,19 @@ def check_ensemble(run: Run) -> None:
         raise UserError(cause, "give at least 1 epoch, or set members= instead")
 
 
+def check_encoder(run: Run) -> None:
+    """Raise UserError if there is no encoder to read with, or no task for it, or what needs the whole model."""
+    if not run.model.writes_text:
+        raise UserError("finetune.encoder=true, but the model is an encoder", "leave finetune.encoder at false")
+    if run.model.single:
+        raise UserError("finetune.encoder=true, but the model has one stack", "set model.architecture=encoder_decoder")
+    if not run.tuned_tasks:
+        raise UserError("finetune.encoder=true, but there is no task for an encoder", "add one: task=[docs_package]")
+    if run.finetune.forgetting or run.finetune.replay:
+        mend = "leave finetune.forgetting and finetune.replay at their defaults"
+        raise UserError("finetune.encoder=true leaves out the decoder, which the text needs", mend)
+
+
 def _check_writing(run: Run) -> None:
     """Raise UserError if a model that writes has nothing to train."""
     if not run.finetune.method.moves and run.model.tied_head:
@@ -344,10 +370,12 @@ def _check_writing(run: Run) -> None:
 
 def check_untrained(run: Run, encoder: Network) -> None:
     """Raise UserError for a new head with weights that no step would train."""
-    if run.finetune.epochs or run.finetune.joint or run.model.writes_text:
+    words = run.model.writes_text and not run.finetune.encoder
+    if run.finetune.epochs or run.finetune.joint or words:
         return
-    types = {name: run.task_type(name) for name in run.tasks}
-    heads = [each.make_head(run.finetune.of(name), encoder, 0) for name, each in types.items() if each.trained]
+    own = read_with(run, encoder)
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
+    heads = [each.make_head(run.finetune.of(name), own, 0) for name, each in types.items() if each.trained]
     if any(list(head.parameters()) for head in heads):
         mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
@@ -460,9 +488,10 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     run = run.tuned_for(task)
     work = _work(run, data, task)
-    pooler = base_of(run, encoder, folder / "model").weights_for(work.task_type)
+    base = base_of(run, encoder, folder / "model")
     own, start = _own_seed(run, work.name, seed), _start(run, work.name, seed, folder)
-    learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, own, pooler, start=start)
+    given = base.weights_for(work.task_type)
+    learner, _ = finetuner(run, base.encoder, work.encoded["train"], work.task_type, own, given, start=start)
     return learner, work
 
 

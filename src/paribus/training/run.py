@@ -147,7 +147,7 @@ def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) 
     """The fine-tuning stage; without tasks nothing but empty parts of the record."""
     from paribus.training.finetune import finetune
 
-    if not bases[0].run.tasks:
+    if not bases[0].run.tuned_tasks:
         return finetune(bases, data, profile, stages.identity.folder)
     with stages.stage(FINETUNE) as tracked:
         tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
