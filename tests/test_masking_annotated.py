@@ -291,8 +291,8 @@ def test_spacy_finds_noun_phrases_if_the_pipeline_parses(tmp_path: Path) -> None
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.blank("en")
     rules = pipeline.add_pipe("attribute_ruler")
-    for word, part, role in (("sea", "NOUN", "nsubj"), ("rose", "VERB", "ROOT"), ("ship", "NOUN", "dobj")):
-        rules.add([[{"LOWER": word}]], {"POS": part, "DEP": role})
+    for word, kind, role in (("sea", "NOUN", "nsubj"), ("rose", "VERB", "ROOT"), ("ship", "NOUN", "dobj")):
+        rules.add([[{"LOWER": word}]], {"POS": kind, "DEP": role})
     pipeline.to_disk(tmp_path / "parsed")
     found = SpacyNounChunks(str(tmp_path / "parsed"))
     assert list(found.spans(["Sea rose ship", "rose"])) == [[(0, 3), (9, 13)], []]

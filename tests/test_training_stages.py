@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import story
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
@@ -76,27 +77,74 @@ def test_budgets_and_statistics_are_of_each_stage_and_in_sum(two: list[str]) -> 
         assert (place / "metrics.jsonl").read_text().count("train/lr") >= 1
 
 
+PAIRS = "input=segment_pair"
+SEVERAL = ["objective=several", PAIRS, "objective.tasks.capitalization=0", "objective.tasks.next=1"]
+HEADED = {  # objectives with heads or networks beside the one on tokens
+    "nsp": ["objective=mlm_nsp", PAIRS],
+    "sop": ["objective=mlm_sop", PAIRS, "input.pairs=order"],
+    "sbo": ["objective=mlm_sbo", "masking=geometric_span"],
+    "several": SEVERAL,
+    "electra": ["objective=electra", "objective.generator=0.5"],
+    "electra_one_network": ["objective=electra", "objective.generator=1.0", "objective.tie=all"],
+    "electra_without_generator": ["objective=electra", "objective.generator=null", "objective.tie=none"],
+    "all_tokens": ["objective=electra", "objective.asks=original", "objective.weight=1"],
+}
+
+
+def every_weight(folder: Path) -> dict[str, bytes]:
+    """Of the network and of all that the objective has beside it."""
+    further = folder / "model" / "heads.safetensors"
+    heads = load_file(further) if further.is_file() else {}
+    return {**weights(folder), **{f"further.{name}": tensor.tobytes() for name, tensor in heads.items()}}
+
+
+@pytest.fixture
+def go_on(arguments: list[str], other_text: Path) -> Callable[..., list[str]]:
+    """A function that gives the overrides of two steps on the other text from the checkpoint of a run."""
+
+    def overrides(start: Path, *own: str) -> list[str]:
+        kept = [text for text in arguments if not text.startswith(("corpus.path", "tokenizer.vocab_size"))]
+        model = ["model=pretrained", f"model.name={start}", "tokenizer=pretrained", f"tokenizer.name={start}"]
+        return [*kept, *own, f"corpus.path={other_text}", "trainer.max_steps=2", *model]
+
+    return overrides
+
+
+@pytest.mark.parametrize("objective", HEADED)
 def test_stages_in_one_run_are_runs_by_hand_in_every_bit(
-    first: list[str], other_text: Path, cache: Path, tmp_path: Path
+    first: list[str], other_text: Path, go_on: Callable[..., list[str]], objective: str
 ) -> None:
-    text = [f"+stages.further.corpus.path={other_text}", "+stages.further.trainer.max_steps=2"]
-    pairs = ["objective=mlm_nsp", "input=segment_pair"]
-    folder = run(compose([*first, *pairs, *text]))
-    start = run(compose([*first, *pairs]))
-    by_hand = [
-        *(text for text in first if not text.startswith(("corpus.path", "trainer.max_steps"))),
-        *pairs,
-        f"corpus.path={other_text}",
-        "trainer.max_steps=2",
-        "model=pretrained",
-        f"model.name={start}",
-        "tokenizer=pretrained",
-        f"tokenizer.name={start}",
-    ]
-    hand = run(compose([text for text in by_hand if not text.startswith("tokenizer.vocab_size")]))
-    assert weights(folder) == weights(hand)
-    metrics = record(folder)["stages"][-1]["metrics"]
-    assert metrics == record(hand)["metrics"]
+    text, own = [f"+stages.further.corpus.path={other_text}", "+stages.further.trainer.max_steps=2"], HEADED[objective]
+    folder = run(compose([*first, *own, *text]))
+    hand = run(compose(go_on(run(compose([*first, *own])), *own)))
+    assert every_weight(folder) == every_weight(hand)
+    assert record(folder)["stages"][-1]["metrics"] == record(hand)["metrics"]
+
+
+@pytest.mark.parametrize("objective", ["sbo", "several", "electra", "electra_one_network"])
+def test_heads_and_further_networks_begin_where_the_checkpoint_ended(
+    first: list[str], go_on: Callable[..., list[str]], objective: str
+) -> None:
+    own = HEADED[objective]
+    start = run(compose([*first, *own]))
+    chain = run(compose([*first, *own, "+stages.further.trainer.max_steps=0"]))
+    hand = run(compose([*go_on(start, *own), "trainer.max_steps=0"]))
+    fresh = run(compose([*first, *own, "trainer.max_steps=0"]))
+    assert every_weight(chain) == every_weight(hand) == every_weight(start)
+    untouched, ended = every_weight(fresh), every_weight(start)
+    assert any(name.startswith("further.") and untouched[name] != ended[name] for name in ended)
+    anew = run(compose([*go_on(start, *own), "trainer.max_steps=0", "model.fresh=true"]))
+    assert every_weight(anew) == untouched
+
+
+def test_a_checkpoint_counts_with_its_further_heads(first: list[str], go_on: Callable[..., list[str]]) -> None:
+    start = run(compose([*first, *HEADED["sbo"]]))
+    own = go_on(start, *HEADED["sbo"])
+    before = Run.of(compose(own)).identity.pretrain
+    heads = start / "model" / "heads.safetensors"
+    changed = {name: tensor + 1 for name, tensor in load_file(heads).items()}
+    save_file(changed, heads)
+    assert Run.of(compose(own)).identity.pretrain != before
 
 
 def test_a_run_resumes_between_and_inside_stages_to_the_same_bits(
@@ -188,6 +236,18 @@ def test_what_a_stage_cannot_have_is_told_before_compute(
     said = capsys.readouterr().err
     assert named in said.strip().splitlines()[-1]
     assert not [*tmp_path.rglob("pretrain.json"), *tmp_path.rglob(LAST)]
+
+
+def test_a_stage_with_another_generator_is_told_before_compute(
+    first: list[str], tmp_path: Path, go_on: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    wider = ["+stages.further.objective.generator=1.0"]
+    assert main(["train", *first, *HEADED["electra"], *wider]) == 2
+    assert "stages.further.objective has another shape of 'generator'" in capsys.readouterr().err
+    assert not [*tmp_path.rglob("pretrain.json"), *tmp_path.rglob(LAST)]
+    start = run(compose([*first, *HEADED["electra"]]))
+    assert main(["train", *go_on(start, *HEADED["electra"]), "objective.generator=1.0"]) == 2
+    assert "heads.safetensors does not fit the model" in capsys.readouterr().err
 
 
 def test_a_stage_of_which_a_filter_leaves_no_text_is_told_before_compute(
@@ -297,3 +357,83 @@ def test_replay_of_nothing_is_told(
 ) -> None:
     assert main(["train", *first, "task=sst2", f"tasks.sst2.path={task_folder}", *bad]) == 2
     assert said in capsys.readouterr().err
+
+
+KEEP = "+stages.further.trainer.keep_optimizer=true"
+
+
+@pytest.fixture
+def one_row(tmp_path: Path, cache: Path) -> list[str]:
+    """Overrides of a run whose every step reads the same row under the same noise, at one rate."""
+    text = tmp_path / "one"
+    text.mkdir()
+    (text / "train.txt").write_text(story(1, 2) + "\n")
+    (text / "validation.txt").write_text(story(2, 2) + "\n")
+    noise = ["masking/schedule=static", "model.dropout=0", "model.attention_dropout=0", "evaluation.own_points=0"]
+    steps = ["batch.size=1", "lr_schedule=constant", "lr_schedule.warmup=0", "optimizer.lr=1e-2", "input.length=64"]
+    folders = [f"paths.cache={cache}", f"paths.runs={tmp_path / 'runs'}", "tokenizer.vocab_size=90"]
+    profile = ["profile.threads=1", "profile.precision=32-true"]
+    return ["scale=test", "corpus=text", f"corpus.path={text}", *noise, *steps, *folders, *profile]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adafactor", "lamb"])
+def test_stages_that_keep_the_optimizer_are_one_training_in_every_bit(one_row: list[str], optimizer: str) -> None:
+    own = [*one_row, f"optimizer={optimizer}"]
+    chain = [*own, "trainer.max_steps=2", "+stages.further.trainer.max_steps=3"]
+    whole = run(compose([*own, "trainer.max_steps=5"]))
+    assert weights(run(compose([*chain, KEEP]))) == weights(whole)
+    fresh = run(compose(chain))
+    assert weights(fresh) != weights(whole)
+    assert not list(fresh.rglob("optimizer.pt"))
+
+
+def test_a_kept_optimizer_is_shared_and_resumed(
+    first: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import paribus.training.pretrain as module
+
+    trained: list[str] = []
+    train = module._train
+
+    def counting(stage: Any, *rest: Any) -> None:
+        trained.append(stage.run.last_stage)
+        if trained == ["pretraining"]:  # stopped after the first stage's last step, before its checkpoint
+            stage.run.profile.__dict__["checkpoint_steps"] = 1
+            train(stage, *rest)
+            raise KeyboardInterrupt
+        train(stage, *rest)
+
+    monkeypatch.setattr(module, "_train", counting)
+    own = [*first, "lr_schedule=constant", "+stages.further.trainer.max_steps=2", KEEP]
+    with pytest.raises(KeyboardInterrupt):
+        run(compose(own))
+    resumed = weights(run(compose(own)))
+    assert trained == ["pretraining", "pretraining", "further"]
+    run(compose([*own, "arm=more", "+stages.further.masking.rate=0.3"]))
+    assert trained[3:] == ["further"]
+    shutil.rmtree(tmp_path / "runs")
+    run(compose([*first, "lr_schedule=constant", "arm=as_it_is"]))
+    assert weights(run(compose(own))) == resumed
+    assert trained[4:] == ["pretraining", "pretraining", "further"]  # nobody kept the optimizer of the first
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        (["trainer.keep_optimizer=true"], "trainer.keep_optimizer=true, but no stage is before"),
+        ([KEEP, "trainer.max_steps=0"], "stages.further.trainer.keep_optimizer=true, but the stage before takes no"),
+        ([KEEP, "+stages.further.optimizer.eps=1e-4"], "the optimizers differ in more than lr"),
+        ([KEEP, "+optimizer@stages.further.optimizer=lamb"], "the optimizers differ in more than lr"),
+    ],
+)
+def test_an_optimizer_that_cannot_be_kept_is_told_before_compute(
+    two: list[str], bad: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *two, *bad]) == 2
+    assert named in capsys.readouterr().err
+    assert not [*tmp_path.rglob("pretrain.json"), *tmp_path.rglob(LAST)]
+
+
+def test_a_kept_optimizer_goes_on_at_another_rate(two: list[str]) -> None:
+    folder = run(compose([*two, KEEP, "+stages.further.optimizer.lr=1e-4"]))
+    assert record(folder)["budget"]["steps"] == 5

@@ -24,7 +24,12 @@ class Trainer:
     """The budget of the pre-training and what happens on the way. See `conf/trainer/default.yaml`."""
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"log_every", "noise_every"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"layer_decay": 1.0, "max_predictions": None, "max_flops": None}
+    unset_values: ClassVar[Mapping[str, Any]] = {
+        "layer_decay": 1.0,
+        "max_predictions": None,
+        "max_flops": None,
+        "keep_optimizer": False,
+    }
 
     max_steps: int | None = None
     max_tokens: int | None = None
@@ -34,6 +39,7 @@ class Trainer:
     train_tokens: int | None = None
     clip: float | None = 1.0
     layer_decay: float = 1.0
+    keep_optimizer: bool = False
     log_every: int = 50
     noise_every: int | None = None
 
@@ -85,7 +91,7 @@ class HeldOut:
 class FineTuning:
     """How a task is fine-tuned. See `conf/finetune/default.yaml`.
 
-    `each`: {task: {"epochs", "lr"}} of tasks that need others than the rest. `joint`: a `Joint`, or nothing.
+    `each`: {task: {"epochs", "lr", "head"}} of tasks that need others than the rest. `joint`: a `Joint`, or nothing.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
@@ -98,6 +104,7 @@ class FineTuning:
         "format": "bert",
         "transfer_layers": None,
         "covers": None,
+        "encoder": False,
     }
 
     method: Any = None
@@ -123,6 +130,7 @@ class FineTuning:
     forgetting: bool = False
     replay: float = 0.0
     replay_text: str = "pretraining"
+    encoder: bool = False
     each: dict[str, Any] = field(default_factory=dict)
     joint: Any = field(default_factory=dict)
 
@@ -132,7 +140,7 @@ class FineTuning:
         if not own:
             return self
         rate = replace(self.optimizer, lr=own.get("lr", self.optimizer.lr))
-        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs))
+        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs), head=own.get("head", self.head))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from paribus.core.errors import Unavailable, UserError
 from paribus.core.hub import patience
 
 WEIGHTS = "model.safetensors"
+HEADS = "heads.safetensors"  # beside the weights of our runs: what the objective has beside the heads there
 CONFIG = "config.json"
 POOLING = "1_Pooling/config.json"  # of sentence-transformers: what a row is summarized by
 PACKAGE = "package:"

@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.core.sealed import check_folder, seal_folder
-from paribus.core.sources import POOLING, WEIGHTS
+from paribus.core.sources import HEADS, POOLING, WEIGHTS
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network, initialize
-
-HEADS = "heads.safetensors"  # beside the weights: the heads of further tasks
 
 
 def save(
@@ -89,20 +87,27 @@ def load_speaker(network: Network, folder: Path) -> dict[str, Tensor]:
     return dict(head.state_dict())
 
 
-def save_heads(heads: Mapping[str, nn.Module], folder: Path) -> None:
-    """Write the heads of further tasks beside the network, if there are any."""
-    if heads:
-        kept = {f"{name}.{part}": t for name, head in heads.items() for part, t in head.state_dict().items()}
-        save_file({name: t.detach().cpu().contiguous() for name, t in kept.items()}, folder / HEADS)
+def save_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
+    """Write further heads and networks of an objective beside the network, if there are any."""
+    if parts:
+        kept = {f"{name}.{part}": t for name, module in parts.items() for part, t in module.state_dict().items()}
+        copied = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in kept.items()}
+        save_file(copied, folder / HEADS)
         seal_folder(folder)
 
 
-def load_heads(heads: Mapping[str, nn.Module], folder: Path) -> None:
-    """Fill heads of further tasks with those of a checkpoint that have the same names; others stay as they are."""
+def load_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
+    """Fill further heads and networks with those of a checkpoint that have the same names; others stay as they are.
+
+    Raises UserError for one of another shape.
+    """
     found = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
-    for name, head in heads.items():
+    for name, module in parts.items():
         if own := {part.removeprefix(f"{name}."): t for part, t in found.items() if part.startswith(f"{name}.")}:
-            head.load_state_dict(own)
+            try:
+                module.load_state_dict(own)
+            except RuntimeError as error:
+                raise unfit(folder / HEADS, str(error)) from error
 
 
 def find_pooler(network: Network, folder: Path) -> dict[str, Tensor] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -152,9 +153,11 @@ class Pretrained(ModelSpec):
         source.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
-        """What the checkpoint is, independent of its location: its shape and the hash of its weights."""
+        """What the checkpoint is, independent of its location: its shape and the hashes of its weights."""
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
-        return {"kind": type(self.shape).__name__, "shape": asdict(cast(Any, self.shape)), "weights": weights}
+        further = self.folder / source.HEADS
+        heads = {"heads": _hash(further)} if further.is_file() and not self.fresh else {}
+        return {"kind": type(self.shape).__name__, "shape": asdict(cast(Any, self.shape)), "weights": weights, **heads}
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         """The network with the checkpoint's weights, or with initial ones.
@@ -183,6 +186,12 @@ class Pretrained(ModelSpec):
         if self.fresh:
             return False
         return checkpoint.load_pair_head(network, head, self.folder, pairs == _pairs(self.folder))
+
+    def fill_further(self, parts: Mapping[str, nn.Module]) -> None:
+        from paribus.models import checkpoint
+
+        if not self.fresh:
+            checkpoint.load_further(parts, self.folder)
 
     def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
         from paribus.models import checkpoint

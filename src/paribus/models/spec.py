@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,6 +24,11 @@ class ModelSpec(ABC):
     semantics: ClassVar[int] = 1
     hidden: int
     layers: int
+
+    @property
+    def shape(self) -> ModelSpec:
+        """The settings of the network: those of the model, or of the checkpoint that it is."""
+        return self
 
     @property
     def attention(self) -> str:
@@ -93,6 +99,9 @@ class ModelSpec(ABC):
     def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
         """Give the head on these pairs the weights that came with the model; return whether it has them all."""
         return False
+
+    def fill_further(self, parts: Mapping[str, nn.Module]) -> None:  # noqa: B027 (most models come without)
+        """Give the objective's further heads and networks the weights that came with the model, by name."""
 
     def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
         """{"weight", "bias"} of the pooler that came with the model, if any; initial ones if those of the model are."""

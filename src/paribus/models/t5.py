@@ -11,6 +11,7 @@ from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.network import Network
     from paribus.models.text_to_text import TextToText
 
 SINGLE = ("language_model", "prefix_lm")
@@ -106,9 +107,13 @@ class T5(ModelSpec):
         read, wrote = (amount / rows if rows else length for amount in (tokens, written))
         if self.single:
             return tokens * self.depth * self._layer(self._seen(read, read - wrote))
-        encoder = tokens * self.depth * self._layer(read)
+        encoder = self.encoder_flops(tokens, read)
         decoder = written * self.depth * (self._layer((wrote + 1) / 2) + 4.0 * self._inner * (self.hidden + read))
         return encoder + decoder + tokens * self.depth * 4.0 * self._inner * self.hidden  # keys, values of what is read
+
+    def encoder_flops(self, tokens: float, read: float) -> float:
+        """Of the encoder on rows of `read` tokens."""
+        return tokens * self.depth * self._layer(read)
 
     @property
     def _inner(self) -> int:
@@ -144,3 +149,36 @@ class T5(ModelSpec):
             "decoder_start_token_id": vocabulary.pad,
             "is_encoder_decoder": not self.single,
         }
+
+
+@dataclass(frozen=True)
+class T5Encoder(ModelSpec):
+    """The encoder of a text-to-text model `of` this shape; the mean of its states summarizes a row."""
+
+    of: T5
+    hidden: int
+    layers: int
+
+    @property
+    def pooling(self) -> str:
+        return "mean"
+
+    @property
+    def initializer_range(self) -> float:
+        return self.of.initializer_range
+
+    @property
+    def single(self) -> bool:
+        return self.of.single
+
+    def std(self, name: str) -> float:
+        """As that of the whole model."""
+        return self.of.std(name)
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> Network:
+        from paribus.models.text_encoder import TextEncoder
+
+        return TextEncoder(self.of.build(vocabulary, seed))
+
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        return self.of.encoder_flops(tokens, tokens / rows if rows else length)

@@ -23,6 +23,7 @@ class Denoising(ObjectiveSpec):
     inputs: Any
     targets: Any
     semantics: ClassVar[int] = 1
+    stages: ClassVar[int] = 2
     writes_text: ClassVar[bool] = True
 
     def corruption(self, masking: NoisePattern) -> Corruption:

@@ -140,6 +140,7 @@ class Electra(ObjectiveSpec):
         """
         from paribus.models.bert import Bert
 
+        model = model.shape
         if type(model) is not Bert:
             raise UserError("a generator has the model's own kind of layers", "set model=bert_tiny, or another size")
         assert self.generator is not None

@@ -70,6 +70,11 @@ class FromGenerator(FromNoise):
             checkpoint.load(self.generator, folder)
             checkpoint.load_head(self.generator, self.fill, folder)
 
+    @property
+    def further_parts(self) -> dict[str, nn.Module]:
+        own = {} if self.generator is None else {GENERATOR: self.generator}
+        return {**super().further_parts, **own, "fill": self.fill}
+
     def denominators(self) -> dict[str, str]:
         own = {GENERATOR: self.fill.denominator} if self.learns else {}
         return {**own, **super().denominators()}

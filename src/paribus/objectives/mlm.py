@@ -30,6 +30,7 @@ class MaskedLM(ObjectiveSpec):
     view: Any
     shuffling: Any = None
     semantics: ClassVar[int] = 1
+    stages: ClassVar[int] = 2
     unset_values: ClassVar[Mapping[str, Any]] = {"shuffling": None}
 
     @property

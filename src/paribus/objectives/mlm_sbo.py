@@ -30,6 +30,7 @@ class MaskedLMWithSBO(MaskedLM):
     weight: float = 1.0
     max_pair_targets: int = 20
     semantics: ClassVar[int] = 1
+    stages: ClassVar[int] = 3
     needs_spans: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

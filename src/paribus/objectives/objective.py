@@ -53,9 +53,10 @@ class Objective(nn.Module):
         return next((head for head in self.heads.values() if isinstance(head, PairHead)), None)
 
     @property
-    def task_heads(self) -> dict[str, Head]:
-        """The heads of tasks that do not predict the vocabulary, which a later stage takes over."""
-        return {name: head for name, head in self.named_heads.items() if name in self.tasks and head != self.token_head}
+    def further_parts(self) -> dict[str, nn.Module]:
+        """{name: head or network} beside the heads on tokens and on pairs, which a later stage takes over."""
+        kept = (self.token_head, self.pair_head)
+        return {name: head for name, head in self.named_heads.items() if head not in kept and head.state_dict()}
 
     def take_over(self, folder: Path) -> None:
         """Read what further networks start from, out of the checkpoint of the stage before."""

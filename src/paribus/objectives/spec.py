@@ -42,6 +42,7 @@ class ObjectiveSpec(ABC):
     """What is predicted, and its loss. A subclass is a frozen dataclass and states what differs from the defaults.
 
     Attributes:
+        stages: raised when what it takes over from the stage before changes.
         needed_pairs: the kind of pairs that it predicts from: "next", "order" or "three"; None for single texts.
         needed_attention: what the model's attention must be: "left" or "full"; None for any.
         brings_mask: whether each row has an attention mask of its own.
@@ -51,6 +52,7 @@ class ObjectiveSpec(ABC):
     """
 
     semantics: ClassVar[int] = 1
+    stages: ClassVar[int] = 3
     needed_pairs: ClassVar[str | None] = None
     needed_attention: ClassVar[str | None] = None
     brings_mask: ClassVar[bool] = False

@@ -22,7 +22,6 @@ from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS
 
 SEMANTICS = 2  # raised when the meaning of a run changes as a whole
-STAGES = 2  # raised when what a stage takes over from the one before changes
 
 # What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
 _PLACES = frozenset({"path", "name", "hub", "cache"})
@@ -63,7 +62,7 @@ def identify(
     if config.get("mixture"):
         parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: own[name] for name in mixed}}
     if before:
-        parts["before"] = {"semantics": STAGES, "pretrain": before}
+        parts["before"] = {"semantics": kind(config["objective"]["_target_"]).stages, "pretrain": before}
     semantics = [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS]
     pretrain = digest({"semantics": semantics, "seed": root_seed(config), "data": data, **parts})
     whole: dict[str, Any] = {"pretrain": pretrain, "tasks": own, "members": int(config.get("members", 1))}

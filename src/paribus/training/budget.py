@@ -127,7 +127,7 @@ def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
     settings = FineTuning(length=run.input.length, target_length=run.mixture.target_length)
     rows = {}
     for name in run.mixture.choose(list(run.tasks)):
-        task_type = run.task_type(name)
+        task_type = run.tasks[name].type_for(run.model)
         task_type.check_tokenizer(data.tokenizer, settings)
         examples = run.tasks[name].examples(run.cache)["train"]
         encoded = task_type.encode(examples, data.tokenizer, data.vocabulary, settings)

@@ -178,8 +178,14 @@ class Run:
         return self if own is self.finetune else replace(self, finetune=own)
 
     def task_type(self, name: str) -> TaskType:
-        """What the model does with a task. Raises UserError if it cannot do it."""
-        return self.tasks[name].type_for(self.model)
+        """What the fine-tuned model does with a task. Raises UserError if it cannot do it."""
+        return self.tasks[name].task_type if self.finetune.encoder else self.tasks[name].type_for(self.model)
+
+    @property
+    def tuned_tasks(self) -> dict[str, Task]:
+        """The tasks that are fine-tuned: an encoder writes nothing."""
+        aside = self.finetune.encoder
+        return {name: task for name, task in self.tasks.items() if not (aside and task.task_type.writes_text)}
 
     def member(self, number: int) -> Run:
         """The pre-training of this number of an ensemble: another replicate under the same seed.

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from paribus.finetuning import saved
 from paribus.finetuning.method import Full, Method
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.choices import FirstToken
+from paribus.models.heads.choices import FirstToken, TaskHead
 from paribus.models.heads.loss import loss_of
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
@@ -101,12 +101,23 @@ class How(NamedTuple):
 
 def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = None) -> Base:
     """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
+    if run.finetune.encoder:
+        return Base(run, read_with(run, encoder), None, memory)
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
-    asked = run.finetune.head.pretrained_pooler
-    spoken = not all(run.task_type(name).trained for name in run.tasks)
+    asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tuned_tasks)
+    spoken = not all(run.task_type(name).trained for name in run.tuned_tasks)
     speaker = checkpoint.load_speaker(encoder, folder) if spoken else None
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
+
+
+def read_with(run: Run, encoder: Network) -> Network:
+    """The network that a task's head reads: that of the pre-training, or its encoder if that alone is asked for."""
+    if not run.finetune.encoder:
+        return encoder
+    from paribus.models.text_encoder import TextEncoder
+
+    return TextEncoder(cast(Any, encoder))
 
 
 def finetune(
@@ -120,10 +131,10 @@ def finetune(
     run, how = bases[0].run, How(profile, folder, tracked)
     done = _finished(folder / DONE)
     if run.finetune.joint:
-        seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tasks)]
+        seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
         _train_together(bases[0], data, how, seeds)
     baseline: dict[str, dict[str, float]] = {}
-    for name, task in run.tasks.items():
+    for name, task in run.tuned_tasks.items():
         for metric, values in measure_baselines(task, run.cache).items():
             baseline[f"{name}/{metric}"] = values
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
@@ -138,7 +149,7 @@ def finetune(
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
-    tuned = trained_share(bases) if run.tasks else {}
+    tuned = trained_share(bases) if run.tuned_tasks else {}
     parts = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
     return parts | describe_joint(folder)
 
@@ -157,14 +168,14 @@ def _train_together(base: Base, data: Data, how: How, seeds: Sequence[int]) -> N
 
 def joint_tasks(run: Run) -> list[str]:
     """The tasks that a run trains together."""
-    found: list[str] = run.finetune.joint.choose(list(run.tasks))
+    found: list[str] = run.finetune.joint.choose(list(run.tuned_tasks))
     return found
 
 
 def encode_training(run: Run, data: Data, task: str) -> Rows:
     """The training rows of a task."""
     examples, task_type = run.tasks[task].examples(run.cache)["train"], run.task_type(task)
-    own = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune)
+    own = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
     return task_type.encode(examples, data.tokenizer, data.vocabulary, own)
 
 
@@ -173,7 +184,8 @@ def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple
     run, settings = base.run, base.run.finetune
     own = start_of(run, base.encoder, _own_seed(run, "joint", seed))
     heads = {
-        name: run.task_type(name).make_head(settings, own, _own_seed(run, name, seed), base.pooler) for name in encoded
+        name: run.task_type(name).make_head(settings.of(name), own, _own_seed(run, name, seed), base.pooler)
+        for name in encoded
     }
     steps = joint_steps(run, encoded, seed)
     rate = settings.joint.lr or settings.optimizer.lr
@@ -193,8 +205,12 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     run.finetune.method.shape(own, 0)
     inside = {id(parameter) for parameter in own.parameters()}
     count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    types = [run.task_type(name) for name in run.tasks]
-    heads = [task_type.make_head(run.finetune, own, 0, pooler) for task_type in types if task_type.trained]
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
+    heads = [
+        task_type.make_head(run.finetune.of(name), own, 0, pooler)
+        for name, task_type in types.items()
+        if task_type.trained
+    ]
     if not heads:
         return {}
     new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
@@ -220,7 +236,7 @@ def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
 def _work(run: Run, data: Data, name: str) -> Work:
     task, task_type = run.tasks[name], run.task_type(name)
     examples = task.examples(run.cache)
-    own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune)
+    own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))
     encoded = {split: task_type.encode(rows, data.tokenizer, data.vocabulary, own) for split, rows in examples.items()}
     return Work(task.name, task_type, examples, encoded, own.length)
 
@@ -236,7 +252,8 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.method.enters_layers and not run.model.open_layers:
         cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
         raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
-    settings.head.check(layers, settings.length)
+    for own in (settings, *map(settings.of, run.tuned_tasks)):
+        own.head.check(layers, own.length)
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
@@ -245,7 +262,9 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         raise UserError(f"finetune.covers={settings.covers} is no share", "give one above 0, at most 1, or null")
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
         raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
-    if run.tasks and run.model.writes_text:
+    if run.finetune.encoder:
+        check_encoder(run)
+    elif run.tasks and run.model.writes_text:
         _check_writing(run)
     for key, value, what in (
         ("epochs", settings.epochs, "passes"),
@@ -253,18 +272,18 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     ):
         if value < 0:
             raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
-    for name, task in run.tasks.items():
-        task_type = run.task_type(name)
-        task_type.check_settings(settings, task.key)
-        task_type.check_tokenizer(tokenizer, settings)
-        if settings.head.windows.several or settings.head.pairs or settings.head.paired:
-            task_type.check_fit(settings, task.examples(run.cache)["train"])
+    for name, task in run.tuned_tasks.items():
+        task_type, own = run.task_type(name), settings.of(name)
+        task_type.check_settings(own, task.key)
+        task_type.check_tokenizer(tokenizer, own)
+        if own.head.windows.several or own.head.pairs or own.head.paired:
+            task_type.check_fit(own, task.examples(run.cache)["train"])
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)
         run.model.check_length(settings.length, "finetune.length")
         if not task_type.trained:
             check_scored(run, name, tokenizer)
-    if settings.head.pretrained_pooler and not has_pooler and run.tasks:
+    if any(settings.of(name).head.pretrained_pooler for name in run.tuned_tasks) and not has_pooler:
         raise UserError(
             "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
@@ -288,10 +307,13 @@ def check_each(run: Run) -> None:
     for task, own in run.finetune.each.items():
         if task not in run.tasks:
             raise UserError(f"finetune.each.{task}, but there is no such task", f"name one of {', '.join(run.tasks)}")
-        known = isinstance(own, Mapping) and own.keys() <= {"epochs", "lr"}
+        known = isinstance(own, Mapping) and own.keys() <= {"epochs", "lr", "head"}
         epochs, rate = (own.get("epochs", 1), own.get("lr", 1.0)) if known else (0, 0)
         if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
             raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
+        if "head" in own and not isinstance(own["head"], TaskHead):
+            mend = f"choose one: +finetune/head@finetune.each.{task}.head=san"
+            raise UserError(f"finetune.each.{task}.head={own['head']} is no head", mend)
 
 
 def check_format(run: Run) -> None:
@@ -331,6 +353,19 @@ def check_ensemble(run: Run) -> None:
         raise UserError(cause, "give at least 1 epoch, or set members= instead")
 
 
+def check_encoder(run: Run) -> None:
+    """Raise UserError if there is no encoder to read with, or no task for it, or what needs the whole model."""
+    if not run.model.writes_text:
+        raise UserError("finetune.encoder=true, but the model is an encoder", "leave finetune.encoder at false")
+    if run.model.single:
+        raise UserError("finetune.encoder=true, but the model has one stack", "set model.architecture=encoder_decoder")
+    if not run.tuned_tasks:
+        raise UserError("finetune.encoder=true, but there is no task for an encoder", "add one: task=[docs_package]")
+    if run.finetune.forgetting or run.finetune.replay:
+        mend = "leave finetune.forgetting and finetune.replay at their defaults"
+        raise UserError("finetune.encoder=true leaves out the decoder, which the text needs", mend)
+
+
 def _check_writing(run: Run) -> None:
     """Raise UserError if a model that writes has nothing to train."""
     if not run.finetune.method.moves and run.model.tied_head:
@@ -340,10 +375,12 @@ def _check_writing(run: Run) -> None:
 
 def check_untrained(run: Run, encoder: Network) -> None:
     """Raise UserError for a new head with weights that no step would train."""
-    if run.finetune.epochs or run.finetune.joint or run.model.writes_text:
+    words = run.model.writes_text and not run.finetune.encoder
+    if run.finetune.epochs or run.finetune.joint or words:
         return
-    types = [run.task_type(name) for name in run.tasks]
-    heads = [task_type.make_head(run.finetune, encoder, 0) for task_type in types if task_type.trained]
+    own = read_with(run, encoder)
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
+    heads = [each.make_head(run.finetune.of(name), own, 0) for name, each in types.items() if each.trained]
     if any(list(head.parameters()) for head in heads):
         mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
@@ -391,7 +428,9 @@ def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Netw
 
 
 def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
-    saved.save(path, learner.encoder, _head(learner), base.encoder, base.run.config["finetune"], work.task_type)
+    config = base.run.config["finetune"]
+    config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
+    saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
 
 
 def _head(learner: Finetuning) -> Any:
@@ -454,9 +493,10 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     run = run.tuned_for(task)
     work = _work(run, data, task)
-    pooler = base_of(run, encoder, folder / "model").weights_for(work.task_type)
+    base = base_of(run, encoder, folder / "model")
     own, start = _own_seed(run, work.name, seed), _start(run, work.name, seed, folder)
-    learner, _ = finetuner(run, encoder, work.encoded["train"], work.task_type, own, pooler, start=start)
+    given = base.weights_for(work.task_type)
+    learner, _ = finetuner(run, base.encoder, work.encoded["train"], work.task_type, own, given, start=start)
     return learner, work
 
 

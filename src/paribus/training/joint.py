@@ -110,13 +110,13 @@ def check_joint(run: Run) -> None:
     joint = run.finetune.joint
     if not joint:
         return
-    chosen = joint.choose(list(run.tasks))
-    if run.model.writes_text:
+    chosen = joint.choose(list(run.tuned_tasks))
+    if run.model.writes_text and not run.finetune.encoder:
         mend = "set mixture=proportional, or finetune/joint=none"
         raise UserError("finetune/joint gives each task a head, but the model answers in words", mend)
     if run.members * run.finetune.ensemble > 1:
         raise UserError("finetune/joint is for one model", "set members=1 finetune.ensemble=1")
-    others = [name for name in run.tasks if name not in chosen]
+    others = [name for name in run.tuned_tasks if name not in chosen]
     if others and not run.finetune.epochs:
         cause = f"finetune.epochs=0 leaves the head of {others[0]} untrained"
         raise UserError(cause, f"give at least 1, or add it: finetune.joint.tasks=[{','.join([*chosen, others[0]])}]")

@@ -57,6 +57,8 @@ def check_points(run: Run, profile: Profile) -> None:
     for key, several in (("members", run.members > 1), ("finetune.ensemble", run.finetune.ensemble > 1)):
         if several:
             raise UserError(f"evaluation.task_points={points}, but {key} makes an ensemble", f"set {key}=1")
+    if run.finetune.encoder:
+        raise UserError(f"evaluation.task_points={points} with finetune.encoder=true", "leave task_points at 0")
     if profile.sharded:
         raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
 

@@ -11,8 +11,12 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import nn
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
@@ -55,6 +59,7 @@ from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_transfer, check_untrained
 from paribus.training.forgetting import Memory, compare
+from paribus.training.kept_optimizer import OPTIMIZER, callbacks_of, check_kept
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values
@@ -91,6 +96,7 @@ class Stage:
     reporter: Reporter | None = None  # of a run that is a trial of a search
     earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
     speaks: bool = True  # whether its head on tokens is trained
+    hands_on: bool = False  # whether the next stage asks for its optimizer
 
     @property
     def before(self) -> Path | None:
@@ -98,6 +104,11 @@ class Stage:
         if self.run.before is None:
             return None
         return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
+
+    @property
+    def kept(self) -> list[str]:
+        """Files that the next stage asks for beside the checkpoint."""
+        return [OPTIMIZER] if self.hands_on else []
 
     @property
     def head(self) -> Any:
@@ -118,6 +129,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     check_continues(run)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
     filled = objective.token_head is not None and run.model.fill(encoder, objective.token_head)
+    run.model.fill_further(objective.further_parts)
     pooler, asked = None, objective.pair_head
     if asked is None:
         pooler = run.model.pooler(encoder, run.root_seed)
@@ -150,7 +162,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     An interrupted stage resumes, and a finished one is only loaded.
     """
     found = stage.folder / STAGE
-    if (kept := read_stage(stage.folder)) is not None:
+    if (kept := read_stage(stage.folder)) is not None and all((stage.folder / name).is_file() for name in stage.kept):
         checkpoint.load(stage.encoder, stage.folder / MODEL)
         return kept
     _start(stage)
@@ -173,7 +185,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
-    checkpoint.save_heads(stage.objective.task_heads, stage.folder / MODEL)
+    checkpoint.save_further(stage.objective.further_parts, stage.folder / MODEL)
     unsealed = shutil.ignore_patterns(SUMS)
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
@@ -212,7 +224,7 @@ def _start(stage: Stage) -> None:
     checkpoint.load(encoder, folder)
     if stage.head is not None:
         checkpoint.load_head(encoder, stage.head, folder)
-    checkpoint.load_heads(stage.objective.task_heads, folder)
+    checkpoint.load_further(stage.objective.further_parts, folder)
     stage.objective.take_over(folder)
     if stage.pair_head is None:
         stage.pooler = checkpoint.find_pooler(encoder, folder)
@@ -238,6 +250,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
         ),
         *_own(stage, curves),
         *make_snapshots(stage),
+        *callbacks_of(stage),
         _last_checkpoint(stage),
         Bar(f"{run.label} pre-training", stage.steps),
     ]
@@ -301,7 +314,7 @@ def _rates(encoder: Network, decay: float) -> Rates | None:
 def help_to_train(stage: Stage, group: Group) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
     _start(stage)
-    _train(stage, [*_gathering(stage), _last_checkpoint(stage)], None, group)
+    _train(stage, [*_gathering(stage), *callbacks_of(stage), _last_checkpoint(stage)], None, group)
 
 
 def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
@@ -432,12 +445,22 @@ def check_continues(run: Run) -> None:
 
 
 def check_chain(stages: Sequence[Stage]) -> None:
-    """Raise UserError for a stage whose network cannot take the weights of the one before."""
-    shapes = [{name: weight.shape for name, weight in stage.encoder.named_parameters()} for stage in stages]
-    for stage, own in zip(stages, shapes, strict=True):
-        if own != shapes[0]:
-            cause = f"stages.{stage.run.last_stage}.model has another shape than that of the stage before"
+    """Raise UserError for a stage that cannot take the weights of the one before."""
+    check_kept(stages)
+    for before, stage in pairwise(stages):
+        name = stage.run.last_stage
+        if _shapes(stage.encoder) != _shapes(before.encoder):
+            cause = f"stages.{name}.model has another shape than that of the stage before"
             raise UserError(cause, "give all stages the same size")
+        parts, found = stage.objective.further_parts, before.objective.further_parts
+        for part in (part for part in parts if part in found):
+            if _shapes(parts[part]) != _shapes(found[part]):
+                cause = f"stages.{name}.objective has another shape of '{part}' than the stage before"
+                raise UserError(cause, "give both stages the same size")
+
+
+def _shapes(module: nn.Module) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in module.named_parameters()}
 
 
 def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None) -> list[Probe | TrainedProbe]:

@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,10 +133,12 @@ def _pretrained(
         opened.append(open_stage(own, own.data(), profile, place, opened))
     opened.append(open_stage(run, data, profile, folder, opened))
     check_chain(opened)
+    for before, stage in pairwise(opened):
+        before.hands_on = stage.run.trainer.keep_optimizer
     opened[-1].reporter = reporter
     parts = []
     for stage in opened:
-        with shared_pretraining(stage.run, stage.run.identity._replace(folder=stage.folder)):
+        with shared_pretraining(stage.run, stage.run.identity._replace(folder=stage.folder), stage.kept):
             parts.append(pretrain(stage, tracked if stage.run is run else None))
     return opened[-1], in_sum(opened, parts)
 
@@ -144,7 +147,7 @@ def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) 
     """The fine-tuning stage; without tasks nothing but empty parts of the record."""
     from paribus.training.finetune import finetune
 
-    if not bases[0].run.tasks:
+    if not bases[0].run.tuned_tasks:
         return finetune(bases, data, profile, stages.identity.folder)
     with stages.stage(FINETUNE) as tracked:
         tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
@@ -188,10 +191,10 @@ def locked(folder: Path, label: str) -> Iterator[None]:
 
 
 @contextmanager
-def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
+def shared_pretraining(run: Run, identity: Identity, kept: Sequence[str] = ()) -> Iterator[None]:
     """Let arms of one pre-training do it once: a finished one is linked into this run's folder before the block.
 
-    A run with its own folder (`run_dir`) shares nothing.
+    A run with its own folder (`run_dir`) shares nothing. `kept`: files that are needed beside the checkpoint.
     """
     from paribus.training.pretrain import STAGE
 
@@ -202,27 +205,31 @@ def shared_pretraining(run: Run, identity: Identity) -> Iterator[None]:
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
         pointer, own = shelf / store.POINTER, identity.folder.resolve()
         source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
-        if source != own and not (own / STAGE).is_file() and _serves(source, run):
+        if source != own and not (own / STAGE).is_file() and _serves(source, run, kept):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
-            _adopt(source, own)
+            _adopt(source, own, kept)
         yield
         write_text(pointer, f"{own}\n")
 
 
-def _serves(folder: Path, run: Run) -> bool:
+def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
     """Whether a folder's finished pre-training recorded what this run asks for; points on the way are never shared."""
     from paribus.training.pretrain import read_stage
 
     if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder)) is None:
         return False
+    if not all((folder / name).is_file() for name in kept):
+        return False
     return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
 
 
-def _adopt(source: Path, own: Path) -> None:
+def _adopt(source: Path, own: Path, kept: Sequence[str]) -> None:
     from paribus.training.callbacks import keep_lines
     from paribus.training.pretrain import STAGE
 
     shutil.copytree(source / "model", own / "model", copy_function=_link, dirs_exist_ok=True)
+    for name in kept:
+        _link(str(source / name), str(own / name))
     shutil.copyfile(source / "metrics.jsonl", own / "metrics.jsonl")
     keep_lines(own / "metrics.jsonl", json.loads((source / STAGE).read_text())["budget"]["steps"])
     write_text(own / STAGE, (source / STAGE).read_text(encoding="utf-8"))

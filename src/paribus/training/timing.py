@@ -14,7 +14,7 @@ from typing import Any
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.training.description import Run
-from paribus.training.finetune import Base, encode_training, finetuner, joint_finetuner, joint_tasks
+from paribus.training.finetune import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
 from paribus.training.lightning import pl
 from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of, open_stage
@@ -53,7 +53,7 @@ def seconds(run: Run) -> dict[str, Any]:
         steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
         last = _measure(learner_of(stage), steps, profile) if stage.steps else 0.0
         stages[own.identity.pretrain] = last * stage.steps
-    tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tasks)
+    tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tuned_tasks)
     tasks += _joint_seconds(run, data, stage.encoder, profile) if run.finetune.joint else 0.0
     found = {
         "seconds_per_step": last,
@@ -82,7 +82,7 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Pr
     train = run.tasks[name].examples(run.cache)["train"]
     rows = train[: settings.batch_size * (WARM + STEPS)]
     encoded = task_type.encode(rows, data.tokenizer, data.vocabulary, settings)
-    learner, steps = finetuner(run, encoder, encoded, task_type, 0)
+    learner, steps = finetuner(run, read_with(run, encoder), encoded, task_type, 0)
     count = len(train) * len(encoded.length_N) // len(rows)
     total = -(-count // settings.batch_size) * settings.epochs
     return _measure(learner, steps, profile) * total * len(settings.seeds)
@@ -90,7 +90,7 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Pr
 
 def _joint_seconds(run: Run, data: Data, encoder: Network, profile: Profile) -> float:
     encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)}
-    learner, steps = joint_finetuner(Base(run, encoder, None), encoded, 0)
+    learner, steps = joint_finetuner(Base(run, read_with(run, encoder), None), encoded, 0)
     return _measure(learner, steps, profile) * steps.total * len(run.finetune.seeds)
 
 

@@ -200,8 +200,8 @@ class OnOptions(Wrapper):
         return Outputs(outputs.hidden_BLD, outputs.state, row_BKD)
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
-        """[B, K]."""
-        return super().logits(outputs, batch)[..., 0]
+        """[B, K], -inf behind the last option of an example."""
+        return super().logits(outputs, batch)[..., 0].masked_fill(batch["place_BK"] < 0, float("-inf"))
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch).float(), batch["label_B"])

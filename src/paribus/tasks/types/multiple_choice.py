@@ -51,7 +51,8 @@ class MultipleChoice(Classification):
         from paribus.models.heads.choices import Options
 
         own = replace(settings.head, windows=Options())
-        head: Head = own.for_rows(model, 1, self.make_loss(settings), seed, None, pooler)
+        given = pooler if settings.head.pretrained_pooler else None
+        head: Head = own.for_rows(model, 1, self.make_loss(settings), seed, None, given)
         return head
 
     def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:

@@ -124,7 +124,8 @@ class RowTaskType(TaskType):
 
         own = replace(settings.head, windows=BothOrders()) if self.reads_both(settings) else settings.head
         loss = self.make_loss(settings)
-        head: Head = own.for_rows(model, self.width, loss, seed, self.answer_range(settings), pooler)
+        given = pooler if settings.head.pretrained_pooler else None
+        head: Head = own.for_rows(model, self.width, loss, seed, self.answer_range(settings), given)
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:

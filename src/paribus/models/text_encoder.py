@@ -1,0 +1,58 @@
+"""The encoder of a model that writes, with which heads read.   CoVe (arXiv 1708.00107), section 3"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor, nn
+
+from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.t5 import T5Encoder
+from paribus.models.text_to_text import TextToText
+
+
+class TextEncoder(TextToText):
+    """The encoder of a text-to-text model of two stacks, whose weights it shares."""
+
+    def __init__(self, model: TextToText) -> None:
+        spec = T5Encoder(model.spec, model.spec.hidden, model.depth)
+        Network.__init__(self, spec, model.vocabulary, model.width, model.depth)
+        self.backbone = model.backbone.encoder
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        weight: nn.Parameter = self.backbone.embed_tokens.weight
+        return weight
+
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
+        """The states [B, L, D] of what is read."""
+        found = self.backbone(input_ids=batch["ids_BL"], attention_mask=self.real(batch))
+        return Outputs(found.last_hidden_state, state)
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """As `Network.watch`; the states of layers, but not the embeddings, have gone through the final norm."""
+        if not layer:
+            self.backbone.embed_tokens.register_forward_hook(lambda _, __, output: keep(output))
+            return
+
+        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
+            keep(self.backbone.final_layer_norm(output[0] if isinstance(output, tuple) else output))
+
+        self.backbone.block[layer - 1].register_forward_hook(hook)
+
+    def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
+        return Network.writer(self, batch, most)
+
+    def depth_of(self, parameter: str) -> int:
+        return 0 if "embed_tokens" in parameter else super().depth_of(parameter)
+
+    def share(self) -> None:
+        """Nothing is shared inside an encoder."""
+
+    @property
+    def head_weights(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        return {}

@@ -1,0 +1,79 @@
+"""A stage that goes on with the moments of the stage before instead of a fresh optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+
+from paribus.core.errors import UserError
+from paribus.core.sealed import sync
+from paribus.training.callbacks import StepCallback
+from paribus.training.learner import change_tensors
+from paribus.training.lightning import pl
+
+if TYPE_CHECKING:
+    from paribus.training.learner import Learner
+    from paribus.training.pretrain import Stage
+
+OPTIMIZER = "optimizer.pt"  # in a stage's folder: {name of a parameter: its state}
+
+
+class Keep(StepCallback):
+    """Writes the optimizer's state after the last of `total` steps."""
+
+    def __init__(self, folder: Path, total: int) -> None:
+        self.path, self.total = folder / OPTIMIZER, total
+
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
+        if trainer.global_step == self.total and trainer.is_global_zero:
+            state = trainer.optimizers[0].state
+            kept = {name: change_tensors(state[p], Tensor.cpu) for name, p in module.named_parameters() if p in state}
+            part = self.path.with_name(f".{OPTIMIZER}")
+            torch.save(kept, part)
+            sync(part)
+            part.replace(self.path)
+
+
+class Take(pl.Callback):
+    """Gives the optimizer, before its first step, the state of each parameter that the stage before had too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / OPTIMIZER
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        if trainer.global_step:  # resumed: the checkpoint has it
+            return
+        kept, state = torch.load(self.path, weights_only=True), trainer.optimizers[0].state
+        for name, parameter in module.named_parameters():
+            if name in kept:
+                state[parameter] = change_tensors(kept[name], lambda tensor: tensor.to(module.device))
+
+
+def callbacks_of(stage: Stage) -> list[pl.Callback]:
+    """What keeps the stage's optimizer for the next one, and what takes that of the stage before, if asked."""
+    take = [Take(stage.before)] if stage.run.trainer.keep_optimizer and stage.before is not None else []
+    return [*([Keep(stage.folder, stage.steps)] if stage.hands_on else []), *take]
+
+
+def check_kept(stages: Sequence[Stage]) -> None:
+    """Raise UserError for stages that cannot go on with the optimizer of the one before."""
+    if stages[0].run.trainer.keep_optimizer:
+        mend = "set it of a later stage: +stages.NAME.trainer.keep_optimizer=true"
+        raise UserError("trainer.keep_optimizer=true, but no stage is before the first", mend)
+    for before, stage in pairwise(stages):
+        if not stage.run.trainer.keep_optimizer:
+            continue
+        key = f"stages.{stage.run.last_stage}.trainer.keep_optimizer=true"
+        if not before.steps:
+            raise UserError(f"{key}, but the stage before takes no step", "give it steps, or set it to false")
+        if stage.profile.sharded:
+            raise UserError(f"{key}, but the weights are in shards", "set trainer=ddp")
+        own, earlier = (cast(Any, one.run.optimizer) for one in (stage, before))
+        if type(own) is not type(earlier) or replace(own, lr=earlier.lr) != earlier:
+            raise UserError(f"{key}, but the optimizers differ in more than lr", "set it to false, or change lr alone")
