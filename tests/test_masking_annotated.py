@@ -299,3 +299,10 @@ def test_spacy_finds_noun_phrases_if_the_pipeline_parses(tmp_path: Path) -> None
     spacy.blank("en").to_disk(tmp_path / "plain")
     with pytest.raises(UserError, match="has no parser"):
         list(SpacyNounChunks(str(tmp_path / "plain")).spans(["the sea"]))
+
+
+def test_an_arm_is_asked_under_its_own_annotated_noise(given_overrides: list[str]) -> None:
+    folder = run(compose([*given_overrides, "evaluation.own_points=2", "trainer.max_steps=2"]))
+    own = json.loads((folder / "result.json").read_text())["own"]
+    assert own["loss"] > 0
+    assert own["floor"] > 0

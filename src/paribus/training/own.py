@@ -44,7 +44,7 @@ class OwnEvaluation:
             if name is not None:
                 self.examples = training_examples(run, data, "validation", run.evaluation.seed)
                 self.held_out = HeldOutEvaluation(self.examples, run.evaluation.own_examples, name)
-        except UserError as error:  # no example of this length, or only the training text is annotated
+        except UserError as error:  # no example of this length
             say(f"no loss on the arm's own noise: {error}")
 
     def measure(self, network: Model, head: Asked | None) -> dict[str, float]:

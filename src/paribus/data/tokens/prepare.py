@@ -125,16 +125,17 @@ class Plan:
             store.build(self.documents(), Tokenizer.load(self.tokenizer_folder), self.splitter, folder, total)
         return folder
 
-    def spans_file(self, annotator: Annotator) -> Path:
-        """The annotated spans of the training text, built if they are not there yet."""
-        key = digest([self.plain, annotator.identity(), annotation.SEMANTICS], 16)
-        folder = self.cache / "spans" / key
+    def spans_file(self, annotator: Annotator, split: str) -> Path:
+        """The annotated spans of a split, built if they are not there yet."""
+        further = [] if split == "train" else [split]
+        folder = self.cache / "spans" / digest([self.plain, annotator.identity(), annotation.SEMANTICS, *further], 16)
         if not is_stored(folder):
-            total = self.text.characters["train"]
+            total = self.text.characters[split]
             say(f"annotating {total / 1e6:.1f} million characters, once")
-            train = (document for document in self.documents() if document.split == "train")
-            annotation.build(train, Tokenizer.load(self.tokenizer_folder), self.splitter, annotator, folder, total)
-        annotation.check(folder)
+            own = (document for document in self.documents() if document.split == split)
+            annotation.build(own, Tokenizer.load(self.tokenizer_folder), self.splitter, annotator, folder, total)
+        if split == "train":
+            annotation.check(folder)
         return folder / store.SPANS
 
     def documents(self) -> Iterator[Document]:
@@ -191,7 +192,7 @@ def prepare(
 ) -> Data:
     """The token stores of a corpus, built if they are not cached; its fingerprint has the `tokens` by split too.
 
-    With an annotator the training text has its spans.
+    With an annotator the training text and the held-out text have its spans.
 
     Raises:
         UserError: as `data_fingerprint`; for an annotator that finds nothing in the text; if all splits have the same
@@ -209,7 +210,8 @@ def prepare(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
     if annotator is not None:
-        stores["train"] = TokenStore(stores["train"].folder, plan.spans_file(annotator))
+        for split in ("train", "validation"):
+            stores[split] = TokenStore(stores[split].folder, plan.spans_file(annotator, split))
     return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts, **_spans(annotator)})
 
 
