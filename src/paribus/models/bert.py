@@ -11,7 +11,7 @@ from paribus.models.spec import ModelSpec
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.encoder import Encoder
-    from paribus.models.two_way import TwoWay
+    from paribus.models.network import Network
 
 
 NORMS = ("post", "pre")
@@ -100,13 +100,19 @@ class Bert(ModelSpec):
                 f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
             )
 
-    def build(self, vocabulary: Vocabulary, seed: int) -> Encoder | TwoWay:
-        from paribus.models.encoder import Encoder
-        from paribus.models.network import initialize
+    def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         from paribus.models.two_way import TwoWay
 
         if self.attention == "two_way":
-            return TwoWay(self, vocabulary, {side: self._one(side).build(vocabulary, seed) for side in SIDES})
+            encoders = {side: self._one(side).build_one(vocabulary, seed) for side in SIDES}
+            return TwoWay(self, vocabulary, encoders)
+        return self.build_one(vocabulary, seed)
+
+    def build_one(self, vocabulary: Vocabulary, seed: int) -> Encoder:
+        """A single encoder with its initial weights."""
+        from paribus.models.encoder import Encoder
+        from paribus.models.network import initialize
+
         encoder = Encoder(self, vocabulary)
         initialize(encoder, seed, encoder.std)
         return encoder
