@@ -20,6 +20,7 @@ TEXT, NUMBER = Value("string"), Value("int32")
 WORDS = ("river", "house", "road", "garden")
 SPANS = Features({"text": Sequence(TEXT), "start": Sequence(NUMBER), "end": Sequence(NUMBER)})
 PASSAGE = "Anna saw Ben at the <b>house</b>.\n@highlight\nBen left."
+READ = "Anna saw Ben at the <b>house</b>. Ben left."  # by T5
 
 
 def choose(names: list[str]) -> ClassLabel:
@@ -101,7 +102,7 @@ READ = {  # what T5 reads of the first row, and what it writes
     "cb": ("cb hypothesis: a river premise: it was 0", "entailment"),
     "copa": ("copa choice1: wet choice2: dry premise: it rained 0 question: effect", "choice1"),
     "multirc": ("multirc question: why 0 answer: river paragraph: Sent 1: It rained.", "False"),
-    "record": (f"record query: @placeholder left 0 entities: Anna, Ben passage: {PASSAGE}", "Ben"),
+    "record": (f"record query: @placeholder left 0 entities: Anna, Ben passage: {READ}", "Ben"),
     "wic": ("wic sentence1: the bank of 0 sentence2: a bank word: bank", "False"),
     "wsc": ("wsc text: * The old man * saw 0 as # he # sat.", "False"),
     "race": ("race A: river B: house C: road D: garden article: a red house 0 question: what is _ ?", "A"),

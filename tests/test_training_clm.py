@@ -254,7 +254,7 @@ def test_show_labels_every_token(arguments: list[str], tmp_path: Path, capsys: p
         (["objective=clm"], "model.attention=full"),
         (["objective=clm", "model.attention=left"], "set masking=none"),
         (["masking=none"], "masking=none"),
-        (["model.attention=right"], "model.attention=right"),
+        (["model.attention=up"], "model.attention=up"),
         ([*CLM, "masking.rate=0.3"], "masking.rate"),
         ([*CLM, "objective=mlm_nsp", "input=segment_pair"], "masking=none"),
     ],

@@ -77,7 +77,7 @@ class Adapters(Method):
             norm.requires_grad_(True)
         for sublayer in list(self._chosen(encoder)):
             if not isinstance(sublayer.dropout, Adapted):
-                sublayer.dropout = Adapted(sublayer.dropout, encoder.width, self.size, self.activation)
+                sublayer.dropout = Adapted(sublayer.dropout, encoder.spec.hidden, self.size, self.activation)
         encoder.share()
         begin(encoder, seed, self.std)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
@@ -11,10 +11,12 @@ from paribus.models.spec import ModelSpec
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.encoder import Encoder
+    from paribus.models.network import Network
 
 
 NORMS = ("post", "pre")
-ATTENTIONS = ("full", "left")
+ATTENTIONS = ("full", "left", "right", "two_way")
+SIDES = ("left", "right")
 SHARINGS = ("none", "all", "attention", "ffn")
 
 
@@ -26,7 +28,9 @@ class Bert(ModelSpec):
     (arXiv 2002.04745). `embedding` is the width of the embeddings, which one matrix projects to `hidden` after their
     LayerNorm; `sharing` says which part of the layers of a group has the same weights, each part with its LayerNorm
     (ALBERT, arXiv 1909.11942, section 3.1). `attention="left"` hides from every token those to its right, in
-    fine-tuning too (BERT, section 5.1: LTR). Raises UserError for a shape that cannot be built.
+    fine-tuning too (BERT, section 5.1: LTR), `"right"` those to its left; `"two_way"` is one encoder of each, whose
+    states stand side by side (section 5.1, where it is not measured). Raises UserError for a shape that cannot be
+    built.
     """
 
     layers: int
@@ -96,13 +100,26 @@ class Bert(ModelSpec):
                 f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
             )
 
-    def build(self, vocabulary: Vocabulary, seed: int) -> Encoder:
+    def build(self, vocabulary: Vocabulary, seed: int) -> Network:
+        from paribus.models.two_way import TwoWay
+
+        if self.attention == "two_way":
+            encoders = {side: self._one(side).build_one(vocabulary, seed) for side in SIDES}
+            return TwoWay(self, vocabulary, encoders)
+        return self.build_one(vocabulary, seed)
+
+    def build_one(self, vocabulary: Vocabulary, seed: int) -> Encoder:
+        """A single encoder with its initial weights."""
         from paribus.models.encoder import Encoder
         from paribus.models.network import initialize
 
         encoder = Encoder(self, vocabulary)
         initialize(encoder, seed, encoder.std)
         return encoder
+
+    def _one(self, side: str) -> Bert:
+        """One of two encoders that stand side by side."""
+        return replace(self, attention=side)
 
     def matmul_parameters(self) -> int:
         """Weights by which every token is multiplied, counted once per use: the layers, shared ones too, and the
@@ -113,5 +130,7 @@ class Bert(ModelSpec):
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As `ModelSpec.forward_flops`; an encoder writes nothing, and rows count as full."""
+        if self.attention == "two_way":
+            return len(SIDES) * self._one("left").forward_flops(tokens, length, written, rows)
         seen = length if self.attention == "full" else (length + 1) / 2
         return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)

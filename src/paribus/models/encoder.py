@@ -113,6 +113,8 @@ class Encoder(Network):
             rank_BL = torch.where(position_1L < batch["length_B"][:, None], batch["rank_BL"], _UNSEEN)
             visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
             return visible_B1LL
+        if self.spec.attention == "right":
+            return self._visible({**batch, "rank_BL": -position_1L}, position_1L)
         if batch["full"] or self.left:
             return None
         real_BL: Tensor = (position_1L < batch["length_B"][:, None]).long()

@@ -127,7 +127,7 @@ class Electra(ObjectiveSpec):
         return CopyHead(network) if self.over == "all" else MaskedLMHead(network)
 
     def _make_generator(self, network: Network, vocabulary: Vocabulary) -> Encoder:
-        generator = self.generator_spec(network.spec).build(vocabulary, 0)  # the objective draws its weights
+        generator = self.generator_spec(network.spec).build_one(vocabulary, 0)  # the objective draws its weights
         if self.tie == "embeddings":
             generator.share_embeddings(network)
         return generator

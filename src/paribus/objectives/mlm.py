@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.corruption.collators.encoder import CausalCollator, EncoderCollator, RankedCollator
+from paribus.corruption.collators.encoder import (
+    BackwardCollator,
+    CausalCollator,
+    EncoderCollator,
+    RankedCollator,
+    TwoWayCollator,
+)
 from paribus.corruption.corruption import Corruption
 from paribus.objectives.spec import ObjectiveSpec, Statistics
 
@@ -84,6 +90,43 @@ class CausalLM(MaskedLM):
     @property
     def collator(self) -> EncoderCollator:
         return CausalCollator()
+
+
+@dataclass(frozen=True)
+class BackwardLM(CausalLM):
+    """Predict each token of the text from those to its right: the right-to-left model of BERT, section 5.1."""
+
+    semantics: ClassVar[int] = 1
+    needed_attention: ClassVar[str | None] = "right"
+
+    @property
+    def collator(self) -> EncoderCollator:
+        return BackwardCollator()
+
+
+@dataclass(frozen=True)
+class TwoWayLM(CausalLM):
+    """Predict each token of the text from those to its left, and by another encoder from those to its right, without a
+    shared weight (BERT, section 5.1: separate left-to-right and right-to-left models). The held-out loss is that of
+    the left-to-right one.
+    """
+
+    semantics: ClassVar[int] = 1
+    needed_attention: ClassVar[str | None] = "two_way"
+
+    @property
+    def collator(self) -> EncoderCollator:
+        return TwoWayCollator()
+
+    def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
+        from paribus.models.heads.vocabulary import SideLMHead
+        from paribus.objectives.objective import Objective
+
+        sides = {self.loss_name: ("left", "slot_P"), "clm_right": ("right", "back_P")}
+        return Objective({name: SideLMHead(network, *own) for name, own in sides.items()})
+
+    def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
+        return 2 * super().head_flops(statistics, model)
 
 
 @dataclass(frozen=True)

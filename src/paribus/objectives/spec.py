@@ -44,7 +44,7 @@ class ObjectiveSpec(ABC):
     Attributes:
         stages: raised when what it takes over from the stage before changes.
         needed_pairs: the kind of pairs that it predicts from: "next", "order" or "three"; None for single texts.
-        needed_attention: what the model's attention must be: "left" or "full"; None for any.
+        needed_attention: what the model's attention must be: "left", "right", "two_way" or "full"; None for any.
         brings_mask: whether each row has an attention mask of its own.
         predicts_noise: whether it predicts the noised positions; if not, it predicts all of the text.
         needs_spans: whether noise must come in spans.

@@ -71,6 +71,9 @@ def check_pairs(needs: str | None, given: str | None) -> None:
     raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
 
 
+_SEEN = {"left": "left", "right": "right", "two_way": "left and from its right"}
+
+
 def check_noise(objective: ObjectiveSpec, masking: NoisePattern, attention: str | None) -> None:
     """Raise UserError if nothing hides from the model what it predicts, or noise is not what the objective needs."""
     needed, noisy = objective.needed_attention, objective.predicts_noise
@@ -79,7 +82,7 @@ def check_noise(objective: ObjectiveSpec, masking: NoisePattern, attention: str 
             cause = f"the objective brings its own attention mask, but model.attention={attention}"
             raise UserError(cause, "set model.attention=full or objective=clm")
         raise UserError(
-            f"the objective predicts each token from its left, but model.attention={attention} shows the token itself",
+            f"the objective predicts each token from its {_SEEN[needed]}, but model.attention={attention} is another",
             f"set model.attention={needed} masking=none, or objective=mlm",
         )
     if noisy and not masking.rate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -80,21 +81,40 @@ class EncoderCollator(Collator):
 class CausalCollator(EncoderCollator):
     """A left-to-right language model: each target is predicted at the place before it, the usual shift by one.
 
-    The first token of a row is never a target, so that the place before a target is in the same row.
+    Neither the first nor the last token of a row is ever a target, so that the places beside a target are in its row.
     """
 
+    shift: ClassVar[int] = -1  # from a target to where it is predicted
+
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """Those of an encoder; slot_P is one place to the left of each target."""
+        """Those of an encoder; slot_P is one place beside each target."""
         arrays = super().arrays(views, vocabulary)
-        return {**arrays, "slot_P": arrays["slot_P"] - 1}
+        return {**arrays, "slot_P": arrays["slot_P"] + self.shift}
 
     def find_places(self, arrays: Arrays) -> Places:
-        """The token before."""
+        """The token beside, which is the last that was read."""
         return Places(arrays["target_P"], [arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]])
 
     def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
         """No token is shown in its own place."""
         return {"masked": 0, "kept": 0, "randomized": 0}
+
+
+@dataclass(frozen=True)
+class BackwardCollator(CausalCollator):
+    """A right-to-left language model: each target is predicted at the place behind it."""
+
+    shift: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class TwoWayCollator(CausalCollator):
+    """Each target is predicted from both sides."""
+
+    def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
+        """Those of a left-to-right model, and `back_P`, the place behind each target."""
+        arrays = super().arrays(views, vocabulary)
+        return {**arrays, "back_P": arrays["slot_P"] + 2}
 
 
 @dataclass(frozen=True)

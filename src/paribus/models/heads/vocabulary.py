@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
@@ -28,8 +30,36 @@ class MaskedLMHead(TokenHead):
         self.norm = nn.LayerNorm(width, eps=network.norm_eps, bias="norm" not in network.head_unbiased)
         self.bias = nn.Parameter(torch.zeros(words))
 
+    @property
+    def table_VD(self) -> Tensor:
+        """The word embeddings that it is tied to."""
+        return self._network[0].table_VD
+
     def scores(self, hidden_PD: Tensor) -> Tensor:
-        return linear(self.norm(self.activation(self.dense(hidden_PD))), self._network[0].table_VD, self.bias)
+        return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
+
+
+class SideLMHead(MaskedLMHead):
+    """The head of one of two encoders side by side: it reads their half of the states, at the places `slots`."""
+
+    def __init__(self, network: Any, side: str, slots: str) -> None:
+        super().__init__(network.side(side))
+        self._network, self.side, self.slots = [network], side, slots
+
+    @property
+    def table_VD(self) -> Tensor:
+        network: Any = self._network[0]
+        table_VD: Tensor = network.side(self.side).table_VD
+        return table_VD
+
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return [batch[self.slots]]
+
+    def scores(self, hidden_PD: Tensor) -> Tensor:
+        return super().scores(hidden_PD.chunk(2, -1)[self.side == "right"])
+
+    def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
+        return self.scores(outputs.at(batch[self.slots]))
 
 
 class WordOrderHead(Head):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,6 +10,8 @@ from paribus.tasks.examples import Gap
 from paribus.tasks.prompts import Fields, Parts
 from paribus.tasks.types.question_answering import ExtractiveQA, WrittenAnswers
 
+_HIGHLIGHT = "\n@highlight\n"
+_AFTER_MARK = re.compile(rf"([.?!\"']){_HIGHLIGHT}")
 FIELDS = Fields("record", "query", "passage")
 
 
@@ -25,7 +28,7 @@ class EntityQA(ExtractiveQA):
 @dataclass(frozen=True)
 class WrittenEntities(WrittenAnswers):
     """The model reads `record query: QUERY entities: A, B passage: PASSAGE` (T5, `data/preprocessors.py`, record), and
-    writes the first entity that fills the gap.
+    writes the first entity that fills the gap. Highlights follow the passage as sentences.
     """
 
     fields: Fields = FIELDS
@@ -33,7 +36,8 @@ class WrittenEntities(WrittenAnswers):
 
     def source(self, example: Any) -> Parts:
         asked, given = f"{self.fields.name} {self.fields.text}:", f"{self.fields.pair}:"
-        return [(asked, example.question), ("entities:", ", ".join(example.entities)), (given, example.context)]
+        passage = _AFTER_MARK.sub(r"\1 ", example.context).replace(_HIGHLIGHT, ". ")
+        return [(asked, example.question), ("entities:", ", ".join(example.entities)), (given, passage)]
 
     def target(self, example: Any) -> str:
         return str(example.answers[0])
