@@ -76,6 +76,16 @@ def test_the_floor_of_masked_text_uses_the_token_shown_in_the_place() -> None:
     assert wrong == pytest.approx((1 - 0.25 / (0.25 + 1 / 3)) * 0.5, abs=0.02)
 
 
+def test_a_floor_is_finite_if_no_random_token_was_seen() -> None:
+    near = [np.full(4, 5), np.full(4, 5)]
+    own, other = np.array([0, 1, 2, 0]), np.array([1, 1, 2, 0])
+    arrays = {"ids_BL": np.stack([near[0], own, near[1]], 1).reshape(1, -1), "slot_P": np.arange(4) * 3 + 1}
+    drawn = np.array([1 / 3] * 3 + [0.0] * 3)
+    trivial = Trivial(KINDS, np.array([2, 1, 1, 0, 0, 0]), drawn, [(arrays, Places(own, near, own))])
+    assert trivial.kept == 0.875
+    assert np.isfinite(trivial.losses(Places(own, near, other))).all()
+
+
 def test_places_of_batches_are_joined() -> None:
     joined = join([place([0], [3]), place([1, 2], [4, 5], 1)])
     assert joined.row_P is not None

@@ -84,11 +84,11 @@ class Trivial:
         self.token_CV = self._count_tokens(join([find_text(kinds, *batch) for batch in batches]), count_V + 1.0)
 
     def _find_kept(self, places: Places) -> float:
-        """The share of the text's own tokens among those that are shown in a predicted place."""
+        """The share of the text's own tokens among those that are shown in a predicted place; of few it is not all."""
         if places.shown_P is None:
             return 0.0
-        word_P = self.kinds.is_word(places.shown_P)
-        return float((places.shown_P == places.target_P)[word_P].mean()) if word_P.any() else 0.0
+        own_P = (places.shown_P == places.target_P)[self.kinds.is_word(places.shown_P)]
+        return min(float(own_P.mean()), 1.0 - 0.5 / len(own_P)) if len(own_P) else 0.0
 
     def _count_kinds(self, places: Places) -> Floats:
         """[N, C, K]: the kind of a place given those beside and the words before; unseen ones as after any number."""
