@@ -1,4 +1,4 @@
-"""A stage that goes on with the moments of the stage before instead of a fresh optimizer."""
+"""A stage that resumes with the moments of the stage before instead of a fresh optimizer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def callbacks_of(stage: Stage) -> list[pl.Callback]:
 
 
 def check_kept(stages: Sequence[Stage]) -> None:
-    """Raise UserError for stages that cannot go on with the optimizer of the one before."""
+    """Raise UserError for stages that cannot resume with the optimizer of the one before."""
     if stages[0].run.trainer.keep_optimizer:
         mend = "set it of a later stage: +stages.NAME.trainer.keep_optimizer=true"
         raise UserError("trainer.keep_optimizer=true, but no stage is before the first", mend)
