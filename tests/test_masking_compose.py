@@ -105,7 +105,7 @@ def test_span_keys_reach_their_components(data: Any) -> None:
 
 
 def test_choices_are_all_known_here() -> None:
-    assert choices("masking") == sorted(["annotated_span", "none", *IN_PLACE, *TEXT_TO_TEXT])
+    assert choices("masking") == sorted(["annotated_span", "asked", "none", *IN_PLACE, *TEXT_TO_TEXT])
     assert choices("masking/schedule") == ["copies", "dynamic", "static"]
     assert choices("objective/view") == ["electra", "replace", "unchanged"]
     kinds = ["drop", "mask", "mask_80_10_10", "mask_random", "nothing", "permuted", "shared", "unique"]

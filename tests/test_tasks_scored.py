@@ -158,7 +158,7 @@ def test_perplexity_is_that_of_a_plain_loop_in_transformers(
 
 CHOICES = """
 _target_: paribus.tasks.choices.ChoiceTable
-name: race
+name: exam
 path: {folder}
 columns: {{text: article, question: question, options: options, label: answer}}
 classes: [A, B, C]
@@ -180,19 +180,19 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     write(tmp_path, train=rows[:9], validation=rows[9:])
     (tmp_path / "conf/task").mkdir(parents=True)
-    (tmp_path / "conf/task/race.yaml").write_text(CHOICES.format(folder=tmp_path))
+    (tmp_path / "conf/task/exam.yaml").write_text(CHOICES.format(folder=tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("more", [[], ["finetune.ensemble=2"], ["finetune.epochs=0"], ["evaluation.task_points=2"]])
 def test_a_run_answers_without_training(options: Path, arguments: list[str], more: list[str]) -> None:
-    folder = run(compose([*arguments, *LEFT, "task=race", *more]))
+    folder = run(compose([*arguments, *LEFT, "task=exam", *more]))
     record = json.loads((folder / "result.json").read_text())
     found = record["task_runs"][0]["metrics"]
     assert found.keys() == set(CHOSEN)
     assert all(0 <= value <= 1 for value in found.values())
-    assert record["baselines"]["race/accuracy"].keys() == {"majority", "bag_of_words"}
+    assert record["baselines"]["exam/accuracy"].keys() == {"majority", "bag_of_words"}
     if "task_points" in record:
         assert record["task_points"][0]["task_runs"][0]["metrics"] != {}
 
@@ -206,20 +206,20 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
         ),
         (["finetune.length=8"], "tokens with an option: raise finetune.length=8"),
         (["finetune.length=64", "model.positions=32"], "finetune.length=64 exceeds model.positions=32"),
-        (["finetune/head=bilstm"], "finetune.head is set, but it does nothing in tasks.race"),
-        (["finetune.truncation=tail"], "finetune.truncation is set, but it does nothing in tasks.race"),
+        (["finetune/head=bilstm"], "finetune.head is set, but it does nothing in tasks.exam"),
+        (["finetune.truncation=tail"], "finetune.truncation is set, but it does nothing in tasks.exam"),
         (
-            ["task=[race,docs_package]", "finetune/joint=multi_task"],
-            "finetune/joint is set, but nothing is trained in tasks.race",
+            ["task=[exam,docs_package]", "finetune/joint=multi_task"],
+            "finetune/joint is set, but nothing is trained in tasks.exam",
         ),
-        (["+tasks.race.metrics=[f1]"], "choose from accuracy, accuracy_token"),
+        (["+tasks.exam.metrics=[f1]"], "choose from accuracy, accuracy_token"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(
     options: Path, arguments: list[str], change: list[str], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as error:
-        run(compose([*arguments, *LEFT, *([] if "task=" in change[0] else ["task=race"]), *change]))
+        run(compose([*arguments, *LEFT, *([] if "task=" in change[0] else ["task=exam"]), *change]))
     assert "\n" not in str(error.value)
 
 
