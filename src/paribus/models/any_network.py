@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, PretrainedConfig
+from transformers import MODEL_MAPPING, AutoModel, AutoModelForMaskedLM, PretrainedConfig
 from transformers.activations import ACT2FN
 
 from paribus.core.errors import UserError
@@ -125,14 +123,8 @@ def _find_activation(outside: Iterable[tuple[str, nn.Module]]) -> str:
     return next((named[type(module)] for _, module in outside if type(module) in named), "gelu")
 
 
-@lru_cache(maxsize=64)
-def count_flops(settings: str, length: int) -> int:
-    """Floating-point operations of the matrix products in a forward pass of one row, heads left out.
-
-    `settings`: a config of `transformers` as JSON.
-    """
-    content = json.loads(settings)
-    config = AutoConfig.for_model(content.pop("model_type"), **content)
+def count_flops(config: PretrainedConfig, length: int) -> int:
+    """Floating-point operations of the matrix products in a forward pass of one row, heads left out."""
     with torch.device("meta"):
         model = _BARE.from_config(config, attn_implementation="eager")
         ids_1L = torch.ones(1, length, dtype=torch.long)
