@@ -181,6 +181,22 @@ def test_the_plan_counts_the_trials_without_tasks(ask: Callable[..., Request]) -
     ]  # fmt: skip
 
 
+def test_the_plan_counts_the_pre_training_of_trials_that_differ_in_fine_tuning_alone_once(
+    ask: Callable[..., Request],
+) -> None:
+    def planned(config: Any) -> dict[str, Any]:
+        return {**plan(config), "stages": {"pretraining": {"tokens": 100, "flops": 1.0}}}
+
+    def measure(config: Any) -> dict[str, Any]:
+        own = {"seconds_per_step": 1.0, "start_seconds": 1.0, "pretrain_seconds": 30.0, "finetune_seconds": 5.0}
+        return {**own, "stages": {"all arms": 30.0}}
+
+    space = {"finetune.optimizer.lr": "tag(log, interval(1e-4, 1e-2))"}
+    request = ask(tune={**SWEEP["tune"], "space": space})
+    found = costs(expand(request), 1, planned, measure)
+    assert [cost.own_seconds for cost in found] == pytest.approx([3 * 1 + 30.0, 2 * 36.0, 3 * 1.0, 2 * 6.0])
+
+
 def test_another_launcher_wants_the_search_first(ask: Callable[..., Request]) -> None:
     with pytest.raises(UserError, match="rates tunes its arms and small is not tuned yet"):
         apply_recorded_tuning(ask())

@@ -92,20 +92,27 @@ def _cost(
         seconds=measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"],
         shared=_shared(budget, measured, known),
     )
-    tune = expanded.request.tuned
+    tune, before = expanded.request.tuned, set(known)
+    known.update(measured.get("stages", {}))
     if tune is None or arm == SCRATCH:
         return [cost]
     seconds = cost.seconds - (0.0 if is_task(tune.on) else measured["finetune_seconds"])
-    trials = cost._replace(runs=tune.trials * len(tune.seeds), seconds=seconds, shared=Part())
+    alike = all(key.startswith("finetune.") for key in tune.space)  # the trials differ after pre-training alone
+    shared = _shared(budget, measured, before, tune.trials) if alike else Part()
+    trials = cost._replace(runs=tune.trials * len(tune.seeds), seconds=seconds, shared=shared)
     return [trials._replace(arm=f"{arm} (trials)"), cost]
 
 
-def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str]) -> Part:
-    """What the stages of an arm that are known take; they are trained once for each seed."""
+def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str], runs: int = 1) -> Part:
+    """What the stages of one of `runs` equal runs take that are trained elsewhere, on average: a stage is trained once
+    for each seed, by no run of these if it is `known` and by the first of them otherwise.
+    """
     stages: Mapping[str, float] = measured.get("stages", {})
     parts = zip(stages.items(), budget.get("stages", {}).values(), strict=True)
-    found = [Part(seconds, own["tokens"], own["flops"]) for (name, seconds), own in parts if name in known]
-    known.update(stages)
+    found = [
+        Part(*(value * (1 if name in known else 1 - 1 / runs) for value in (seconds, own["tokens"], own["flops"])))
+        for (name, seconds), own in parts
+    ]
     return Part(*map(sum, zip(*found, strict=True))) if found else Part()
 
 
