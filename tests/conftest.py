@@ -80,9 +80,12 @@ def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache shared by the tests of one session."""
-    return tmp_path_factory.mktemp("cache")
+def cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A cache shared by the tests of one session, those of pytest's other processes included."""
+    own = tmp_path_factory.getbasetemp()
+    shared = (own if worker_id == "master" else own.parent) / "cache"
+    shared.mkdir(exist_ok=True)
+    return shared
 
 
 @pytest.fixture(scope="session")

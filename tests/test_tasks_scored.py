@@ -209,7 +209,7 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
         (["finetune/head=bilstm"], "finetune.head is set, but it does nothing in tasks.exam"),
         (["finetune.truncation=tail"], "finetune.truncation is set, but it does nothing in tasks.exam"),
         (
-            ["task=[exam,docs_package]", "finetune/joint=multi_task"],
+            ["task=[exam,docs_package]", "tasks.docs_package.packages=[rich,networkx]", "finetune/joint=multi_task"],
             "finetune/joint is set, but nothing is trained in tasks.exam",
         ),
         (["+tasks.exam.metrics=[f1]"], "choose from accuracy, accuracy_token"),

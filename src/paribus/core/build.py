@@ -69,7 +69,7 @@ def _checked(node: Any) -> Any:
     """A config node as plain data, if all of its classes are trusted."""
     from omegaconf import OmegaConf
 
-    tree = plain(node if OmegaConf.is_config(node) else OmegaConf.create(node, flags={"allow_objects": True}))
+    tree = node if _is_plain(node) else plain(OmegaConf.create(node, flags={"allow_objects": True}))
     check_tree(tree)
     for key, value in leaves(tree):
         if key == "_target_":
@@ -77,3 +77,14 @@ def _checked(node: Any) -> Any:
         elif isinstance(value, str) and "${" in value:  # Hydra would resolve it again, after the check
             raise UserError(f"{key}={value} has an interpolation in its value", "write the value itself")
     return tree
+
+
+def _is_plain(node: Any) -> bool:
+    """Whether OmegaConf would give this back unchanged."""
+    if type(node) is dict:
+        return all(type(key) is str and _is_plain(value) for key, value in node.items())
+    if type(node) is list:
+        return all(map(_is_plain, node))
+    return (
+        node is None or type(node) in (bool, int, float) or (type(node) is str and "${" not in node and node != "???")
+    )

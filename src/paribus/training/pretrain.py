@@ -68,7 +68,7 @@ from paribus.training.probe import TrainedProbe
 from paribus.training.replay import check_replay
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
-from paribus.training.trainer import Profile, build_profiler, matrix_peak, trainer
+from paribus.training.trainer import Profile, build_profiler, process_peak, trainer
 
 STAGE = "pretrain.json"
 STAGES = "stages"  # in a run's folder: the stages before the last one
@@ -344,7 +344,7 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
     tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
     flops = train_flops(stage.run, size, tokens, predicted, counts["sequences"])
     rate = meter.tokens_per_second()
-    peak = matrix_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
+    peak = process_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
     train_ids = stage.data.stores["train"].ids
     sources = examples.read(counts)
     return {
