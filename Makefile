@@ -13,7 +13,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench chaos vulnerabilities flatness calibrate tables wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench chaos endurance vulnerabilities flatness calibrate tables wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -93,6 +93,9 @@ vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-a
 
 chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
 	@OMP_NUM_THREADS=1 $(BIN)/python analysis/chaos.py $(ARGS)
+
+endurance: setup ## watch memory and files over two hours of small runs: analysis/results/endurance.json
+	@OMP_NUM_THREADS=1 $(BIN)/python analysis/endurance.py $(ARGS)
 
 wandb-sync: setup ## upload runs that W&B does not have yet; safe to repeat
 	@folders=$$(find $(RUNS) -type d -path '*/wandb/*run-*' -name '*run-*-*' -prune); \

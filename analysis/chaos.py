@@ -56,7 +56,7 @@ def main() -> None:
     place = Path(tempfile.mkdtemp(prefix="paribus-chaos-"))
     os.chdir(place)
     os.environ["PARIBUS_CACHE"] = str(place / "configs")
-    overrides = _prepare(place)
+    overrides = prepare(place)
     found = []
     for kind, attempt in KINDS.items():
         faults = [fault for fault in attempt(given["seed"], given[kind], place, overrides) if fault]
@@ -66,7 +66,7 @@ def main() -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def _prepare(place: Path) -> list[str]:
+def prepare(place: Path) -> list[str]:
     """A small text and task; the overrides of a run of seconds on them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
