@@ -1,28 +1,33 @@
 """Bad input, damaged files and kills, far more of them than in `make test`: what ends otherwise than it should?
 
-python analysis/chaos.py [--overrides 2000] [--commands 500] [--files 500] [--damages 200] [--kills 100] [--seed 1]
+python analysis/chaos.py [--overrides 2000] [--commands 500] [--files 500] [--damages 1000] [--kills 100] [--seed 1]
 
 Cases are drawn by `tests/fuzzing.py`; the same seed gives the same cases. A fault is a traceback, a hang, or a message
 of more than one line. A damage is one broken file of a finished run or of its cache, after which the same command must
-give the same numbers. A kill is a SIGKILL to a run at a random moment; the run that is left must have the bits of one
-that was never killed. `analysis/results/chaos.json` gets one entry per kind: {kind, seed, cases, faults: [what
+give the same numbers. A kill is a SIGKILL to a sweep or its processes at a random moment; what it has in the end must
+have the bits of one that was never killed, and no finished run may be done again.
+`analysis/results/chaos.json` gets one entry per kind: {kind, seed, cases, faults: [what
 happened]}.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
+import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -43,12 +48,21 @@ from paribus.core.console import progress, say  # noqa: E402
 from paribus.core.files import write_json  # noqa: E402
 
 RESULTS = ROOT / "analysis" / "results" / "chaos.json"
+SWEEP = {  # whose processes are killed
+    "study": "kills",
+    "base": ["objective=mlm", "trainer.max_steps=12", "profile.checkpoint_steps=3", "finetune.epochs=1"],
+    "varies": ["masking.rate"],
+    "matched": "tokens",
+    "arms": {"r15": ["masking.rate=0.15"], "r40": ["masking.rate=0.4"]},
+    "baseline": "r15",
+    "columns": ["mlm_loss", "sst2/accuracy"],
+}
 
 
 def main() -> None:
     """Run every kind and write what was found."""
     parser = argparse.ArgumentParser()
-    counts = {"overrides": 2000, "commands": 500, "files": 500, "damages": 200, "kills": 100}
+    counts = {"overrides": 2000, "commands": 500, "files": 500, "damages": 1000, "kills": 100}
     for name, count in counts.items():
         parser.add_argument(f"--{name}", type=int, default=count)
     parser.add_argument("--seed", type=int, default=1)
@@ -114,15 +128,19 @@ def try_damages(seed: int, count: int, place: Path, overrides: list[str]) -> Ite
     """One broken file, then the same command again."""
     from paribus.training.run import run
 
-    config, draw = compose([*overrides, "trainer.max_steps=2", "finetune.epochs=1"]), random.Random(seed)
-    folder = run(config) if count else place
-    wanted = _numbers(folder) if count else {}
+    if not count:
+        return
+    short, draw = [*overrides, "trainer.max_steps=2", "finetune.epochs=1"], random.Random(seed)
+    config = compose(short)
+    folder, other = run(config), run(compose([*short, "seed=1", "tokenizer.vocab_size=140"]))
+    record, wanted = folder / "result.json", _numbers(folder)
     for _ in progress(range(count), "damages", count):
         path = draw.choice(
             [path for root in (place / "cache", folder) for path in sorted(root.rglob("*")) if path.is_file()]
         )
-        kind = _damage(path, draw)
-        (folder / "result.json").unlink(missing_ok=draw.random() < 0.8)
+        kind = _damage(path, draw, folder, other)
+        if path != record and draw.random() < 0.8:
+            record.unlink()
         said = judge(lambda: run(config))
         if said.startswith("refused"):  # by name: what is named is removed, as the message says
             path.unlink(missing_ok=True)
@@ -136,50 +154,107 @@ def _numbers(folder: Path) -> dict[str, Any]:
     return {key: record[key] for key in ("signature", "metrics", "task_runs", "realised")}
 
 
-def _damage(path: Path, draw: random.Random) -> str:
+def _damage(path: Path, draw: random.Random, folder: Path, other: Path) -> str:
+    """Break a file of a run or of the cache; `other` is the folder of another run."""
     content = bytearray(path.read_bytes())
-    path.unlink()  # it may be a link
-    kind = draw.choice(("cut", "empty", "flip", "zero", "noise", "gone"))
+    kind = draw.choice(("cut", "empty", "flip", "zero", "noise", "gone", "swap", "version"))
     if kind == "flip" and content:
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
     size = len(content)
     changed = {"cut": content[: size // 2], "empty": b"", "zero": bytes(size), "noise": draw.randbytes(size)}
+    changed["version"] = re.sub(rb'("(?:schema|version|semantics)": ?)(\d+)', rb"\g<1>9\g<2>", content)
+    if kind == "swap":
+        changed["swap"] = _counterpart(path, draw, folder, other).read_bytes()
+    path.unlink()  # it may be a link
     if kind != "gone":
         path.write_bytes(changed.get(kind, content))
     return kind
 
 
+def _counterpart(path: Path, draw: random.Random, folder: Path, other: Path) -> Path:
+    """A file that another run or another part of the cache has in the place of this one."""
+    if path.is_relative_to(folder):
+        alike = [other / path.relative_to(folder)]
+    else:
+        alike = [found for found in sorted(path.parents[1].rglob(path.name)) if found != path]
+    return draw.choice([found for found in alike if found.is_file()] or [other / "config.yaml"])
+
+
 def try_kills(seed: int, count: int, place: Path, overrides: list[str]) -> Iterator[str]:
-    """SIGKILL at random moments of a run, again and again; the bits that are left in the end."""
-    draw, own = random.Random(seed), [*overrides, "trainer.max_steps=60", "profile.checkpoint_steps=3"]
-    command = [sys.executable, "-m", "paribus", "train", *own]
+    """SIGKILL to a sweep, to one of its processes or to all of them, at random moments from its first import to its
+    table; then the same command again, until it ends by itself.
+    """
+    if not count:
+        return
+    draw, own = random.Random(seed), [text for text in overrides if not text.startswith("paths.")]
+    (place / "sweep.yaml").write_text(json.dumps(SWEEP))
     start = time.monotonic()
-    if count:
-        subprocess.run([*command, f"paths.runs={place / 'whole'}"], check=True, capture_output=True)
-    took = time.monotonic() - start
-    for _ in progress(range(count), "kills", count):
-        process = subprocess.Popen([*command, f"paths.runs={place / 'killed'}"], stderr=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL)  # fmt: skip
+    _start(place / "whole", own).wait()
+    took, wanted = time.monotonic() - start, _outcome(place / "whole")
+    for at in progress(range(count), "kills", count):
+        done = _records(place / "killed")
+        process, victim = _start(place / "killed", own), draw.choice(("sweep", "child", "all"))
         try:
-            process.wait(draw.uniform(0.3, 1.0) * took)
-            yield _compare(place)
-            shutil.rmtree(place / "killed", ignore_errors=True)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if count:
-        subprocess.run([*command, f"paths.runs={place / 'killed'}"], check=True, capture_output=True)
-        yield _compare(place)
+            process.wait(draw.uniform(0.02, 0.9) * took)
+        except psutil.TimeoutExpired:
+            fault = _kill(process, victim, draw)
+            again = any(_records(place / "killed").get(name) != content for name, content in done.items())
+            yield fault or (f"kill {at}: a finished run was done again" if again else "")
+            continue
+        yield _compare(place, wanted)
+        shutil.rmtree(place / "killed")
+    while _start(place / "killed", own).wait():
+        pass
+    yield _compare(place, wanted)
 
 
-def _compare(place: Path) -> str:
-    """What differs between the run that was killed and the one that was not."""
-    (whole,), killed = (list((place / name).rglob("result.json")) for name in ("whole", "killed"))
-    if len(killed) != 1:
-        return f"{len(killed)} records"
-    weights = [(path.parent / "model" / "model.safetensors").read_bytes() for path in (whole, killed[0])]
-    same = _numbers(whole.parent) == _numbers(killed[0].parent) and weights[0] == weights[1]
-    return "" if same else "a killed run has other bits"
+def _start(folder: Path, overrides: list[str]) -> psutil.Popen:
+    """The sweep and its table in one process, with a cache, runs and temporary files below `folder`."""
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    sweep, runs = str(folder.parent / "sweep.yaml"), f"runs={folder / 'runs'}"
+    run = ["run", sweep, *overrides, runs, f"paths.cache={folder / 'cache'}", "seeds=0,1", "slots=2"]
+    table = ["table", sweep, "scale=test", runs, f"out={folder / 'table'}"]
+    code = f"import sys; from paribus.commands.cli import main; sys.exit(main({run}) or main({table}))"
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
+    with (folder.parent / "kills.log").open("a") as log:
+        return psutil.Popen([sys.executable, "-c", code], stdout=log, stderr=log, env=environment)
+
+
+def _kill(process: psutil.Popen, victim: str, draw: random.Random) -> str:
+    """Kill and wait for the family to end; returns what is wrong if it does not."""
+    family = process.children(recursive=True)
+    hit = {"sweep": [process], "child": [draw.choice(family or [process])], "all": [process, *family]}[victim]
+    for own in hit:
+        with suppress(psutil.NoSuchProcess):
+            own.kill()
+    if victim == "child":  # the sweep finishes its other runs and says what failed
+        process.wait()
+    _, alive = psutil.wait_procs([process, *family], timeout=20)
+    for own in alive:
+        own.kill()
+    return f"{len(alive)} processes outlive their sweep" if alive else ""
+
+
+def _records(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in (folder / "runs").rglob("result.json")}
+
+
+def _outcome(folder: Path) -> dict[str, Any]:
+    """The numbers and weights of every run of a sweep, its table, and the temporary files that are left."""
+    found: dict[str, Any] = {}
+    for path in sorted((folder / "runs").rglob("result.json")):
+        weights = (path.parent / "model" / "model.safetensors").read_bytes()
+        found[str(path.parent.relative_to(folder))] = [_numbers(path.parent), hashlib.sha256(weights).hexdigest()]
+    found["table"] = (folder / "table" / "table.csv").read_text(encoding="utf-8")
+    found["temporary"] = sorted(str(path.relative_to(folder)) for path in (folder / "tmp").rglob("*"))
+    return found
+
+
+def _compare(place: Path, wanted: dict[str, Any]) -> str:
+    """What differs between the sweep that was killed and the one that was not."""
+    found = _outcome(place / "killed")
+    wrong = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+    return f"other than without kills: {', '.join(wrong)}" if wrong else ""
 
 
 Attempt = Callable[[int, int, Path, list[str]], Iterator[str]]
