@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import json
 import os
+import re
+import secrets
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +40,61 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
+        with _temporary(path, _create) as (work, handle):
+            with os.fdopen(handle, "wb", closefd=False) as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+                os.fsync(handle)
+            os.replace(work, path)
+
+
+@contextmanager
+def _temporary(target: Path, create: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """A new file or folder beside `target` with its descriptor. It is locked while it is in use, so that what a killed
+    process leaves behind is removed by the next one.
+    """
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*"):
+        if re.search(r"\.[a-z0-9_]{8}$", path.name):
+            _remove_unused(path)
+    handle = -1
+    while handle < 0:
+        work = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+        handle = create(work)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if not work.exists():  # another process saw it before it was locked
+            os.close(handle)
+            handle = -1
+    try:
+        yield work, handle
+    finally:
+        _remove(work)
+        os.close(handle)
+
+
+def _create(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _create_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, os.O_RDONLY)
+
+
+def _remove_unused(path: Path) -> None:
+    with suppress(OSError):  # it is in use, another user's, or another process removes it
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(path)
+        finally:
+            os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -69,8 +116,7 @@ def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
     """
     with _named(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-        try:
+        with _temporary(target, _create_folder) as (work, _):
             yield work
             if sealed:
                 seal_folder(work)
@@ -79,8 +125,6 @@ def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
             except OSError:
                 if not target.is_dir():
                     raise
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
 
 
 def read_end(path: Path, size: int = 4096) -> list[str]:

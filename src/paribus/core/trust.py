@@ -66,7 +66,7 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
 def check_class(found: type, target: str) -> None:
     """Raises UserError for a class that only stands in a trusted module, and for one of ours that is no component.
 
-    `paribus.core.files.tempfile.TemporaryFile` is not ours.
+    `paribus.core.files.json.JSONDecoder` is not ours.
     """
     if not is_trusted(found.__module__):
         raise UserError(f"_target_={target} is {found.__module__}.{found.__qualname__}, which is not trusted",

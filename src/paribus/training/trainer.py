@@ -14,6 +14,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.loggers import Logger
+from pytorch_lightning.plugins import TorchCheckpointIO
 from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
 
 from paribus.core.errors import UserError
@@ -135,6 +136,7 @@ def trainer(
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
+    settings = trainer_settings(group or Group(), profile.strategy)
     made = pl.Trainer(
         accelerator=profile.accelerator,
         precision=profile.precision,  # type: ignore[arg-type]
@@ -149,11 +151,18 @@ def trainer(
         use_distributed_sampler=False,
         limit_val_batches=0,
         num_sanity_val_steps=0,
-        **trainer_settings(group or Group(), profile.strategy),
+        **{**settings, "plugins": [*settings["plugins"], Checkpoints()]},
     )
     # Lightning would leave on SIGTERM without a checkpoint and with status 0; `core.processes` handles signals
     made._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
     return made
+
+
+class Checkpoints(TorchCheckpointIO):
+    """Writes checkpoints straight to their place; Lightning passes them through memory and the temporary folder."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: object = None) -> None:
+        torch.save(checkpoint, path)
 
 
 def build_profiler(name: str | None, folder: Path) -> Profiler | None:
