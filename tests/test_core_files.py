@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from paribus.commands.cli import main
 from paribus.core.config import compose
+from paribus.core.errors import UserError, permitted
 from paribus.core.files import whole_folder, write_text
 from paribus.training.run import run
 
@@ -84,3 +86,24 @@ def test_checkpoints_do_not_pass_through_the_temporary_folder(
     folder = run(compose([*arguments, "trainer.max_steps=3", "profile.checkpoint_steps=1", "task=none", "logger=none"]))
     assert (folder / "result.json").is_file()
     assert [path for path in made if Path(path).parent == Path(tempfile.gettempdir())] == []
+
+
+def test_a_file_that_may_not_be_read_is_named_in_one_line(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UserError, match=r"weights cannot be read or written \(Permission denied\): change its"),
+        permitted(),
+    ):
+        raise PermissionError(13, "Permission denied", str(tmp_path / "weights"))
+    with pytest.raises(PermissionError, match="of a socket"), permitted():
+        raise PermissionError("of a socket")
+
+
+def test_a_run_in_a_folder_of_another_user(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    def refuse(self: Path, *own: Any, **more: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert main(["train", *arguments, "task=none", "logger=none"]) == 2
+    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("paribus: ")]
+    assert len(said) == 1
+    assert "cannot be" in said[0]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from paribus import __version__
 from paribus.commands.verbs import VERBS, load
 from paribus.core.arguments import HELP, VERSION
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, permitted
 from paribus.core.processes import Stopped, collect_rarely, stoppable
 
 COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the words so far, the last one unfinished
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     collect_rarely()
     try:
-        with stoppable():
+        with stoppable(), permitted():
             return _dispatch(arguments)
     except UserError as error:
         print(f"paribus: {error}", file=sys.stderr)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class UserError(Exception):
@@ -19,6 +20,18 @@ class Unavailable(UserError):
 
     A sweep lists its arm as not run, with this message as the reason, and runs the other arms.
     """
+
+
+@contextmanager
+def permitted() -> Iterator[None]:
+    """Raises UserError that names the file if the block may not read or write one."""
+    try:
+        yield
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        cause = f"{error.filename} cannot be read or written ({error.strerror})"
+        raise UserError(cause, "change its permissions, or choose another file or folder") from error
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.55) -> list[str]:

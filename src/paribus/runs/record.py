@@ -110,6 +110,8 @@ def read_record(path: Path) -> tuple[Record | None, str]:
     """(a whole record, "") or (None, why it is not one)."""
     try:
         content = parse(path.read_text(encoding="utf-8"))
+    except PermissionError as error:
+        return None, f"not readable ({error.strerror})"
     except (OSError, ValueError):
         return None, "half-written or no record"
     why = _find_fault(content)

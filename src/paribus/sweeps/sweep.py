@@ -171,7 +171,9 @@ def load(name: str) -> Sweep:
         content = _with_on(yaml.safe_load(text))
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start})", "convert the file") from error
-    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror})", "check the file and its permissions") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid YAML", str(error)) from error
     if not isinstance(content, dict):
         raise UserError(f"{path} is not a sweep file", f"give the keys {', '.join(_REQUIRED)}")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paribus.core.console import say
+from paribus.core.errors import permitted
 from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
 from paribus.runs import store
@@ -46,14 +47,15 @@ def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
     Raises UserError for bad input, before any training step, and Stopped if a signal asks the process to end: it then
     has written a checkpoint.
     """
-    described = Run.of(cfg)
-    identity = described.identity
-    if find_finished(identity.folder, identity.signature) is not None:
-        say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
-        return identity.folder
-    with locked(identity.folder, described.label), stoppable():
-        if find_finished(identity.folder, identity.signature) is None:
-            _run(described, reporter)
+    with permitted():
+        described = Run.of(cfg)
+        identity = described.identity
+        if find_finished(identity.folder, identity.signature) is not None:
+            say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
+            return identity.folder
+        with locked(identity.folder, described.label), stoppable():
+            if find_finished(identity.folder, identity.signature) is None:
+                _run(described, reporter)
     return identity.folder
 
 
