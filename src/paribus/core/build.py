@@ -69,14 +69,15 @@ def _checked(node: Any) -> Any:
     """A config node as plain data, if all of its classes are trusted."""
     from omegaconf import OmegaConf
 
-    tree = node if _is_plain(node) else plain(OmegaConf.create(node, flags={"allow_objects": True}))
-    check_tree(tree)
-    for key, value in leaves(tree):
+    if not _is_plain(node):
+        node = plain(node if OmegaConf.is_config(node) else OmegaConf.create(node, flags={"allow_objects": True}))
+    check_tree(node)
+    for key, value in leaves(node):
         if key == "_target_":
             kind(value)
         elif isinstance(value, str) and "${" in value:  # Hydra would resolve it again, after the check
             raise UserError(f"{key}={value} has an interpolation in its value", "write the value itself")
-    return tree
+    return node
 
 
 def _is_plain(node: Any) -> bool:
