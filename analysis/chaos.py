@@ -7,7 +7,7 @@ of more than one line. A damage is one broken file of a finished run or of its c
 give the same numbers. A kill is a SIGKILL to a sweep or its processes at a random moment; what it has in the end must
 have the bits of one that was never killed, and no finished run may be done again.
 `analysis/results/chaos.json` gets one entry per kind: {kind, seed, cases, faults: [what
-happened]}.
+happened], git}. A kind with 0 cases is left out and keeps its entry.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from fuzzing import (  # noqa: E402
 from paribus.core.config import compose  # noqa: E402
 from paribus.core.console import progress, say  # noqa: E402
 from paribus.core.files import write_json  # noqa: E402
+from paribus.runs.provenance import git_state  # noqa: E402
 
 RESULTS = ROOT / "analysis" / "results" / "chaos.json"
 SWEEP = {  # whose processes are killed
@@ -71,12 +72,17 @@ def main() -> None:
     os.chdir(place)
     os.environ["PARIBUS_CACHE"] = str(place / "configs")
     overrides = prepare(place)
-    found = []
+    found = {entry["kind"]: entry for entry in json.loads(RESULTS.read_text())} if RESULTS.is_file() else {}
     for kind, attempt in KINDS.items():
-        faults = [fault for fault in attempt(given["seed"], given[kind], place, overrides) if fault]
-        found.append({"kind": kind, "seed": given["seed"], "cases": given[kind], "faults": faults})
+        if not given[kind]:
+            continue
+        faults = []
+        for fault in filter(None, attempt(given["seed"], given[kind], place, overrides)):
+            say(f"{kind}: {fault}")
+            faults.append(fault)
+        found[kind] = {"kind": kind, "seed": given["seed"], "cases": given[kind], "faults": faults, "git": git_state()}
         say(f"{kind}: {len(faults)} faults in {given[kind]} cases")
-    write_json(RESULTS, found)
+        write_json(RESULTS, list(found.values()))
     shutil.rmtree(place, ignore_errors=True)
 
 
@@ -128,8 +134,6 @@ def try_damages(seed: int, count: int, place: Path, overrides: list[str]) -> Ite
     """One broken file, then the same command again."""
     from paribus.training.run import run
 
-    if not count:
-        return
     short, draw = [*overrides, "trainer.max_steps=2", "finetune.epochs=1"], random.Random(seed)
     config = compose(short)
     folder, other = run(config), run(compose([*short, "seed=1", "tokenizer.vocab_size=140"]))
@@ -184,8 +188,6 @@ def try_kills(seed: int, count: int, place: Path, overrides: list[str]) -> Itera
     """SIGKILL to a sweep, to one of its processes or to all of them, at random moments from its first import to its
     table; then the same command again, until it ends by itself.
     """
-    if not count:
-        return
     draw, own = random.Random(seed), [text for text in overrides if not text.startswith("paths.")]
     (place / "sweep.yaml").write_text(json.dumps(SWEEP))
     start = time.monotonic()

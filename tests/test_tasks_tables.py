@@ -15,6 +15,7 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Example, count_leaks, limit_rows
+from paribus.tasks.table_files import read_files
 from paribus.tasks.tables import LabelTable
 
 ROOT = Path(__file__).parents[1]
@@ -162,6 +163,31 @@ def test_broken_file_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "train.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(UserError, match=r"train\.parquet is not a readable parquet"):
         task(folder).examples(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("null\n\na\tb\tc", r"readable jsonl file \(line 1 is not a JSON object\)"),  # Arrow's reader crashes on it
+        ('{"sentence": "a"', "is not a readable jsonl file"),
+        ('{"sentence": "a", "label": ' + "9" * 30 + "}", "is not a readable jsonl file"),
+        ("[" * 100_000, r"\(nested too deep\)"),
+    ],
+)
+def test_lines_that_are_no_objects_are_refused(content: str, message: str, folder: Path, tmp_path: Path) -> None:
+    (folder / "train.parquet").unlink()
+    (folder / "train.jsonl").write_text(content)
+    with pytest.raises(UserError, match=message):
+        task(folder).examples(tmp_path)
+
+
+def test_rows_of_json_may_lack_a_key_and_texts_stay_as_they_are(tmp_path: Path) -> None:
+    lines = ['{"sentence": "2020-01-01", "label": 1}', "", '{"label": 0, "sentence": "a\u2028b", "note": [1]}']
+    (tmp_path / "train.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    rows = read_files([tmp_path / "train.jsonl"], (), "tasks.toy").to_pylist()
+    assert rows == [
+        {"sentence": "2020-01-01", "label": 1, "note": None}, {"sentence": "a\u2028b", "label": 0, "note": [1]},
+    ]  # fmt: skip
 
 
 def test_hub_without_network_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

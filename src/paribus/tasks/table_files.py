@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError
+from paribus.core.sealed import parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Ta
         if len(set(table.column_names)) < len(table.column_names):  # names that are no UTF-8 raise here
             raise KeyError("a column exists twice")
         return table
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         kind = files[0].suffix[1:]
         raise UserError(
             f"{key}.path: {files[0]} is not a readable {kind} file ({_first_line(error)})", "replace it"
@@ -83,9 +84,7 @@ def _read_file(file: Path, strings: Sequence[str]) -> pa.Table:
 
         return pq.ParquetFile(file).read()  # read_table imports pandas
     if file.suffix == ".jsonl":
-        from pyarrow import json as pj
-
-        return pj.read_json(file, pj.ReadOptions(block_size=16 << 20))
+        return _read_json_lines(file)
     if file.suffix == ".conll":
         return _read_conll(file)
     import pyarrow as pa
@@ -95,6 +94,20 @@ def _read_file(file: Path, strings: Sequence[str]) -> pa.Table:
     types = csv.ConvertOptions(column_types=dict.fromkeys(strings, pa.string()))
     options = plain if file.suffix == ".tsv" else csv.ParseOptions(newlines_in_values=True)
     return csv.read_csv(file, parse_options=options, convert_options=types)
+
+
+def _read_json_lines(file: Path) -> pa.Table:
+    """One object per line; Arrow's own reader crashes on some lines that are no objects."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if line.strip():
+            rows.append(row := parse(line))
+            if not isinstance(row, dict):
+                raise ValueError(f"line {number} is not a JSON object")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
 
 
 def _read_conll(file: Path) -> pa.Table:
