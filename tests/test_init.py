@@ -14,6 +14,7 @@ import yaml
 from conftest import story
 
 from paribus.commands.cli import main
+from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.sweeps.expand import expand
@@ -143,6 +144,47 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
     (here / "odd/train.jsonl").write_text('{"words": "a", "kind": 0.25}\n')
     with pytest.raises(UserError, match="the column kind holds float, no classes"):
         guess_task("odd", ("words", "kind"))
+
+
+def test_one_file_is_split_by_a_hash_of_its_texts(
+    here: Path, quick: None, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    write_rows(here / "mine.jsonl", 60)
+    given = ["--text", "books", "--task", "mine.jsonl", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
+    assert main(["init", *given]) == 0
+    labeled = guess_task("mine.jsonl")
+    assert (labeled.splits, labeled.held_out) == ({"train": "train"}, 0.2)
+    task = build(compose(["task=mine"]).tasks.mine)
+    examples = task.examples(here / "cache")
+    assert {split: len(rows) for split, rows in examples.items()} == labeled.examples
+    assert 4 <= len(examples["validation"]) <= 20
+    texts = {split: {row.text for row in rows} for split, rows in examples.items()}
+    assert len(texts["train"] | texts["validation"]) == 60
+    write_rows(here / "more/train.jsonl", 80)
+    again = build(compose(["task=mine", "tasks.mine.path=more"]).tasks.mine).examples(here / "cache")
+    assert texts["validation"] <= {row.text for row in again["validation"]}, "new rows move no other"
+    write_rows(here / "words.md", 3)
+    assert main(["init", "--text", "books", "--task", "words.md", *COMPARE]) == 2
+    assert "--task words.md has an unknown format: give a file that ends in .parquet, .jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("held_out: 0", r"path=mine.jsonl is a file without a validation split: add tasks.mine.held_out=0.2"),
+        ("held_out: 1.5", r"tasks.mine.held_out=1.5 is not a share: give a number between 0 and 1"),
+        ("held_out: 0.2\nsplits: {train: train, validation: dev}", "names a validation split: remove one of them"),
+    ],
+)
+def test_a_share_that_is_held_out_is_checked(here: Path, change: str, message: str) -> None:
+    write_rows(here / "mine.jsonl", 60)
+    (here / "conf/task").mkdir(parents=True)
+    file = f"_target_: paribus.tasks.tables.LabelTable\nname: mine\npath: mine.jsonl\n{change}\n"
+    (here / "conf/task/mine.yaml").write_text(
+        f"{file}columns: {{text: text, label: label}}\nclasses: [{', '.join(LABELS)}]\nmetrics: [accuracy]\n"
+    )
+    with pytest.raises(UserError, match=message):
+        build(compose(["task=mine"]).tasks.mine).examples(here / "cache")
 
 
 def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paribus.sweeps.first import Question
 
 TEXT: Option[str | None] = Option("--text", "your text: a file, a folder or a glob", None, text)
-TASK: Option[str | None] = Option("--task", "your task: a folder with train and validation files", None, text)
+TASK: Option[str | None] = Option("--task", "your task: a file, or a folder with one per split", None, text)
 COMPARE: Option[str | None] = Option("--compare", "what to compare: KEY=A,B", None, text)
 NAME: Option[str | None] = Option("name", "name of the sweep", None, read_name, shown="that of the text and the task")
 COLUMNS: Option[tuple[str, ...] | None] = Option(
@@ -57,7 +57,7 @@ def _ask(given: Arguments) -> Question:
 
     own = _answer(given, TEXT, "Your text (a file, a folder or a glob): ")
     find(own)
-    task = _answer(given, TASK, "Your task (a folder with train and validation files, .jsonl, .csv or .parquet): ")
+    task = _answer(given, TASK, "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): ")
     labeled = guess_task(task, given[COLUMNS])
     menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))
     compared = _answer(given, COMPARE, f"What to compare, as a number or KEY=A,B:{menu}\n> ")

@@ -127,14 +127,16 @@ def write_task(question: Question) -> str:
     columns = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in found.columns.items())
     splits = ", ".join(f"{ours}: {theirs}" for ours, theirs in found.splits.items())
     names = ", ".join(map(_plain, found.classes))
+    held = found.held_out
     fine_tuning, evaluation = found.examples["train"], found.examples["validation"]
     return "\n".join([
         f"# Task {question.task}: {fine_tuning} examples to fine-tune on, {evaluation} to evaluate on.",
         "_target_: paribus.tasks.tables.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
         f"name: {question.task}",
-        f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split",
+        f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
         f"columns: {{{columns}}}   # ours: the file's",
         f"splits: {{{splits}}}   # ours: the file's",
+        *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
         f"classes: [{names}]   # as the file has them; numbers 0, 1, ... mean this order",
         "metrics: [accuracy]   # or f1, mcc, ...; the first is the main one",
         "max_train: null       # at most this many examples; null: all",

@@ -1,4 +1,4 @@
-"""What a folder of labeled texts holds: splits, columns and classes, for the task file that `paribus init` writes."""
+"""What a file or folder of labeled texts holds, for the task file that `paribus init` writes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.tasks.table_files import class_names, find_files, read_files
-from paribus.tasks.tables import UNLABELED
+from paribus.tasks.table_files import SUFFIXES, class_names, find_files, read_files
+from paribus.tasks.tables import UNLABELED, is_held_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,13 +18,15 @@ LABELS = ("label", "labels", "class", "category", "target", "topic", "intent", "
 TEXTS = ("text", "sentence", "question", "content", "review", "body", "document", "title", "query")
 PAIRS = (("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"))
 MOST = 200  # classes
+SHARE = 0.2  # of the examples is held out if there is no validation split
 
 
 class Labeled(NamedTuple):
     """A table of labeled texts.
 
-    splits: {ours: the file's}. columns: {text, label, and of pairs also pair: theirs}. classes: in the order of their
-    numbers. examples: {split: how many are labeled}.
+    splits: {ours: the file's}; without one for validation, `held_out` is the share of train to evaluate on.
+    columns: {text, label, and of pairs also pair: theirs}. classes: in the order of their numbers.
+    examples: {split: how many are labeled}.
     """
 
     path: str
@@ -32,30 +34,40 @@ class Labeled(NamedTuple):
     columns: dict[str, str]
     classes: tuple[str, ...]
     examples: dict[str, int]
+    held_out: float = 0.0
 
 
 def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
-    """Look at a folder with a file per split.
+    """Look at a file, or at a folder with a file per split.
 
     columns: those of the text and the label, or of both texts and the label; None guesses them by their names.
 
-    Raises UserError if there is no such folder or split, and if columns or classes cannot be told.
+    Raises UserError if there is no such file, folder or split, and if columns or classes cannot be told.
     """
-    folder = Path(path).expanduser()
-    if folder.is_file():
-        raise UserError(
-            f"--task {path} is a file", "give a folder with train and validation files, such as train.jsonl"
-        )
-    held_out = next((name for name in HELD_OUT if _has(folder, name)), "validation")
-    splits = {"train": "train", "validation": held_out}
-    tables = {
-        ours: read_files(find_files(folder, None, theirs, "--task"), (), "--task") for ours, theirs in splits.items()
-    }
+    place = Path(path).expanduser()
+    if place.is_file() and place.suffix[1:] not in SUFFIXES:
+        known = ", ".join(f".{suffix}" for suffix in SUFFIXES)
+        raise UserError(f"--task {path} has an unknown format", f"give a file that ends in {known}")
+    files = {"train": [place] if place.is_file() else find_files(place, None, "train", "--task")}
+    theirs = next((name for name in HELD_OUT if not place.is_file() and _has(place, name)), None)
+    if theirs is not None:
+        files["validation"] = find_files(place, None, theirs, "--task")
+    tables = {ours: read_files(found, (), "--task") for ours, found in files.items()}
     named = _name_columns(tables["train"], path, columns)
+    if theirs is None:
+        tables = _split(tables["train"], [named[ours] for ours in ("text", "pair") if ours in named])
     labels = {ours: _list_labels(table, named["label"], path) for ours, table in tables.items()}
     classes = _find_classes(tables["train"], labels["train"] | labels["validation"], named["label"], path)
     counts = {ours: sum(labels[ours].values()) for ours in tables}
-    return Labeled(path, splits, named, classes, counts)
+    splits = {"train": "train", **({} if theirs is None else {"validation": theirs})}
+    return Labeled(path, splits, named, classes, counts, SHARE if theirs is None else 0.0)
+
+
+def _split(table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Table]:
+    """Both sets of a table, as the task will have them."""
+    texts = zip(*(map(str, table.column(name).to_pylist()) for name in columns), strict=True)
+    held = [is_held_out(row, SHARE) for row in texts]
+    return {"train": table.filter([not one for one in held]), "validation": table.filter(held)}
 
 
 def _has(folder: Path, split: str) -> bool:

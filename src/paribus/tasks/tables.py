@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from paribus.core.errors import UserError
+from paribus.data.corpus.splits import hash_share
 from paribus.tasks.examples import Example, Examples, Question, Tagged, Transfer, limit_rows
 from paribus.tasks.prompts import Fields
 from paribus.tasks.table_files import class_names, find_files, identify_file, load_hub, read_files
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 UNLABELED = (-1, None)
 
 
+def is_held_out(texts: Sequence[str], share: float) -> bool:
+    """Whether the texts of an example are in the share that is evaluated on."""
+    return hash_share("\n".join(texts)) < share
+
+
 class Source(TypedDict, total=False):
     """Where a table is, and how much of it is read; see `TableTask`."""
 
@@ -35,6 +41,7 @@ class Source(TypedDict, total=False):
     revision: str | None
     path: str | None
     splits: Mapping[str, str] | None
+    held_out: float
     max_train: int | None
     max_validation: int | None
 
@@ -47,8 +54,11 @@ class TableTask(Task):
         hub: name of the data set on the hub; used if `path` is null.
         config: name of the configuration on the hub; also a sub-folder of `path`.
         revision: commit or tag on the hub; null for the newest.
-        path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv` or `.conll` (or parts, `<split>-*.parquet`).
+        path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv` or `.conll` (or parts, `<split>-*.parquet`),
+            or, with `held_out`, one such file.
         splits: the split of the source behind `train`, `validation` and any further evaluation set.
+        held_out: for a source without a validation split: the share of `train` that becomes `validation`, by a hash of
+            the texts, so that equal texts share a set and a new row moves no other. 0: the source has the split.
         max_train, max_validation: at most this many examples, chosen by hash; null for all.
 
     Raises UserError for bad settings, for files that cannot be read, and for rows that are not examples.
@@ -63,8 +73,12 @@ class TableTask(Task):
         self.columns = dict(columns)
         self.hub, self.config, self.revision = source.get("hub"), source.get("config"), source.get("revision")
         self.path = source.get("path")
-        self.splits = dict(source.get("splits") or {"train": "train", "validation": "validation"})
+        self.held_out = source.get("held_out", 0.0)
+        own = {} if self.held_out else {"validation": "validation"}
+        self.splits = dict(source.get("splits") or {"train": "train", **own})
         self._check_settings()
+        if self.held_out:
+            self.splits["validation"] = self.splits["train"]
         self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
 
     def _check_settings(self) -> None:
@@ -73,7 +87,14 @@ class TableTask(Task):
             raise UserError(
                 f"{self.key}.columns: {self.columns}", f"name the columns of {', '.join(self.required)}{optional}"
             )
-        if not {"train", "validation"} <= set(self.splits):
+        share = self.held_out
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+            raise UserError(f"{self.key}.held_out={share} is not a share", "give a number between 0 and 1")
+        if share and "validation" in self.splits:
+            raise UserError(
+                f"{self.key}.held_out={share}, but {self.key}.splits names a validation split", "remove one of them"
+            )
+        if not {"train", *([] if share else ["validation"])} <= set(self.splits):
             raise UserError(f"{self.key}.splits: {self.splits}", "name the splits behind train and validation")
         if not (self.hub or self.path):
             raise UserError(f"{self.key}.path is not set", f"{self.key}.path=FOLDER, or {self.key}.hub=NAME")
@@ -91,7 +112,7 @@ class TableTask(Task):
         return list(self.task_type.classes)
 
     def source(self) -> Any:
-        settings = [self.columns, self._settings(), self.splits, self.limits]
+        settings = [self.columns, self._settings(), self.splits, self.limits, *filter(None, [self.held_out])]
         if self.path is None:
             return [settings, self.hub, self.config, self.revision]
         return [settings, [identify_file(file) for split in self.splits.values() for file in self._files(split)]]
@@ -102,13 +123,23 @@ class TableTask(Task):
     def read(self, *splits: str) -> Examples:
         """The examples of these sets, limits applied."""
         limits = {**dict.fromkeys(self.splits, self.limits["validation"]), "train": self.limits["train"]}
-        return {ours: limit_rows(self._read_split(self.splits[ours]), limits[ours]) for ours in splits}
+        return {ours: limit_rows(self._read_set(ours), limits[ours]) for ours in splits}
+
+    def _read_set(self, ours: str) -> list[Any]:
+        rows = self._read_split(self.splits[ours])
+        if not self.held_out or ours not in ("train", "validation"):
+            return rows
+        return [row for row in rows if is_held_out(row.texts, self.held_out) == (ours == "validation")]
 
     def _read_split(self, split: str) -> list[Any]:
         return self._read_rows(self._table(split), split)
 
     def _files(self, split: str) -> list[Path]:
-        return find_files(Path(str(self.path)).expanduser(), self.config, split, self.key)
+        place = Path(str(self.path)).expanduser()
+        if place.is_file() and not self.held_out:
+            raise UserError(f"{self.key}.path={place} is a file without a validation split",
+                            f"add {self.key}.held_out=0.2, or give a folder with a file per split")  # fmt: skip
+        return [place] if place.is_file() else find_files(place, self.config, split, self.key)
 
     def _table(self, split: str) -> pa.Table:
         if self.path is None:
