@@ -151,6 +151,9 @@ def try_damages(seed: int, count: int, place: Path, overrides: list[str]) -> Ite
             run(config)
         right = not said.startswith("fault") and _numbers(folder) == wanted
         yield "" if right else f"{kind} {path.relative_to(place)}: {said}"
+        if not right:
+            shutil.rmtree(folder)
+            run(config)
 
 
 def _numbers(folder: Path) -> dict[str, Any]:

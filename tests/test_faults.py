@@ -153,6 +153,26 @@ def test_what_is_damaged_in_a_run_is_done_again(
         assert "damaged" in capfd.readouterr().err, name
 
 
+@pytest.mark.parametrize("name", ["pretrain.json", "task_runs.jsonl", "result.json", "model/model.safetensors"])
+def test_the_file_of_another_run_is_not_taken_for_its_own(name: str, tuned: list[str]) -> None:
+    folder, other = run(compose(tuned)), run(compose([*tuned, "seed=1"]))
+    wanted = json.loads((folder / store.RECORD).read_text())
+    content = (other / name).read_bytes()
+    assert content != (folder / name).read_bytes()
+    if name == "task_runs.jsonl":  # so small a run scores the same
+        line = json.loads(content)
+        content = json.dumps(seal({**line, "metrics": {"accuracy": 0.123}})).encode()
+    (folder / name).unlink()  # it may be a link
+    (folder / name).write_bytes(content)
+    if name != store.RECORD:
+        (folder / store.RECORD).unlink()
+    run(compose(tuned))
+    record = json.loads((folder / store.RECORD).read_text())
+    assert {key: record[key] for key in ("metrics", "task_runs")} == {
+        key: wanted[key] for key in ("metrics", "task_runs")
+    }
+
+
 @pytest.mark.parametrize("kind", ["cut", "flip", "zero", "empty"])
 def test_a_damaged_checkpoint_is_not_resumed_from(
     kind: str, arguments: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]

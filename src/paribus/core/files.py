@@ -102,9 +102,12 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
-def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON with a checksum, which `core.sealed.read_sealed` verifies. Raises ValueError for NaN."""
-    write_json(path, seal(value))
+def write_sealed(path: Path, value: Mapping[str, Any], owner: str = "") -> None:
+    """Write JSON with a checksum and with whose it is, which `core.sealed.read_sealed` verifies.
+
+    Raises ValueError for NaN.
+    """
+    write_json(path, seal({**value, **({"owner": owner} if owner else {})}))
 
 
 @contextmanager

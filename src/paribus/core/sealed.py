@@ -41,18 +41,21 @@ def parse(text: str) -> Any:
         raise ValueError("nested too deep") from error
 
 
-def read_sealed(path: Path) -> dict[str, Any] | None:
-    """What was sealed, without its checksum; None if there is no file, and with a message if it is damaged."""
+def read_sealed(path: Path, owner: str = "") -> dict[str, Any] | None:
+    """What was sealed, without its checksum; None if there is no file, and with a message if it is damaged.
+
+    owner: whose content is wanted; that of another counts as damaged.
+    """
     try:
         content = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         content = None
-    if not isinstance(content, dict) or not verify(content):
+    if not isinstance(content, dict) or not verify(content) or content.get("owner", "") != owner:
         say(f"{path} is damaged or of an older version; it is made again")
         return None
-    return {key: value for key, value in content.items() if key != "checksum"}
+    return {key: value for key, value in content.items() if key not in ("checksum", "owner")}
 
 
 def seal_folder(folder: Path) -> None:

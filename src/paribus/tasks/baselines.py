@@ -41,11 +41,11 @@ def measure_baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
     """
     path = cache / "baselines" / f"{task.data_hash(cache)}.json"
     key = {"semantics": SEMANTICS, "metrics": list(task.task_type.metrics)}
-    if (kept := read_sealed(path)) is not None and kept["key"] == key:
+    if (kept := read_sealed(path, path.stem)) is not None and kept["key"] == key:
         return dict(kept["values"])
     say(f"task {task.name}: fitting its baselines")
     values = _measure(task, cache)
-    write_sealed(path, {"key": key, "values": values})
+    write_sealed(path, {"key": key, "values": values}, path.stem)
     return values
 
 

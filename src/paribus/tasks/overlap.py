@@ -43,10 +43,10 @@ def measure_overlap(
         key: plain data that names these texts.
     """
     path = cache / "overlap" / f"{digest([SEMANTICS, key, task.data_hash(cache)], 24)}.json"
-    if (kept := read_sealed(path)) is None:
+    if (kept := read_sealed(path, path.stem)) is None:
         rows = [row for split, rows in task.examples(cache).items() if split != "train" for row in rows]
         found_N = find_overlap(rows, read_K, tokenizer, splitter)
-        write_sealed(path, kept := {"overlap": float(found_N.mean())})
+        write_sealed(path, kept := {"overlap": float(found_N.mean())}, path.stem)
     value: float = kept["overlap"]
     say(f"task {task.name}: {value:.1%} of its evaluation texts stand in the pre-training text")
     return value

@@ -129,7 +129,8 @@ def finetune(
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
     """
     run, how = bases[0].run, How(profile, folder, tracked)
-    done = _finished(folder / DONE)
+    owner = run.identity.signature
+    done = _finished(folder / DONE, owner)
     if run.finetune.joint:
         seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
         _train_together(bases[0], data, how, seeds)
@@ -142,7 +143,8 @@ def finetune(
         for seed in missing:
             own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
             done[name, seed] = _run(own, work, seed, how)
-            lines = [json.dumps(seal({"task": t, "seed": s, "metrics": m})) for (t, s), m in done.items()]
+            own_lines = ({"task": t, "seed": s, "metrics": m, "owner": owner} for (t, s), m in done.items())
+            lines = [json.dumps(seal(line)) for line in own_lines]
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
@@ -224,12 +226,12 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     }
 
 
-def _finished(path: Path) -> dict[tuple[str, int], dict[str, float]]:
+def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, float]]:
     if not path.is_file():
         return {}
-    whole = [line for line in read_lines(path) if verify(line)]
+    whole = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
     if len(whole) < len(path.read_bytes().splitlines()):
-        say(f"{path} has damaged lines; those fine-tunings are done again")
+        say(f"{path} has damaged lines, or those of another run; those fine-tunings are done again")
     return {(line["task"], line["seed"]): line["metrics"] for line in whole}
 
 

@@ -36,6 +36,7 @@ from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
+from paribus.runs.identity import Identity
 from paribus.runs.tracker import Tracked
 from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of, train_flops
@@ -162,7 +163,8 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     An interrupted stage resumes, and a finished one is only loaded.
     """
     found = stage.folder / STAGE
-    if (kept := read_stage(stage.folder)) is not None and all((stage.folder / name).is_file() for name in stage.kept):
+    kept = read_stage(stage.folder, stage.run.identity)
+    if kept is not None and all((stage.folder / name).is_file() for name in stage.kept):
         checkpoint.load(stage.encoder, stage.folder / MODEL)
         return kept
     _start(stage)
@@ -194,14 +196,14 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     part |= {"earlier": earlier} if earlier else {}
     seal_folder(stage.folder / MODEL)
-    write_sealed(found, part)
+    write_sealed(found, part, stage.run.identity.pretrain)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
 
 
-def read_stage(folder: Path) -> dict[str, Any] | None:
-    """The record of the finished pre-training in a folder; None if it is not finished, or damaged, or its model is."""
-    kept, model = read_sealed(folder / STAGE), folder / MODEL
+def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
+    """The record of a run's pre-training in a folder; None if it is not finished, or if it or its model is damaged."""
+    kept, model = read_sealed(folder / STAGE, identity.pretrain), folder / MODEL
     if kept is None or not model.is_dir():
         return None
     if (model / SUMS).is_file() and (damaged := find_damage(model)):

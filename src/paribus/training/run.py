@@ -218,7 +218,7 @@ def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
     """Whether a folder's finished pre-training recorded what this run asks for; points on the way are never shared."""
     from paribus.training.pretrain import read_stage
 
-    if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder)) is None:
+    if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder, run.identity)) is None:
         return False
     if not all((folder / name).is_file() for name in kept):
         return False

@@ -35,13 +35,13 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     """
     source = [SEMANTICS, type(corpus).__name__, corpus.semantics, corpus.validation, corpus.source()]
     path = cache / "fingerprints" / f"{digest(source, 24)}.json"
-    if (kept := read_sealed(path)) is not None:
+    if (kept := read_sealed(path, path.stem)) is not None:
         return Fingerprint(**kept)
     say("reading the corpus")
     found = _read(corpus, cache)
     if not found.documents:
         raise UserError("the corpus is empty", "give files with text (corpus.path)")
-    write_sealed(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value})
+    write_sealed(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value}, path.stem)
     return found
 
 
