@@ -13,10 +13,13 @@ from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.core.values import check_values
 from paribus.data.tokens.prepare import cut_words
+from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.training.description import Run
 
 REFUSED = {
-    "a whole number": ["seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true", "evaluation.examples=true"],
+    "a whole number": ["seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true", "evaluation.examples=true",
+        "batch.size='${oc.env:HOME}'",
+    ],
     "out of bounds": [
         "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "optimizer.lr=nan",
         "optimizer.weight_decay=inf", "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
@@ -75,7 +78,15 @@ def test_one_arm_is_no_sweep_and_no_record_no_audit(
     assert "no run of roberta_table1 at scale=test" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("overrides", [["model.initializer_range=0"], ["model=t5_tiny", "model.initializer_factor=1"]])
+def test_a_whole_number_serves_as_a_number(overrides: list[str]) -> None:
+    spec = Run.of(compose(["scale=test", *overrides])).model
+    network = spec.build(Vocabulary(size=60, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4)), 0)
+    assert any(parameter.numel() for parameter in network.parameters())
+
+
 def test_a_word_without_end_is_cut_before_a_tokenizer_is_trained() -> None:
     assert cut_words("x" * 25 + " y", 10) == f"{'x' * 10} {'x' * 10} xxxxx y"
     assert cut_words("x" * 10 + " y", 10) == "x" * 10 + " y"
     assert cut_words("one two") == "one two"
+    assert cut_words(f"{' ' * 30}one  {'x' * 11}\n", 10) == f"{' ' * 30}one  {'x' * 10} x\n"

@@ -15,7 +15,7 @@ from test_sweeps_runner import Ask, ask, made_record, plan
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.files import write_json
-from paribus.core.sealed import seal
+from paribus.core.sealed import SUMS, seal
 from paribus.runs import store
 from paribus.runs.record import read_record
 from paribus.sweeps.request import Request
@@ -171,6 +171,17 @@ def test_the_file_of_another_run_is_not_taken_for_its_own(name: str, tuned: list
     assert {key: record[key] for key in ("metrics", "task_runs")} == {
         key: wanted[key] for key in ("metrics", "task_runs")
     }
+
+
+def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    folder = run(compose(tuned))
+    wanted = (folder / "model/model.safetensors").read_bytes()
+    for name in (SUMS, "model.safetensors"):
+        (folder / "model" / name).unlink()
+    (folder / store.RECORD).unlink()
+    run(compose(tuned))
+    assert (folder / "model/model.safetensors").read_bytes() == wanted
+    assert f"{SUMS} is damaged; the pre-training is done again" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["cut", "flip", "zero", "empty"])

@@ -19,7 +19,7 @@ from paribus.core.errors import UserError
 from paribus.data.tokens import words
 from paribus.data.tokens.pretrained import Pretrained
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
-from paribus.data.tokens.trained import BPE, LONGEST, Trained, Unigram, WordPiece, cut_words
+from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 
 KINDS: dict[str, type[Trained]] = {"wordpiece": WordPiece, "bpe": BPE, "unigram": Unigram}
 SIZES = {"wordpiece": 150, "bpe": 330, "unigram": 120}
@@ -298,11 +298,3 @@ def test_every_choice_composes(choice: str) -> None:
     identity = build(cfg.tokenizer).identity()
     assert identity["kind"] == choice
     assert "name" not in identity
-
-
-def test_a_word_of_a_million_letters_is_cut_for_training(tmp_path: Path) -> None:
-    text = f"one {'ab' * LONGEST}c two"
-    assert cut_words(text).split() == ["one", "ab" * (LONGEST // 2), "ab" * (LONGEST // 2), "c", "two"]
-    assert cut_words("x" * LONGEST) == "x" * LONGEST
-    tokenizer = BPE(SIZES["bpe"]).build([*TEXTS, "ab" * 500_000], tmp_path)
-    assert tokenizer.vocabulary.size == SIZES["bpe"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from paribus.core.build import kind
 from paribus.core.errors import UserError
+from paribus.core.settings import GROUPS
 
 LARGEST = 10**15  # of whole numbers
 HIGHEST = 3e38  # of others: what 32 bits hold
@@ -77,7 +78,7 @@ def check_values(node: Any, key: str = "") -> None:
     Raises UserError naming the first key whose value has the wrong type or is out of bounds.
     """
     if isinstance(node, Mapping):
-        types = _annotations(node)
+        types = _annotations(node, key)
         for name, value in node.items():
             own = f"{key}.{name}" if key else str(name)
             _check_type(own, value, types.get(str(name), ""))
@@ -90,11 +91,15 @@ def check_values(node: Any, key: str = "") -> None:
         _check_bounds(key, node)
 
 
-def _annotations(node: Mapping[str, Any]) -> dict[str, str]:
-    """{setting: its annotation} of the component that a node names."""
-    if not isinstance(target := node.get("_target_"), str):
+def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
+    """{setting: its annotation} of the component that a node names, or of a plain group.
+
+    Hydra has checked the types of plain groups, but not those of what an interpolation gave.
+    """
+    target = node.get("_target_")
+    component = kind(target) if isinstance(target, str) else GROUPS.get(key)
+    if component is None:
         return {}
-    component = kind(target)
     if is_dataclass(component):
         return {each.name: inspect.formatannotation(each.type).strip("'") for each in fields(component)}
     parameters = inspect.signature(component).parameters.values()

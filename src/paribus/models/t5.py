@@ -142,7 +142,7 @@ class T5(ModelSpec):
             "relative_attention_max_distance": self.distance,
             "dropout_rate": self.dropout,
             "feed_forward_proj": self.activation,
-            "initializer_factor": self.initializer_factor,
+            "initializer_factor": float(self.initializer_factor),
             "tie_word_embeddings": self.head == "tied",
             "pad_token_id": vocabulary.pad,
             "eos_token_id": vocabulary.sep,

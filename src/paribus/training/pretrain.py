@@ -206,7 +206,7 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
     kept, model = read_sealed(folder / STAGE, identity.pretrain), folder / MODEL
     if kept is None or not model.is_dir():
         return None
-    if (model / SUMS).is_file() and (damaged := find_damage(model)):
+    if damaged := find_damage(model):
         say(f"{model / damaged} is damaged; the pre-training is done again")
         return None
     return kept

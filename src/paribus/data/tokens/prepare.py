@@ -154,7 +154,10 @@ class Plan:
 
 def cut_words(text: str, longest: int = LONGEST_WORD) -> str:
     """The text with spaces inside words that are longer: the time of a trainer is the square of a word's length."""
-    return re.sub(rf"\S{{{longest}}}(?=\S)", r"\g<0> ", text) if len(text) > longest else text
+    if len(text) <= longest or max(map(len, text.split()), default=0) <= longest:
+        return text
+    parts = re.split(r"(\s+)", text)
+    return "".join(re.sub(rf".{{{longest}}}(?=.)", r"\g<0> ", part) if part.strip() else part for part in parts)
 
 
 def spread(paragraphs: Iterator[str], limit: int, total: int) -> Iterator[str]:

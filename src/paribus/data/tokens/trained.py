@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
 Texts = Sequence[str]
-LONGEST = 10_000  # characters of a word
 BYTES = 256
 _ALONE = rf"\p{{P}}{re.escape(SYMBOLS)}{HAN_RANGES}"  # a word by itself
 _BYTE_WORDS = rf" ?[^\s{_ALONE}]+| ?[{_ALONE}]|\s+(?!\S)|\s+"
@@ -69,7 +68,7 @@ class Trained(ABC):
 
         Raises UserError if the text is too small for the vocabulary.
         """
-        backend = self._train([cut_words(readable(text)) for text in texts])
+        backend = self._train([readable(text) for text in texts])
         if (size := backend.get_vocab_size()) != self.vocab_size:
             raise too_small(self.vocab_size, size)
         tokenizer = assemble(backend, self.roles, self.sentinels, self.kind, self.delimiters)
@@ -82,13 +81,6 @@ class Trained(ABC):
     @abstractmethod
     def _train(self, texts: Texts) -> Backend:
         """The trained model with its normalizer, pre-tokenizer and decoder."""
-
-
-def cut_words(text: str) -> str:
-    """The text with a space after each `LONGEST` characters of a word, whose length counts squared in training."""
-    for word in {word for word in text.split() if len(word) > LONGEST} if len(text) > LONGEST else ():
-        text = text.replace(word, " ".join(word[at : at + LONGEST] for at in range(0, len(word), LONGEST)))
-    return text
 
 
 def too_small(asked: int, given: int) -> UserError:
