@@ -22,7 +22,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,19 @@ from paribus.core.files import write_json  # noqa: E402
 from paribus.runs.provenance import git_state  # noqa: E402
 
 RESULTS = ROOT / "analysis" / "results" / "chaos.json"
-SWEEP = {  # whose processes are killed
-    "study": "kills",
-    "base": ["objective=mlm", "trainer.max_steps=12", "profile.checkpoint_steps=3", "finetune.epochs=1"],
+SWEEP = {  # a sweep of seconds; its runs have processes of their own, which those of scale=test have not
+    "study": "short",
+    "base": [
+        "objective=mlm",
+        "trainer.max_steps=12",
+        "trainer.max_epochs=null",
+        "trainer.max_tokens=null",
+        "profile.checkpoint_steps=3",
+        "finetune.epochs=1",
+        "finetune.length=32",
+        "input.length=64",
+        "batch.size=8",
+    ],
     "varies": ["masking.rate"],
     "matched": "tokens",
     "arms": {"r15": ["masking.rate=0.15"], "r40": ["masking.rate=0.4"]},
@@ -191,7 +201,7 @@ def try_kills(seed: int, count: int, place: Path, overrides: list[str]) -> Itera
     """SIGKILL to a sweep, to one of its processes or to all of them, at random moments from its first import to its
     table; then the same command again, until it ends by itself.
     """
-    draw, own = random.Random(seed), [text for text in overrides if not text.startswith("paths.")]
+    draw, own = random.Random(seed), at_smoke(overrides)
     (place / "sweep.yaml").write_text(json.dumps(SWEEP))
     start = time.monotonic()
     _start(place / "whole", own).wait()
@@ -213,12 +223,17 @@ def try_kills(seed: int, count: int, place: Path, overrides: list[str]) -> Itera
     yield _compare(place, wanted)
 
 
+def at_smoke(overrides: Sequence[str]) -> list[str]:
+    """The overrides of `prepare` for `SWEEP`, whose folders are set by other arguments."""
+    return ["scale=smoke", *(text for text in overrides if not text.startswith(("paths.", "scale=")))]
+
+
 def _start(folder: Path, overrides: list[str]) -> psutil.Popen:
     """The sweep and its table in one process, with a cache, runs and temporary files below `folder`."""
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     sweep, runs = str(folder.parent / "sweep.yaml"), f"runs={folder / 'runs'}"
     run = ["run", sweep, *overrides, runs, f"paths.cache={folder / 'cache'}", "seeds=0,1", "slots=2"]
-    table = ["table", sweep, "scale=test", runs, f"out={folder / 'table'}"]
+    table = ["table", sweep, "scale=smoke", runs, f"out={folder / 'table'}"]
     code = f"import sys; from paribus.commands.cli import main; sys.exit(main({run}) or main({table}))"
     environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
     with (folder.parent / "kills.log").open("a") as log:

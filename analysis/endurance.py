@@ -24,7 +24,7 @@ from typing import Any
 
 import psutil
 import yaml
-from chaos import ROOT, prepare
+from chaos import ROOT, SWEEP, at_smoke, prepare
 
 from paribus.core.console import progress, say
 from paribus.core.files import write_json
@@ -33,17 +33,8 @@ from paribus.runs.provenance import git_state
 from paribus.training.trainer import resolve
 
 RESULTS = ROOT / "analysis" / "results" / "endurance.json"
-RUNS = 6000  # more than two hours hold
+RUNS = 4500  # more than two hours hold
 GROWN = ("rss_mb", "descriptors", "threads", "temporary_files")
-SWEEP = {
-    "study": "endurance",
-    "base": ["objective=mlm", "trainer.max_steps=2", "finetune.epochs=1"],
-    "varies": ["masking.rate"],
-    "matched": "tokens",
-    "arms": {"r15": ["masking.rate=0.15"], "r40": ["masking.rate=0.4"]},
-    "baseline": "r15",
-    "columns": ["mlm_loss", "sst2/accuracy"],
-}
 
 
 class Watched:
@@ -113,10 +104,10 @@ def main() -> None:
     overrides = [text for text in prepare(place) if not text.startswith("paths.runs=")]
     short = ["trainer.max_steps=2", "finetune.epochs=1"]
     (place / "endurance.yaml").write_text(yaml.safe_dump(SWEEP, sort_keys=False))
-    own = [text for text in overrides if text != "scale=test"]
+    own = [*at_smoke(overrides), "trainer.max_steps=2", f"paths.cache={place / 'cache'}"]
     seeds = f"seeds=range(0,{RUNS // 3})"
     commands = [
-        Watched("sweep", place, ["run", str(place / "endurance.yaml"), "scale=test", *own, seeds, "slots=2"], True),
+        Watched("sweep", place, ["run", str(place / "endurance.yaml"), *own, seeds, "slots=2"], True),
         Watched(
             "multirun",
             place,
