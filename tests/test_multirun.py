@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from test_study_store import put, record
+from hydra.core.utils import JobReturn
+from test_study_store import put
+from test_study_store import record as kept
 
 from paribus.commands.cli import main
 from paribus.commands.train import train
+from paribus.core.forget import Forget
 from paribus.reporting.multirun import find_differing
 from paribus.runs import store
 
@@ -20,7 +23,7 @@ from paribus.runs import store
 def made(root: Path, seed: int, loss: float, score: float, **masking: Any) -> None:
     metrics = {"mlm_loss": loss, "mlm_perplexity": 9.0, "sst2/accuracy": score}
     signature = f"{seed}{masking.get('rate')}".replace(".", "")
-    folder = put(root, record("run", seed, signature, study="single", metrics=metrics))
+    folder = put(root, kept("run", seed, signature, study="single", metrics=metrics))
     config = {"seed": seed, "study": "single", "paths": {"runs": str(seed)}, "masking": masking, "batch": {"size": 4}}
     (folder / store.CONFIG).write_text(yaml.safe_dump(config))
 
@@ -61,7 +64,19 @@ def test_a_multirun_ends_with_a_table_and_one_run_with_json(
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     own = [*arguments, "logger=none", "masking.rate=0.15"]
+    ended: list[JobReturn] = []
+    end = Forget.on_job_end
+
+    def record(self: Forget, config: Any, job_return: JobReturn, **more: Any) -> None:
+        assert job_return.cfg is not None
+        end(self, config, job_return, **more)
+        ended.append(job_return)
+
+    monkeypatch.setattr(Forget, "on_job_end", record)
     assert train(["-m", *own, "seed=0,1"]) == 0
+    assert [(job.cfg, job.hydra_cfg, job.overrides[-1]) for job in ended] == [
+        (None, None, "seed=0"), (None, None, "seed=1"),
+    ]  # fmt: skip
     out = capsys.readouterr().out
     assert out.splitlines()[0].split() == ["n", "mlm_loss", "↓"]
     assert out.splitlines()[1].split()[0] == "2"
