@@ -156,9 +156,9 @@ def try_damages(seed: int, count: int, place: Path, overrides: list[str]) -> Ite
         if path != record and draw.random() < 0.8:
             record.unlink()
         said = judge(lambda: run(config))
-        if said.startswith("refused"):  # by name: what is named is removed, as the message says
-            path.unlink(missing_ok=True)
-            run(config)
+        if (named := re.search(r"^refused: (/\S+)", said)) is not None:  # it is removed, as the message says
+            Path(named[1]).unlink(missing_ok=True)
+            said = judge(lambda: run(config))
         right = not said.startswith("fault") and _numbers(folder) == wanted
         yield "" if right else f"{kind} {path.relative_to(place)}: {said}"
         if not right:
@@ -274,6 +274,7 @@ def _compare(place: Path, wanted: dict[str, Any]) -> str:
     """What differs between the sweep that was killed and the one that was not."""
     found = _outcome(place / "killed")
     wrong = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+    wrong += [] if wanted["temporary"] == found["temporary"] else found["temporary"]
     return f"other than without kills: {', '.join(wrong)}" if wrong else ""
 
 

@@ -18,7 +18,6 @@ from paribus.training.description import Run
 
 REFUSED = {
     "a whole number": ["seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true", "evaluation.examples=true",
-        "batch.size='${oc.env:HOME}'",
     ],
     "out of bounds": [
         "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "optimizer.lr=nan",
@@ -27,7 +26,7 @@ REFUSED = {
         "seed=99999999999999999999999", "profile.workers=-1",
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
-    "a choice of": ["evaluation.masking=1", "masking.schedule=abc"],
+    "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],
     "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true", "~finetune/head=0"],
 }  # fmt: skip
 
@@ -36,6 +35,11 @@ REFUSED = {
 def test_a_wrong_value_is_refused(message: str, override: str) -> None:
     with pytest.raises(UserError, match=message):
         Run.of(compose(["scale=test", "logger=none", override]))
+
+
+def test_what_an_interpolation_gives_has_the_type_of_its_key() -> None:
+    with pytest.raises(UserError, match=r"batch.size=.* give a whole number|could not be converted to Integer"):
+        Run.of(compose(["scale=test", "logger=none", "batch.size='${oc.env:HOME}'"]))
 
 
 def test_every_default_is_in_bounds() -> None:

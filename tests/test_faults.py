@@ -173,6 +173,16 @@ def test_the_file_of_another_run_is_not_taken_for_its_own(name: str, tuned: list
     }
 
 
+def test_answers_that_are_damaged_are_given_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    folder = run(compose(tuned))
+    wanted = (folder / store.GOLD).read_bytes()
+    (folder / store.GOLD).write_bytes(b"\0" * len(wanted))
+    (folder / store.RECORD).unlink()
+    run(compose(tuned))
+    assert (folder / store.GOLD).read_bytes() == wanted
+    assert f"{store.GOLD} is damaged; the fine-tunings are done again" in capfd.readouterr().err
+
+
 def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     folder = run(compose(tuned))
     wanted = (folder / "model/model.safetensors").read_bytes()

@@ -60,6 +60,7 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(
         ("evaluation.masking", "evaluation.inputs", "evaluation.targets", "mixture", "finetune.joint"), False
     ),
+    **dict.fromkeys(("objective.view", "objective.shuffling"), False),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
@@ -109,7 +110,8 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
 def _check_type(key: str, value: Any, annotation: str) -> None:
     allowed = [part.strip() for part in annotation.split("|")]
     if not set(allowed) <= _TYPES.keys():
-        if isinstance(value, str | int | float) and all(part.isidentifier() and part not in _OPEN for part in allowed):
+        plain = isinstance(value, str | int | float) or (isinstance(value, Mapping) and "_target_" not in value)
+        if plain and all(part.isidentifier() and part not in _OPEN for part in allowed):
             raise UserError(f"{key}={str(value)[:60]} has the wrong type", "give a choice of its group")
         return
     fits = any(isinstance(value, _TYPES[part][0]) for part in allowed)

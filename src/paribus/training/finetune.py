@@ -31,7 +31,7 @@ from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
-from paribus.runs.store import TUNING, read_lines
+from paribus.runs.store import GOLD, TUNING, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.examples import Examples
@@ -228,6 +228,12 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
 
 def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, float]]:
     if not path.is_file():
+        return {}
+    try:
+        read_gold(path.parent)
+    except UserError:
+        say(f"{path.parent / GOLD} is damaged; the fine-tunings are done again")
+        (path.parent / GOLD).unlink()
         return {}
     whole = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
     if len(whole) < len(path.read_bytes().splitlines()):
