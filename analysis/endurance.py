@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,12 @@ class Watched:
             if status:
                 raise RuntimeError(f"{self.name} ended with status {status} after {minutes:.1f} minutes")
             return
-        own = self.process
-        if self.forks:
-            servers = [child for child in own.children() if "forks" in " ".join(child.cmdline())]
-            if not servers:
-                return
-            own = servers[0]
+        with suppress(psutil.NoSuchProcess):  # a run ended in the meantime
+            servers = [child for child in self.process.children() if "forks" in " ".join(child.cmdline())]
+            if own := self.process if not self.forks else next(iter(servers), None):
+                self._add_row(own, minutes)
+
+    def _add_row(self, own: psutil.Process, minutes: float) -> None:
         self.rows.append(
             {
                 "minutes": round(minutes, 1),
