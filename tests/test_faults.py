@@ -14,9 +14,12 @@ from test_sweeps_runner import Ask, ask, made_record, plan
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
+from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.core.sealed import SUMS, seal
+from paribus.reporting.pairs import read_answers
 from paribus.runs import store
+from paribus.runs.gold import Gold, read_gold, write_gold
 from paribus.runs.record import read_record
 from paribus.sweeps.request import Request
 from paribus.sweeps.runner import run_sweep
@@ -173,14 +176,38 @@ def test_the_file_of_another_run_is_not_taken_for_its_own(name: str, tuned: list
     }
 
 
-def test_answers_that_are_damaged_are_given_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", ["zero", "other", "gone"])
+def test_answers_that_are_damaged_are_given_again(
+    kind: str, tuned: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = run(compose(tuned))
-    wanted = (folder / store.GOLD).read_bytes()
-    (folder / store.GOLD).write_bytes(b"\0" * len(wanted))
+    path = folder / store.GOLD
+    wanted = path.read_bytes()
+    if kind == "other":  # as a run of the same task would have it
+        write_gold(folder, {name: Gold(1 - own.gold, ~own.right) for name, own in read_gold(folder).items()})
+    else:
+        path.unlink() if kind == "gone" else damage(path, kind)
+    with pytest.raises(UserError, match=r"gold\.npz"):
+        read_answers(str(folder), [], None)
     (folder / store.RECORD).unlink()
     run(compose(tuned))
-    assert (folder / store.GOLD).read_bytes() == wanted
-    assert f"{store.GOLD} is damaged; the fine-tunings are done again" in capfd.readouterr().err
+    assert path.read_bytes() == wanted
+    assert f"{store.GOLD} is damaged or of another run; the fine-tunings are done again" in capfd.readouterr().err
+
+
+def test_learning_curves_are_those_that_the_run_wrote(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    folder, other = run(compose(tuned)), run(compose([*tuned, "seed=1"]))
+    record, _ = read_record(folder / store.RECORD)
+    assert record
+    wanted = store.read_curve_lines(folder, record)
+    assert wanted
+    damage(folder / store.CURVES, "other", (other / store.CURVES).read_bytes())
+    assert store.read_curve_lines(folder, record) == []
+    assert "is damaged or of another run; its curves are left out" in capfd.readouterr().err
+    (folder / store.RECORD).unlink()
+    run(compose(tuned))
+    assert f"{store.CURVES} is damaged; the pre-training is done again" in capfd.readouterr().err
+    assert store.read_curve_lines(folder, record) == wanted
 
 
 def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from paribus.reporting.plots import landscape
 from paribus.reporting.plots.scene import Area, Label, Scene
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.curves import read_curves
+from paribus.runs.record import read_record
 from paribus.runs.store import KEPT, TUNING
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.runner import run_sweep
@@ -147,14 +149,18 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
     assert places == [(seed, step) for seed in (0, 1) for step in (2, 3, 5, 6)]
     for line, record in zip(lines[3::4], records[1]["task_runs"], strict=True):
         assert line["values"]["accuracy"] == record["metrics"]["accuracy"]
-    curve = read_curves(folders[1])["sst2/train_loss"]
+    own, _ = read_record(folders[1] / "result.json")
+    assert own
+    curve = read_curves(folders[1], own)["sst2/train_loss"]
     firsts = [line["values"]["train_loss"] for line in lines if line["step"] == 2]
     assert curve.values[0] == pytest.approx(sum(firsts) / 2)
     assert len(curve.tokens) == 4
     assert curve.tokens == sorted(curve.tokens)
     with (folders[1] / TUNING).open("a") as file:  # a fine-tuning that was interrupted and done again
         file.write(json.dumps({**lines[0], "values": {"train_loss": 0.0}}) + "\n")
-    assert read_curves(folders[1])["sst2/train_loss"].values[0] == pytest.approx(firsts[1] / 2)
+    assert "sst2/train_loss" not in read_curves(folders[1], own)  # not what the run wrote
+    again = read_curves(folders[1], replace(own, curves={}))
+    assert again["sst2/train_loss"].values[0] == pytest.approx(firsts[1] / 2)
 
 
 def test_a_negative_number_of_points_is_refused() -> None:

@@ -60,7 +60,7 @@ def read_sealed(path: Path, owner: str = "") -> dict[str, Any] | None:
 
 def seal_folder(folder: Path) -> None:
     """Write the checksums of a folder's files, and bring the files to the disk."""
-    sums = {path.relative_to(folder).as_posix(): [path.stat().st_size, _hash(path)] for path in _files(folder)}
+    sums = {path.relative_to(folder).as_posix(): [path.stat().st_size, hash_file(path)] for path in _files(folder)}
     for path in _files(folder):
         sync(path)
     (folder / SUMS).write_text(json.dumps(seal({"files": sums})), encoding="utf-8")
@@ -75,7 +75,7 @@ def find_damage(folder: Path) -> str:
             return SUMS
         for name, (size, hashed) in content["files"].items():
             path = folder / name
-            if path.stat().st_size != size or _hash(path) != hashed:
+            if path.stat().st_size != size or hash_file(path) != hashed:
                 return str(name)
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return SUMS
@@ -127,8 +127,13 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
 
 
-def _hash(path: Path) -> str:
-    """Read once in a process as long as the file does not change."""
+def matches(path: Path, hashed: str | None) -> bool:
+    """Whether a file has a hash; also true if no hash was stored."""
+    return hashed is None or (path.is_file() and hash_file(path) == hashed)
+
+
+def hash_file(path: Path) -> str:
+    """The hash of a file's content, which a process reads once as long as the file does not change."""
     state = path.stat()
     key = (str(path), state.st_size, state.st_mtime_ns, state.st_ino)
     if key not in _verified:

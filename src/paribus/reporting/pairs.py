@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
+from paribus.core.sealed import matches
 from paribus.reporting.foreign.delimited import read as read_table
 from paribus.reporting.foreign.runs import read_number
 from paribus.reporting.foreign.source import Row
@@ -17,7 +18,7 @@ from paribus.reporting.tables.blocks import format_p
 from paribus.reporting.tables.markdown import render_grid
 from paribus.runs.gold import read_gold
 from paribus.runs.record import read_record
-from paribus.runs.store import CONFIG, RECORD
+from paribus.runs.store import CONFIG, GOLD, RECORD
 from paribus.verdict.statistics import holm, mcnemar, mean_sd, rounded, summarize, t_test
 
 _KEYS = ("id", "doc_id", "example_id", "example", "index")
@@ -131,6 +132,8 @@ def _read_run(name: str, folder: Path) -> Answers:
     record, why = read_record(folder / RECORD)
     if record is None or not record.done:
         raise UserError(f"{folder} is no finished run", why or "finish it first")
+    if not matches(folder / GOLD, record.gold.get("hash")):
+        raise UserError(f"{folder / GOLD} is damaged or of another run", "copy it again, or run the same command again")
     values: dict[str, list[Sequence[float]]] = defaultdict(list)
     for label, found in read_gold(folder).items():
         task = label.rpartition("/seed")[0]

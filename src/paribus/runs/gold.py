@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
+from paribus.core.sealed import hash_file
 from paribus.runs.store import GOLD
 
 _LEAST = 2.0**-25  # half of the smallest float16 above 0
@@ -62,11 +63,22 @@ def write_gold(folder: Path, found: Mapping[str, Gold]) -> None:
     write_bytes(folder / GOLD, buffer.getvalue())
 
 
+def hash_answers(found: Mapping[str, Gold]) -> dict[str, str]:
+    """{task/seed<k>: the hash of its answers}."""
+    return {
+        name: blake2b(own.gold.tobytes() + own.right.tobytes(), digest_size=16).hexdigest()
+        for name, own in found.items()
+    }
+
+
 def describe_gold(folder: Path) -> dict[str, Any]:
     """What the record says of the file: its name and hash, and as a diagnostic `log_loss` {task/seed<k>: nats}; empty
     if there is no file.
     """
     if not (found := read_gold(folder)):
         return {}
-    hashed = blake2b((folder / GOLD).read_bytes(), digest_size=16).hexdigest()
-    return {"file": GOLD, "hash": hashed, "log_loss": {name: own.log_loss for name, own in found.items()}}
+    return {
+        "file": GOLD,
+        "hash": hash_file(folder / GOLD),
+        "log_loss": {name: own.log_loss for name, own in found.items()},
+    }

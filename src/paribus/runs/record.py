@@ -55,7 +55,8 @@ class Record:
     really used, by name; `task_points`: scores of tasks on the way; `realised`: statistics of what was really masked;
     `overlap`: {task: the share of its evaluation texts that stands in the pre-training text}; `gold`: the file with the
     probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
-    noise beside its trivial floor (see `training.own`); `error`: why a run failed or diverged.
+    noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a
+    run failed or diverged.
     """
 
     signature: str
@@ -75,6 +76,7 @@ class Record:
     overlap: Mapping[str, float] | None = field(default=None, metadata=OMITTED)
     gold: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     own: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    curves: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
     speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     profile: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     versions: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)

@@ -18,7 +18,7 @@ from paribus.core.console import say
 from paribus.core.files import read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
-from paribus.core.sealed import parse, verify
+from paribus.core.sealed import matches, parse, verify
 from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, read_record
 
@@ -264,8 +264,16 @@ def _read_last_step(folder: Path) -> int:
     return next((line["step"] for line in found if isinstance(line.get("step"), int)), 0)
 
 
+def read_curve_lines(folder: Path, record: Record, name: str = CURVES) -> list[dict[str, Any]]:
+    """The lines of a run's learning curves; none, with a message, if they are not those that it wrote."""
+    if (path := folder / name).is_file() and not matches(path, record.curves.get(name)):
+        say(f"{path} is damaged or of another run; its curves are left out")
+        return []
+    return read_lines(path)
+
+
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a metrics.jsonl that can be read; none if there is no file."""
+    """The lines of a file of JSON lines that can be read; none if there is no file."""
     try:
         texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

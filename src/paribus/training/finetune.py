@@ -17,7 +17,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
-from paribus.core.sealed import seal, verify
+from paribus.core.sealed import hash_file, seal, verify
 from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
 from paribus.data.tokens.tokenizer import Tokenizer
@@ -30,7 +30,7 @@ from paribus.models.heads.loss import loss_of
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
-from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
+from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
 from paribus.runs.store import GOLD, TUNING, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
@@ -124,7 +124,7 @@ def finetune(
     bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}, "gold":
-    what `describe_gold` says}, and `joint` if tasks are trained together first.
+    what `describe_gold` says, "curves": {file: its hash}}, and `joint` if tasks are trained together first.
 
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
     """
@@ -142,17 +142,19 @@ def finetune(
         work = _work(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
         for seed in missing:
             own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
-            done[name, seed] = _run(own, work, seed, how)
-            own_lines = ({"task": t, "seed": s, "metrics": m, "owner": owner} for (t, s), m in done.items())
-            lines = [json.dumps(seal(line)) for line in own_lines]
+            metrics, answers = _run(own, work, seed, how)
+            line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner}
+            done[name, seed] = {**line, "gold": answers}
+            lines = [json.dumps(seal(line)) for line in done.values()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    runs = [{"task": task, "seed": seed, "metrics": metrics} for (task, seed), metrics in done.items()]
+    runs = [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()]
     tuned = trained_share(bases) if run.tuned_tasks else {}
     parts = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
+    parts["curves"] = {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {}
     return parts | describe_joint(folder)
 
 
@@ -226,19 +228,26 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     }
 
 
-def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, float]]:
-    if not path.is_file():
-        return {}
-    try:
-        read_gold(path.parent)
-    except UserError:
-        say(f"{path.parent / GOLD} is damaged; the fine-tunings are done again")
-        (path.parent / GOLD).unlink()
-        return {}
-    whole = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
-    if len(whole) < len(path.read_bytes().splitlines()):
+def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
+    """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
+    lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
+    if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
         say(f"{path} has damaged lines, or those of another run; those fine-tunings are done again")
-    return {(line["task"], line["seed"]): line["metrics"] for line in whole}
+    answers = {name: hashed for line in lines for name, hashed in line.get("gold", {}).items()}
+    if lines and _holds(path.parent, answers):
+        return {(line["task"], line["seed"]): line for line in lines}
+    if lines:
+        say(f"{path.parent / GOLD} is damaged or of another run; the fine-tunings are done again")
+    (path.parent / GOLD).unlink(missing_ok=True)
+    return {}
+
+
+def _holds(folder: Path, answers: Mapping[str, str]) -> bool:
+    """Whether a run's `gold.npz` is whole and has these answers."""
+    try:
+        return answers.items() <= hash_answers(read_gold(folder)).items()
+    except UserError:
+        return False
 
 
 def _work(run: Run, data: Data, name: str) -> Work:
@@ -394,25 +403,26 @@ def check_untrained(run: Run, encoder: Network) -> None:
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
 
 
-def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> dict[str, float]:
+def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[dict[str, float], dict[str, str]]:
+    """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
     model, head, rehearsed = _tuned(bases, work, seed, how)
     metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
-    found = read_gold(how.folder)
+    answers: dict[str, Gold] = {}
     with placed(how.profile.device, model, head):
         for split, rows in work.encoded.items():
             if split != "train":
                 suffix = "" if split == "validation" else f"_{split}"
                 values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
-                found |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+                answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
         if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
             metrics |= bases[0].memory.ask(model, how.profile.device, rehearsed)
-    if found:
-        write_gold(how.folder, found)
+    if answers:
+        write_gold(how.folder, read_gold(how.folder) | answers)
     if how.tracked is not None:
         total = _steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
         how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
-    return metrics
+    return metrics, hash_answers(answers)
 
 
 def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Network | Ensemble, Any, Any]:

@@ -22,7 +22,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
 from paribus.core.processes import patient
-from paribus.core.sealed import SUMS, find_damage, read_sealed, seal_folder
+from paribus.core.sealed import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
 from paribus.core.sources import MODEL
 from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
@@ -37,6 +37,7 @@ from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
 from paribus.optim.groups import Rates
 from paribus.runs.identity import Identity
+from paribus.runs.store import CURVES
 from paribus.runs.tracker import Tracked
 from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of, train_flops
@@ -169,7 +170,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         return kept
     _start(stage)
     meter = Meter()
-    curves = Curves(stage.folder / "metrics.jsonl", stage.run.trainer.log_every, meter)
+    curves = Curves(stage.folder / CURVES, stage.run.trainer.log_every, meter)
     noise = _noise(stage, curves)
     if stage.steps:
         _fit(stage, meter, curves, noise, tracked)
@@ -183,7 +184,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         raise Diverged(f"{metrics} after step {stage.steps}")
     last = {f"validation/{k}": v for k, v in metrics.items()}
     last |= name_values(own, meter.counts["input_tokens"]) if own else {}
-    append_line(stage.folder / "metrics.jsonl", {"step": stage.steps, **last})
+    append_line(stage.folder / CURVES, {"step": stage.steps, **last})
     if tracked is not None:
         tracked.log(last, stage.steps)
     checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
@@ -192,9 +193,10 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
     if stage.own is not None:
-        part["own"] = stage.own.describe(stage.folder / "metrics.jsonl")
+        part["own"] = stage.own.describe(stage.folder / CURVES)
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     part |= {"earlier": earlier} if earlier else {}
+    part["curves"] = {CURVES: hash_file(stage.folder / CURVES)}
     seal_folder(stage.folder / MODEL)
     write_sealed(found, part, stage.run.identity.pretrain)
     (stage.folder / LAST).unlink(missing_ok=True)
@@ -206,8 +208,10 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
     kept, model = read_sealed(folder / STAGE, identity.pretrain), folder / MODEL
     if kept is None or not model.is_dir():
         return None
-    if damaged := find_damage(model):
-        say(f"{model / damaged} is damaged; the pre-training is done again")
+    damaged = [model / name] if (name := find_damage(model)) else []
+    damaged += [] if matches(folder / CURVES, kept.get("curves", {}).get(CURVES)) else [folder / CURVES]
+    if damaged:
+        say(f"{damaged[0]} is damaged; the pre-training is done again")
         return None
     return kept
 
@@ -237,7 +241,7 @@ def _start(stage: Stage) -> None:
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
     run = stage.run
-    keep_lines(stage.folder / "metrics.jsonl", saved_steps(stage.folder))
+    keep_lines(stage.folder / CURVES, saved_steps(stage.folder))
     callbacks = [
         *([] if noise is None else [noise]),
         meter,

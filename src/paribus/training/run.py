@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 from collections import defaultdict
@@ -22,7 +21,7 @@ from paribus.core.processes import stoppable
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.runs.store import find_finished
+from paribus.runs.store import CURVES, find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 RECORD = "result.json"
-CURVES = "metrics.jsonl"
 MEMBERS = "members"  # in a run's folder: what the members after the first have pre-trained
 
 
@@ -109,6 +107,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         **({"task_points": points} if points else {}),
         "tuned": tuned["tuned"],
         "gold": tuned["gold"],
+        "curves": {**part.get("curves", {}), **tuned["curves"]},
         **({"joint": tuned["joint"]} if "joint" in tuned else {}),
     }
 
@@ -226,14 +225,12 @@ def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
 
 
 def _adopt(source: Path, own: Path, kept: Sequence[str]) -> None:
-    from paribus.training.callbacks import keep_lines
     from paribus.training.pretrain import STAGE
 
     shutil.copytree(source / "model", own / "model", copy_function=_link, dirs_exist_ok=True)
     for name in kept:
         _link(str(source / name), str(own / name))
-    shutil.copyfile(source / "metrics.jsonl", own / "metrics.jsonl")
-    keep_lines(own / "metrics.jsonl", json.loads((source / STAGE).read_text())["budget"]["steps"])
+    shutil.copyfile(source / CURVES, own / CURVES)
     write_text(own / STAGE, (source / STAGE).read_text(encoding="utf-8"))
 
 

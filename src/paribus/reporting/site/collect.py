@@ -14,7 +14,7 @@ from paribus.core.jsonable import from_json
 from paribus.core.names import is_name
 from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowed
 from paribus.reporting.plots import landscape
-from paribus.reporting.tables.curves import Curve, read_curves, read_points
+from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.schema import Table
 from paribus.runs.store import Found, Manifest, find_folder, find_manifest, find_records
@@ -62,7 +62,7 @@ class Entry:
     def curves(self) -> dict[tuple[str, int], dict[str, Curve]]:
         """{(arm, seed): {metric: curve}} of the runs that are here."""
         return {
-            (record.arm, record.seed): read_curves(folder) | read_points(record)
+            (record.arm, record.seed): read_curves(folder, record)
             for record in self.found.records
             if (folder := find_folder(record, self.roots)) is not None
         }

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record, TaskPoint
-from paribus.runs.store import CURVES, TUNING, find_folder, read_lines
+from paribus.runs.store import TUNING, find_folder, read_curve_lines
 from paribus.verdict.statistics import summarize
 
 POINTS = 40  # of a curve, at most
@@ -31,21 +31,23 @@ class Curve(NamedTuple):
     values: list[float]
 
 
-def read_curves(folder: Path) -> dict[str, Curve]:
-    """{metric: curve} of a run: losses and accuracies of pre-training, then what its fine-tunings wrote.
+def read_curves(folder: Path, record: Record) -> dict[str, Curve]:
+    """{metric: curve} of a run: losses and accuracies of pre-training, what its fine-tunings wrote, then the scores of
+    tasks on the way.
 
     A line that cannot be read is left out.
     """
-    lines = read_lines(folder / CURVES)
+    lines = read_curve_lines(folder, record)
     steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
     shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
-    found = {name: _make_curve(name, lines, steps) for name in shown} | _read_tuning(folder)
-    return {name: curve for name, curve in found.items() if curve.tokens}
+    found = {name: _make_curve(name, lines, steps) for name in shown} | _read_tuning(folder, record)
+    return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record)
 
 
-def _read_tuning(folder: Path) -> dict[str, Curve]:
+def _read_tuning(folder: Path, record: Record) -> dict[str, Curve]:
     """{"task/metric": the mean curve over fine-tuning seeds}; of a point that was written twice the last counts."""
-    kept = {(line.get("task"), line.get("seed"), line.get("step", 0)): line for line in read_lines(folder / TUNING)}
+    lines = read_curve_lines(folder, record, TUNING)
+    kept = {(line.get("task"), line.get("seed"), line.get("step", 0)): line for line in lines}
     found: dict[str, dict[int, list[tuple[float, float]]]] = {}
     for (task, _, step), line in kept.items():
         for name, value in line.get("values", {}).items():
@@ -144,7 +146,7 @@ def _collect(
     found: dict[str, dict[str, dict[int, Curve]]] = {}
     for record in records:
         folder = find_folder(record, roots) if record.done and record.arm in arms else None
-        for metric, curve in (read_curves(folder) | read_points(record) if folder else {}).items():
+        for metric, curve in (read_curves(folder, record) if folder else {}).items():
             found.setdefault(metric, {}).setdefault(record.arm, {})[record.seed] = curve
     return found
 

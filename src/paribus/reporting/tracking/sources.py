@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.reporting.tracking.runs import OVER, Run, StageLog, join_stages, pick_numbers
 from paribus.runs.record import Record
 from paribus.runs.stages import BUDGET, FINETUNE, PRETRAIN, TRIAL, group
-from paribus.runs.store import CURVES, find_folder, find_manifest, find_records, read_lines
+from paribus.runs.store import find_folder, find_manifest, find_records, read_curve_lines
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 
@@ -29,7 +29,7 @@ class Records:
         for record in find_records(study, scale, self.roots).records:
             if record.status in OVER:
                 folder = find_folder(record, self.roots)
-                rows = read_lines(folder / CURVES) if folder else []
+                rows = read_curve_lines(folder, record) if folder else []
                 curve = {
                     (name, int(row["step"])): value
                     for row in rows
