@@ -17,7 +17,9 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.training.description import Run
 
 REFUSED = {
-    "a whole number": ["seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true", "evaluation.examples=true",
+    "a whole number": [
+        "finetune.seeds=[[[[]]]]", "seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true",
+        "evaluation.examples=true",
     ],
     "out of bounds": [
         "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "optimizer.lr=nan",
@@ -27,6 +29,7 @@ REFUSED = {
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],
+    "has no key": ["+=", "=1", "~=", "++@model=3"],
     "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true", "~finetune/head=0"],
 }  # fmt: skip
 

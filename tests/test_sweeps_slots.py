@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,6 +37,20 @@ def test_a_free_slot_takes_the_next_without_a_barrier(tmp_path: Path) -> None:
     short = [work(tmp_path, f"short{n}", "pass") for n in range(4)]
     order = [end.work.label for end in run_all([long, *short], [SLOT, SLOT])]
     assert order == ["short0", "short1", "short2", "short3", "long"]
+
+
+def test_temporary_files_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    (left := tmp_path / "tmp" / ".paribus.0123abcd").mkdir()  # of a command that was killed
+    code = "import os, tempfile; print(tempfile.mkdtemp()); os.kill(os.getpid(), 9)"
+    job = Work("a", (sys.executable, "-c", code), tmp_path / "a" / "log.txt")
+    (end,) = run_all([job], [SLOT])
+    assert end.status == -9
+    place = Path((tmp_path / "a" / "log.txt").read_text().splitlines()[-1])
+    assert place.parent.parent == tmp_path / "tmp"
+    assert not left.exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_one_failure_stops_nobody_and_its_reason_is_its_last_line(tmp_path: Path) -> None:

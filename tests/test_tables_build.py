@@ -160,12 +160,14 @@ def test_the_papers_numbers_stand_beside_the_same_metric_only() -> None:
     source = "Liu et al. 2019, arXiv 1907.11692, Table 1"
     assert dynamic["published"]["sst2_acc"] == {"value": 92.9, "source": source}
     assert next(arm for arm in made["arms"] if arm["name"] == "static")["published"] == {}
-    assert made["paper"]["beside"] == {}  # sst2 was not run, so nothing of ours stands beside it
-    assert made["paper"]["own"] == ["squad20_f1", "mnli_m_acc", "sst2_acc"]
+    assert made["paper"]["beside"] == {}
+    assert made["paper"]["absent"] == {"sst2/accuracy": "sst2_acc"}  # it was not run
+    assert made["paper"]["own"] == ["squad20_f1", "mnli_m_acc"]
     for r in (records := study()):
         r["metrics"]["sst2/accuracy"] = 0.8 + r["metrics"][TASK] / 10
     made = build(design(), records)
     assert made["paper"]["beside"] == {"sst2/accuracy": "sst2_acc"}
+    assert made["paper"]["absent"] == {}
     assert "sst2_acc" not in made["paper"]["own"]
 
 

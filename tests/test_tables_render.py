@@ -19,8 +19,9 @@ from fake_records import LOSS, TASK, build, design, make_table, study
 from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.sealed import seal
+from paribus.reporting.plots.scene import Label
 from paribus.reporting.tables.assemble import count_trials
-from paribus.reporting.tables.files import check, render_files
+from paribus.reporting.tables.files import check, draw_pictures, render_files
 from paribus.reporting.tables.latex import escape, render_latex
 from paribus.reporting.tables.markdown import render_grid
 from paribus.reporting.tables.schema import Aggregate, Estimate, OrderRow, OverallRow, Printed, Tuned
@@ -83,12 +84,37 @@ def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
 
 def test_latex_has_ours_and_the_papers_numbers_in_one_table(rendered: dict[str, bytes]) -> None:
     first = rendered["table.tex"].decode().split(r"\end{tabular}")[0]
-    assert r"\multicolumn{2}{c}{ours} & \multicolumn{3}{c}{paper} \\" in first
-    assert r"\cmidrule(lr){3-4}\cmidrule(lr){5-7}" in first
+    assert r"\multicolumn{3}{c}{ours} & \multicolumn{2}{c}{paper} \\" in first
+    assert r"\cmidrule(lr){3-5}\cmidrule(lr){6-7}" in first
     lines = first.splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("dynamic & 5 & "))
-    assert lines[at].endswith(r"& 78.7 & 84.0 & 92.9 \\")
+    assert lines[at].endswith(r"& n/a & 92.9 & 78.7 \\")
     assert lines[at + 1].startswith(r" &  & [4.")
+
+
+def test_a_column_that_was_not_run_is_beside_the_papers_number(rendered: dict[str, bytes]) -> None:
+    text = rendered["table.md"].decode()
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("| ")]
+    heading, dynamic = rows[0], next(row for row in rows if row[1] == "dynamic")
+    at = heading.index("sst2/accuracy ↑")
+    assert heading[at + 1] == "paper: sst2_acc"
+    assert dynamic[at : at + 2] == ["n/a", "92.9"]
+    assert dynamic[heading.index("paper: squad20_f1")] == "78.7"
+    assert next(row for row in rows if row[1] == "(majority class)")[at : at + 2] == ["-", "-"]
+    assert "n/a: not run here." in text
+    assert "Paper: Liu et al. 2019, arXiv 1907.11692, Table 1; BERT_BASE reimplemented" in text
+    assert "dynamic is 'dynamic masking (reimplementation)'." in text
+
+
+def test_a_figure_says_below_its_title_what_it_is_of() -> None:
+    table = make_table(design(), study())
+    plain, told = (draw_pictures(replace(table, facts=facts)) for facts in ({}, {"text": "docs " * 60 + "end"}))
+    for name, scene in told.items():
+        first, *labels = [item.text for item in scene.items if isinstance(item, Label)]
+        assert first.startswith("roberta_table1 at smoke scale: ")
+        below = labels[: labels.index(next(text for text in labels if text.endswith("end."))) + 1]
+        assert " ".join(below) == "docs " * 60 + "end."
+        assert scene.height == plain[name].height + 14 * len(below)
 
 
 def test_latex_goes_on_below_if_it_is_too_wide() -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -128,6 +129,13 @@ def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
             except OSError:
                 if not target.is_dir():
                     raise
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a folder for the temporary files of other processes; those that killed commands left are removed."""
+    with _temporary(Path(tempfile.gettempdir()) / "paribus", _create_folder) as (work, _):
+        yield work
 
 
 def read_end(path: Path, size: int = 4096) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -64,6 +65,7 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
+_LIST = re.compile(r"\b(?:list|Sequence)\[([\w |]+)\]")
 _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a message calls it)
     "bool": (bool, "true or false"),
     "int": (int, "a whole number"),
@@ -108,6 +110,10 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
 
 
 def _check_type(key: str, value: Any, annotation: str) -> None:
+    if (listed := _LIST.search(annotation)) and isinstance(value, list):
+        for one in value:
+            _check_type(key, one, listed[1])
+        return
     allowed = [part.strip() for part in annotation.split("|")]
     if not set(allowed) <= _TYPES.keys():
         plain = isinstance(value, str | int | float) or (isinstance(value, Mapping) and "_target_" not in value)

@@ -112,10 +112,13 @@ def place_beside(scenes: Sequence[Scene], most: float = 1100.0) -> Scene:
     return Scene(width, y + row, tuple(items), "; ".join(dict.fromkeys(scene.title for scene in scenes)))
 
 
-def add_heading(scene: Scene, text: str) -> Scene:
-    """The scene below a heading."""
-    items = tuple(move(item, 0.0, 26.0) for item in scene.items)
-    return replace(scene, height=scene.height + 26.0, items=(Label(10, 19, text, 13, bold=True), *items))
+def add_heading(scene: Scene, text: str, below: str = "") -> Scene:
+    """The scene below a heading, and below a line of what it is of."""
+    lines = wrap_text(below, scene.width - 20, 10) if below else []
+    space = 26.0 + 14.0 * len(lines)
+    said = [Label(10, 35 + 14 * at, line, 10, color="soft") for at, line in enumerate(lines)]
+    items = tuple(move(item, 0.0, space) for item in scene.items)
+    return replace(scene, height=scene.height + space, items=(Label(10, 19, text, 13, bold=True), *said, *items))
 
 
 def cut_text(text: str, width: float, size: float = 11.0) -> str:

@@ -23,10 +23,11 @@ from paribus.reporting.tables.schema import (
     Table,
 )  # fmt: skip
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
-from paribus.verdict.metrics import find_metric
+from paribus.verdict.metrics import find_metric, lower_is_better
 from paribus.verdict.plateau import FALLING, LEFT
 
 NONE = "-"
+ABSENT = "n/a"  # of an arm in a column that was not run
 _READ = (
     "Interval: the one that the verdict was read off, at the level that the table's claims leave it. p in the table: "
     "of this contrast among all claims and looks; below 0.05 it is decided."
@@ -79,14 +80,19 @@ def format_heading(table: Table, column: str) -> str:
     return f"{column} {'↑' if about.higher_is_better else '↓'}" + ("" if about.decides else " †")
 
 
+def format_absent(column: str) -> str:
+    """`sst2/accuracy ↑` of a column that was not run."""
+    return f"{column} {'↓' if lower_is_better(column) else '↑'}"
+
+
 def format_p(p: float | None) -> str:
     """A p-value with three decimals."""
     return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def make_blocks(table: Table) -> list[Block]:
-    """The table's parts in reading order: our results, the paper's own numbers, and what compares them."""
-    return [block for block in (make_results(table), _make_papers(table)) if block.lines] + make_comparisons(table)
+    """The table's parts in reading order: our results with the paper's numbers, and what compares them."""
+    return [make_results(table), *make_comparisons(table)]
 
 
 def make_comparisons(table: Table) -> list[Block]:
@@ -111,11 +117,14 @@ def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
 
 
 def make_results(table: Table) -> Block:
-    """Our means with their intervals, and beside them the paper's numbers of the same metrics."""
+    """Our means with their intervals, beside them the paper's numbers of the same metrics, then its other numbers."""
     header = ["arm", "n"]
     for column in table.columns:
         beside = table.beside.get(column)
         header += [format_heading(table, column)] + ([] if beside is None else [f"paper: {beside}"])
+    for column, metric in table.absent.items():
+        header += [format_absent(column), f"paper: {metric}"]
+    header += [f"paper: {metric}" for metric in (table.paper.own if table.paper else ())]
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     lines = [_make_line(table, row) for row in rows]
     points = "; accuracies in points" if any(about.unit == "points" for about in table.about.values()) else ""
@@ -128,7 +137,10 @@ def make_results(table: Table) -> Block:
         below.append("Runs of another framework: their settings, budgets and texts were not compared.")
     if not all(about.decides for about in table.about.values()):
         below.append("† This column decides no claim; the notes say why.")
+    if table.absent:
+        below.append(f"{ABSENT}: not run here.")
     below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
+    below += _describe_paper(table)
     return Block(f"Results{at_scale(table.scale)}", header, lines, below)
 
 
@@ -139,7 +151,9 @@ def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:
         line.append(_make_cell(table, row, column)._replace(arm=arm))
         if column in table.beside:
             line.append(_make_printed(table, row, table.beside[column]))
-    return line
+    for metric in table.absent.values():
+        line += [Text(ABSENT if isinstance(row, ArmRow) else NONE, arm=arm), _make_printed(table, row, metric)]
+    return line + [_make_printed(table, row, metric) for metric in (table.paper.own if table.paper else ())]
 
 
 def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> Text:
@@ -283,22 +297,14 @@ def _make_order(paper: str, row: OrderRow) -> list[Text]:
     return [Text(row.column), Text(row.metric, paper=paper), Text(", ".join(row.arms)), tau, Text(str(row.n))]
 
 
-def _make_papers(table: Table) -> Block:
-    """The paper's columns that have no counterpart of ours: its own metrics, under its own names."""
+def _describe_paper(table: Table) -> list[str]:
+    """The source and the setting of the paper's numbers, whose its rows are, and what is wrong with them."""
     paper = table.paper
     if paper is None:
-        return Block("", [], [], [])
-    lines = [
-        [
-            Text(arm.name, arm=arm.name),
-            Text(paper.rows[arm.name], paper=paper.table),
-            *(_make_printed(table, arm, metric) for metric in paper.own),
-        ]
-        for arm in table.arms
-        if arm.name in paper.rows and paper.own
-    ]
-    below = [f"Setting: {paper.setting}", *(f"Flag: {flag}" for flag in paper.flags)]
-    return Block(f"In the paper ({paper.source})", ["arm", "the paper's row", *paper.own], lines, below, left=2)
+        return []
+    rows = "; ".join(f"{arm.name} is '{paper.rows[arm.name]}'" for arm in table.arms if arm.name in paper.rows)
+    named = [f"In the paper, {rows}."] if rows else []
+    return [f"Paper: {paper.source}; {paper.setting.rstrip('.')}.", *named, *(f"Flag: {flag}" for flag in paper.flags)]
 
 
 def make_evidence(table: Table, claim: ClaimRow) -> Block:

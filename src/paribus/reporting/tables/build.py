@@ -263,13 +263,15 @@ def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dic
 
 
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:
-    """Which of the paper's metrics are printed beside our columns, and which in a separate block.
+    """Which of the paper's metrics are printed beside our columns, beside those that were not run, and alone.
 
     Our loss on our text is not comparable with the paper's loss on its text: below the scale that has the paper's text
     too, only the paper's task scores are printed beside ours.
     """
     mapped = find_order_metrics(design).items()
-    beside = {c: metric for c, metric in mapped if c in columns and (is_task(c) or design.scale == "paper")}
+    alike = {column: metric for column, metric in mapped if is_task(column) or design.scale == "paper"}
+    beside = {column: metric for column, metric in alike.items() if column in columns}
+    absent = {column: metric for column, metric in alike.items() if column not in columns}
     rows = design.published.get("rows", {})
     return Paper(
         table=paper.id,
@@ -278,7 +280,8 @@ def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, colum
         setting=paper.setting,
         metrics=tuple(metric.name for metric in paper.metrics),
         beside=beside,
-        own=tuple(metric.name for metric in paper.metrics if metric.name not in beside.values()),
+        absent=absent,
+        own=tuple(metric.name for metric in paper.metrics if metric.name not in alike.values()),
         rows={arm: paper.row(row).arm for arm, row in rows.items()},
         orders=tuple(compare_orders(design, evidence, paper)),
         flags=(*paper.flags, *(f"{arm}: {flag}" for arm, row in rows.items() for flag in paper.row(row).flags)),

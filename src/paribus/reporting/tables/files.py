@@ -16,6 +16,7 @@ from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.png import render_pdf, render_png
 from paribus.reporting.plots.scene import Scene, add_heading, place_beside
 from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.html import render_page
 from paribus.reporting.tables.latex import render_latex
 from paribus.reporting.tables.markdown import render_markdown
@@ -54,7 +55,8 @@ def draw_pictures(table: Table, titled: bool = True) -> dict[str, Scene]:
     joined = {drawing: place_beside(scenes) for drawing, scenes in draw_all(View(table))}
     if not titled:
         return {drawing.name: scene for drawing, scene in joined.items()}
-    return {one.name: add_heading(scene, f"{table.label}: {one.title}") for one, scene in joined.items()}
+    facts = write_line(table.facts)
+    return {one.name: add_heading(scene, f"{table.label}: {one.title}", facts) for one, scene in joined.items()}
 
 
 def _render_csv(table: Table) -> str:

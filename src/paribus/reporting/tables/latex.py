@@ -8,10 +8,12 @@ from itertools import compress, groupby
 from typing import NamedTuple
 
 from paribus.reporting.tables.blocks import (
+    ABSENT,
     NONE,
     Block,
     Text,
     describe_budget,
+    format_absent,
     format_heading,
     format_interval,
     format_name,
@@ -106,9 +108,8 @@ def render_latex(table: Table, style: str = BOTH) -> str:
 
 
 def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
-    paper = "" if table.paper is None else f" Paper: {table.paper.source}; {table.paper.setting}"
     below = " ".join(block.below).replace(STYLES[BOTH], STYLES[style])
-    return f"{table.study}. {block.heading}. {below}{paper}"
+    return f"{table.study}. {block.heading}. {below}"
 
 
 def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]:
@@ -122,7 +123,15 @@ def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]
         Column(_name_heading(table, column), [_make_cell(table, row, column, style) for row in rows], "ours")
         for column in table.columns
     ]
-    metrics = (*table.beside.values(), *(table.paper.own if table.paper else ()))
+    ours += [
+        Column(
+            format_absent(column).replace(column, name_column(column)),
+            [[Text(ABSENT if isinstance(row, ArmRow) else NONE)] for row in rows],
+            "ours",
+        )
+        for column in table.absent
+    ]
+    metrics = (*table.beside.values(), *table.absent.values(), *(table.paper.own if table.paper else ()))
     papers = [Column(metric, [[_make_printed(row, metric)] for row in rows], "paper") for metric in metrics]
     return stub, [*ours, *papers]
 

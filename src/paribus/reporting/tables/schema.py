@@ -296,7 +296,9 @@ class OrderRow:
 
 @dataclass(frozen=True)
 class Paper:
-    """The paper's table. `beside`: {our column: its metric}; `own`: its other metrics; `rows`: {our arm: its row}."""
+    """The paper's table. `beside`: {our column: its metric}; `absent`: the same for columns that were not run; `own`:
+    its other metrics; `rows`: {our arm: its row}.
+    """
 
     table: str
     source: str
@@ -304,6 +306,7 @@ class Paper:
     setting: str
     metrics: tuple[str, ...]
     beside: Mapping[str, str]
+    absent: Mapping[str, str]
     own: tuple[str, ...]
     rows: Mapping[str, str]
     orders: tuple[OrderRow, ...]
@@ -388,3 +391,8 @@ class Table:
     def beside(self) -> Mapping[str, str]:
         """{our column: the paper's metric that is printed beside it}."""
         return {} if self.paper is None else self.paper.beside
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """{column that was not run: the paper's metric of it}."""
+        return {} if self.paper is None else self.paper.absent

@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.core.files import temporary_folder
 from paribus.core.processes import die_with_parent, gpus, stoppable
 from paribus.core.secrets import mask_text
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
@@ -25,6 +27,7 @@ from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
 
 POLL = 0.05  # seconds between two polls of the processes
 GRACE = 30.0  # seconds that a stopped process has to end by itself
+_KERNELS = "TORCHINDUCTOR_CACHE_DIR"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -96,6 +99,7 @@ class Slots(Pool):
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots, self.size, self.threads = slots, len(slots), len(slots[0].cores)
         self.server: Server | None = None
+        self.temporary = ""  # where the processes keep temporary files
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
         """Raises Stopped on SIGINT or SIGTERM, after it has stopped the running processes.
@@ -104,7 +108,8 @@ class Slots(Pool):
         """
         waiting, free = deque(queue), deque(range(self.size))
         running: dict[int, _Running] = {}
-        with stoppable():
+        with stoppable(), temporary_folder() as place:
+            self.temporary = str(place)
             try:
                 while waiting or running:
                     while free and (work := _take(waiting, events.held)) is not None:
@@ -127,13 +132,18 @@ class Slots(Pool):
         with work.log.open("ab") as log:
             log.write(f"$ {shlex.join(map(mask_text, work.command))}\n".encode())
         process = None if work.config is None else self._fork(work.config, work.log, slot)
-        return _Running(work, process or _open(work, slot), time.monotonic())
+        return _Running(work, process or _open(work, slot, self._environment(slot)), time.monotonic())
 
     def _fork(self, config: Mapping[str, Any], log: Path, slot: Slot) -> Fork | None:
         """The process of a run. None if a server that was just started has died, as it does without memory."""
         if self.server is None or not self.server.alive:
-            self.server = Server(slot.environment())
-        return self.server.start(Order(config, log, slot.cores, slot.environment()))
+            self.server = Server(self._environment(slot))
+        return self.server.start(Order(config, log, slot.cores, self._environment(slot)))
+
+    def _environment(self, slot: Slot) -> dict[str, str]:
+        """What a process gets; compiled kernels outlast the sweep, other temporary files do not."""
+        kernels = os.environ.get(_KERNELS) or f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}"
+        return {**slot.environment(), "TMPDIR": self.temporary, _KERNELS: kernels}
 
 
 def _take(waiting: deque[Work], held: Callable[[Work], bool]) -> Work | None:
@@ -144,14 +154,14 @@ def _take(waiting: deque[Work], held: Callable[[Work], bool]) -> Work | None:
     return work
 
 
-def _open(work: Work, slot: Slot) -> subprocess.Popen[bytes]:
+def _open(work: Work, slot: Slot, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     with work.log.open("ab", buffering=0) as log:
         process = subprocess.Popen(
             work.command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **slot.environment()},
+            env={**os.environ, **environment},
             process_group=0,
             preexec_fn=die_with_parent,
         )
