@@ -155,7 +155,9 @@ def test_a_server_that_dies_takes_its_runs_along_and_the_next_run_has_another(
 
     pool.run([work(slow, "slow"), work(quick, "quick")], Events(started=die, ended=over.append))
     assert [(end.work.label, end.status) for end in over] == [("slow", -9), ("quick", 0)]
-    assert failure_reason(over[0]) == "killed by SIGKILL, perhaps out of memory"
+    assert failure_reason(over[0]) == (
+        "killed by SIGKILL, perhaps out of memory: a smaller profile.microbatch or fewer slots need less"
+    )
 
 
 ALONE = """

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from paribus.commands.cli import main
@@ -19,6 +20,7 @@ from paribus.runs.identity import meaning
 from paribus.runs.record import verify
 from paribus.training import callbacks
 from paribus.training.description import Run
+from paribus.training.learner import Learner
 from paribus.training.run import run
 
 STEPS = ["trainer.max_steps=8", "trainer.log_every=1", "model.dropout=0.1", "model.attention_dropout=0.1"]
@@ -148,6 +150,25 @@ def test_arms_of_one_pretraining_share_it(
     assert record(first)["signature"] != record(second)["signature"]
     assert record(first)["budget"] == record(second)["budget"]
     assert "pre-training found" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("own", "mend"), [([], "=6"), (["profile.microbatch=6"], "=4"), (["batch.size=1"], "smaller model")]
+)
+def test_too_little_memory_names_the_microbatch_and_keeps_the_batch(
+    own: list[str], mend: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(self: Learner, *_: object, **__: object) -> None:
+        torch.empty(2**60, dtype=torch.uint8)  # what no machine has
+
+    asked = compose([*arguments, "batch.size=12", *own, "logger=none"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "manual_backward", ask)
+        with pytest.raises(UserError, match=f"the memory does not hold .*{mend}"):
+            run(asked)
+    again = compose([*arguments, "batch.size=12", "profile.microbatch=4", "logger=none"])
+    assert Run.of(again).identity.signature == Run.of(compose([*arguments, "batch.size=12"])).identity.signature
+    assert record(run(again))["budget"]["sequences"] == 24
 
 
 @pytest.mark.parametrize("steps", [6, 1])

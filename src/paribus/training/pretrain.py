@@ -10,6 +10,7 @@ import copy
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -275,18 +276,39 @@ def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
 
 
 def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
-    """Train from the last checkpoint to the last step. Raises Stopped if a signal came in between."""
+    """Train from the last checkpoint to the last step.
+
+    Raises Stopped if a signal came in between, and UserError if the memory does not hold a step.
+    """
     done, learner = saved_steps(stage.folder), learner_of(stage)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
-    with patient():
+    with patient(), enough_memory(stage.run):
         trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
             learner,
             StepData(steps, done, stage.profile.workers),
             ckpt_path=stage.folder / LAST if done else None,
             weights_only=True,
         )
+
+
+@contextmanager
+def enough_memory(run: Run) -> Iterator[None]:
+    """Raise UserError that names the microbatch to set, if the block runs out of memory."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
+        size, now = run.batch.size, min(run.profile.microbatch or run.batch.size, run.batch.size)
+        less = max((part for part in range(1, now) if size % part == 0), default=None)
+        mend = "choose a smaller model or input.length"
+        if less is not None:
+            mend = f"set profile.microbatch={less}: the batch stays {size}, and the run resumes"
+        raise UserError(
+            f"the memory does not hold {now} sequences of {run.input.length} tokens at once", mend
+        ) from error
 
 
 def learner_of(stage: Stage) -> Pretraining:

@@ -185,7 +185,8 @@ def failure_reason(end: Ended) -> str:
     """Why a run failed, in one line: the last line of its log, or the signal that ended it."""
     if end.status < 0:
         name = signal.Signals(-end.status).name
-        return f"killed by {name}" + (", perhaps out of memory" if name == "SIGKILL" else "")
+        mend = ", perhaps out of memory: a smaller profile.microbatch or fewer slots need less"
+        return f"killed by {name}" + (mend if name == "SIGKILL" else "")
     lines = _last_lines(end.work.log)
     own = [line for line in lines if line.startswith("paribus: ")]
     last = next((line for line in reversed(own or lines) if line.strip()), f"exit status {end.status}")
