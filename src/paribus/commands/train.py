@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, NoReturn
 
 from paribus.core.arguments import WIDTH, Arguments, Flag, verb
-from paribus.core.config import check_keys, conf_dir, explained
+from paribus.core.config import conf_dir, explained, require_keys
 from paribus.core.errors import UserError
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
@@ -121,7 +121,7 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
     if any(flag.startswith(COMPLETION) for flag in flags):
         raise UserError("Hydra's shell completion does not know paribus", "use `paribus completion bash`")
     _check_flags(flags)
-    check_keys(overrides)
+    require_keys(overrides)
     if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
         return ["--hydra-help"]
     searches = any(re.match("search=(?!none$)", text) for text in overrides)

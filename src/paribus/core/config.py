@@ -95,13 +95,13 @@ def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
 
     if own := next((text for text in overrides if text.lstrip("+~").startswith("hydra.searchpath")), None):
         raise UserError(f"'{own}' could import a package", "put your choices into ./conf")
-    check_keys(overrides)
+    require_keys(overrides)
     GlobalHydra.instance().clear()
     with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return hydra_compose(name, overrides=list(overrides))
 
 
-def check_keys(overrides: Sequence[str]) -> None:
+def require_keys(overrides: Sequence[str]) -> None:
     """Raise UserError for an override without a key, which Hydra does not expect."""
     if keyless := next((text for text in overrides if re.match(r"[+~]*(@[^=]*)?=", text)), None):
         raise UserError(f"override {keyless!r} has no key", "write key=value")
