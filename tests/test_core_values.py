@@ -25,6 +25,7 @@ REFUSED = {
         "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "optimizer.lr=nan",
         "optimizer.weight_decay=inf", "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
         "finetune.length=0", "finetune.epochs=-1", "finetune.seeds=[-1]", "model.dropout=2", "evaluation.examples=0",
+        "evaluation.own_examples=0",
         "seed=99999999999999999999999", "profile.workers=-1",
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],

@@ -106,6 +106,14 @@ def test_a_column_that_was_not_run_is_beside_the_papers_number(rendered: dict[st
     assert "dynamic is 'dynamic masking (reimplementation)'." in text
 
 
+def test_a_page_breaks_cells_and_headings_so_that_more_columns_fit(rendered: dict[str, bytes]) -> None:
+    page = rendered["table.html"].decode()
+    assert re.search(r"<td>4\.899 \(0\.009\)<br>|<b>4\.899 \(0\.009\)<br>\[4\.888, 4\.910\]</b>", page)
+    assert "sst2/<br>accuracy ↑</th>" in page
+    assert "paper:<br>sst2_acc</th>" in page
+    assert '<th scope="row" class="words">static_x10 (baseline)</th>' in page
+
+
 def test_a_figure_says_below_its_title_what_it_is_of() -> None:
     table = make_table(design(), study())
     plain, told = (draw_pictures(replace(table, facts=facts)) for facts in ({}, {"text": "docs " * 60 + "end"}))

@@ -51,6 +51,7 @@ BOUNDS: dict[str, tuple[float, float]] = {  # (least, most) by a key, or by the 
     "attention_dropout": (0, 1),
     "label_smoothing": (0, 1),
     "evaluation.examples": (1, 10**9),
+    "own_examples": (1, 10**9),
     "read": (-1000, 1000),  # layers, counted from either end
 }
 COMPONENTS = {  # settings that are components, although their groups leave the type open; False if null will do

@@ -32,6 +32,7 @@ _READ = (
     "Interval: the one that the verdict was read off, at the level that the table's claims leave it. p in the table: "
     "of this contrast among all claims and looks; below 0.05 it is decided."
 )
+_BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
 _COSTS = (("FLOPs", "flops"), ("predictions", "predicted_tokens"))  # what verdicts compare arms by
 
@@ -88,6 +89,18 @@ def format_absent(column: str) -> str:
 def format_p(p: float | None) -> str:
     """A p-value with three decimals."""
     return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def break_cell(text: str) -> str:
+    """A mean, and below it the interval and the p-value."""
+    for found in _BREAKS:
+        text = text.replace(found, f"\n{found.strip()}")
+    return text
+
+
+def break_head(text: str) -> str:
+    """`docs_package/accuracy ↑` with the task above the metric, `paper: sst2_acc` with the paper above its metric."""
+    return text.replace("/", "/\n").replace("paper: ", "paper:\n")
 
 
 def make_blocks(table: Table) -> list[Block]:
@@ -152,7 +165,7 @@ def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:
         if column in table.beside:
             line.append(_make_printed(table, row, table.beside[column]))
     for metric in table.absent.values():
-        line += [Text(ABSENT if isinstance(row, ArmRow) else NONE, arm=arm), _make_printed(table, row, metric)]
+        line += [Text(ABSENT if isinstance(row, ArmRow) else NONE), _make_printed(table, row, metric)]
     return line + [_make_printed(table, row, metric) for metric in (table.paper.own if table.paper else ())]
 
 

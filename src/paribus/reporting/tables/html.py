@@ -10,7 +10,16 @@ from importlib.resources import files
 from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.plots.svg import render_mark, render_svg
-from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence, say_claim
+from paribus.reporting.tables.blocks import (
+    Block,
+    Text,
+    break_cell,
+    break_head,
+    list_notes,
+    make_blocks,
+    make_evidence,
+    say_claim,
+)
 from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.schema import Table
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
@@ -122,7 +131,8 @@ def render_figure(title: str, scenes: Sequence[Scene]) -> str:
 def render_block(block: Block, link: Link | None = None) -> str:
     """A part as a table that scrolls if it is too wide; the first cell of a line is its header."""
     head = "".join(
-        f'<th scope="col"{_make_class(at, block)}>{escape(name)}</th>' for at, name in enumerate(block.header)
+        f'<th scope="col"{_make_class(at, block)}>{_escape_lines(break_head(name))}</th>'
+        for at, name in enumerate(block.header)
     )
     rows = "\n".join(
         f"<tr>{''.join(_render_cell(at, cell, block, link) for at, cell in enumerate(line))}</tr>"
@@ -139,6 +149,10 @@ def render_scroll(table: str, label: str) -> str:
     return f'<div class="wide" role="region" tabindex="0" aria-label="{escape(label)}">{table}</div>'
 
 
+def _escape_lines(text: str) -> str:
+    return escape(text).replace("\n", "<br>")
+
+
 def _make_class(at: int, block: Block) -> str:
     if at < block.left:
         return ' class="words"'
@@ -146,7 +160,8 @@ def _make_class(at: int, block: Block) -> str:
 
 
 def _render_cell(at: int, cell: Text, block: Block, link: Link | None) -> str:
-    text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+    text = escape(cell.text) if at < block.left else _escape_lines(break_cell(cell.text))
+    text = f"<b>{text}</b>" if cell.best else text
     address = link(cell) if link else None
     inner = f'<a href="{escape(address)}">{text}</a>' if address else text
     name, scope = ("th", ' scope="row"') if at == 0 else ("td", "")

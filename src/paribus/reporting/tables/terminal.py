@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from paribus.reporting.tables.blocks import Block, Text, list_notes, make_blocks, make_evidence, say_claim
+from paribus.reporting.tables.blocks import (
+    Block,
+    Text,
+    break_cell,
+    break_head,
+    list_notes,
+    make_blocks,
+    make_evidence,
+    say_claim,
+)
 from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.schema import Table
 
@@ -13,7 +22,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as Grid
 
-BREAKS = (" [", " p=", " p<")  # a cell goes on below before these
 GAP = 2  # between columns
 WORDS = 24  # letters of a column of words before it wraps
 
@@ -89,15 +97,3 @@ def _make_cell(cell: Text) -> RenderableType:
     from rich.text import Text as Line
 
     return Line(break_cell(cell.text), "bold" if cell.best else "")
-
-
-def break_cell(text: str) -> str:
-    """A mean, and below it the interval and the p-value."""
-    for found in BREAKS:
-        text = text.replace(found, f"\n{found.strip()}")
-    return text
-
-
-def break_head(text: str) -> str:
-    """`docs_package/accuracy ↑` with the task above the metric."""
-    return text.replace("/", "/\n")
