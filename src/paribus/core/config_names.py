@@ -64,7 +64,7 @@ def _walk(mapping: Any, prefix: str, text: str) -> Iterator[Key]:
 
     for key, value in mapping.value:
         name = f"{prefix}{key.value}"
-        if name in ("defaults", "_target_"):
+        if name == "defaults" or key.value == "_target_":
             continue
         if isinstance(value, yaml.MappingNode) and value.value and not value.flow_style:
             yield from _walk(value, f"{name}.", text)
