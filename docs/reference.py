@@ -84,9 +84,8 @@ def write_sweeps() -> str:
 
 def write_keys() -> str:
     """The plain keys of a run, and a section for each config group."""
-    plain = _table(
-        ["key", "default", "what it is"], ([f"`{key.name}`", _code(key.default), key.comment] for key in plain_keys())
-    )
+    rows = ([f"`{key.name}`", key.comment, _code(key.default)] for key in plain_keys())
+    plain = _table(["key", "what it is", "default"], rows)
     return f"{KEYS}## Keys without a group\n\n{plain}\n" + "\n".join(map(_write_group, groups()))
 
 
@@ -99,9 +98,10 @@ def _write_group(group: str) -> str:
     if group in FILES:
         return f"{head}\n" + "\n".join(_write_file(group, name, path) for name, path in names.items())
     choices = _table(["choice", "what it is"], ([f"`{name}`", _describe(path)] for name, path in names.items()))
-    return (
-        f"{head}\n{choices}\n{_table(['key', 'default', 'choices that have it', 'what it is'], _merge(group, names))}"
-    )
+    columns, rows = ["key", "what it is", "default", "choices that have it"], list(_merge(group, names))
+    if len(names) == 1:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return f"{head}\n{choices}\n{_table(columns, rows)}"
 
 
 def _find_usual(group: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _merge(group: str, paths: Mapping[str, Path]) -> Iterable[list[str]]:
         kind = _TYPES.get(types.get(name.rpartition(".")[2]), "")
         for comment, defaults in meanings.items():
             shown = _show_defaults(defaults) + (kind if set(defaults.values()) == {"null"} else "")
-            yield [f"`{name}`", shown, _show_choices(list(defaults), list(paths)), comment]
+            yield [f"`{name}`", comment, shown, _show_choices(list(defaults), list(paths))]
 
 
 def _package(group: str, path: Path) -> str:
@@ -176,8 +176,9 @@ def _show_choices(having: list[str], known: list[str]) -> str:
 
 
 def _describe(path: Path) -> str:
-    """The comment at the top of a file, commands as code."""
-    return " ".join(f"`{line}`" if line.startswith(("paribus ", "make ")) else line for line in read_header(path))
+    """The comment at the top of a file, commands as code; a source ends its sentence."""
+    lines = (f"`{line}`" if line.startswith(("paribus ", "make ")) else line for line in read_header(path))
+    return " ".join(f"{line}." if "   " in line and line[-1] not in ".:;," else line for line in lines)
 
 
 def _code(value: str) -> str:
@@ -194,4 +195,7 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
 def _escape(cell: str) -> str:
     """A cell that Markdown shows as it is: bars, angle brackets and stars outside of code count as text."""
     parts = cell.replace("|", "\\|").split("`")
-    return "`".join(re.sub(r"([<*\[])", r"\\\1", part) if at % 2 == 0 else part for at, part in enumerate(parts))
+    texts = (
+        re.sub(r"([*\[])", r"\\\1", part.replace("<", "&lt;")) if at % 2 == 0 else part for at, part in enumerate(parts)
+    )
+    return "`".join(texts)
