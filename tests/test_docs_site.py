@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import story
 
 from paribus.commands.cli import main
 from paribus.commands.verbs import VERBS
@@ -31,6 +34,7 @@ from paribus.verdict.claims import OWNERS
 
 ROOT = Path(__file__).parents[1]
 MASKING = (ROOT / "docs/own-masking.md").read_text(encoding="utf-8")
+LABELS = ("DESC", "HUM", "LOC")
 SWEEP = (ROOT / "docs/own-sweep.md").read_text(encoding="utf-8")
 
 
@@ -71,6 +75,47 @@ def test_the_template_of_a_masking_works_as_it_is_printed(
     out = capsys.readouterr().out
     assert float(re.findall(r'"masking_rate": ([\d.]+)', out)[0]) == pytest.approx(1 / 7, abs=0.03)
     assert out.count('"status": "done"') == 2
+
+
+TYPED = ("own-text", "own-task", "own-masking", "own-sweep", "searches")
+ELSEWHERE = ("adapt", "optuna_lr", "docs_package")  # they need a checkpoint, or the text of installed packages
+SMALL = ["tokenizer.vocab_size=150", "profile.threads=1", "logger=none"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TYPED)
+def test_a_reader_can_type_every_command_of_a_page(page: str, tmp_path: Path) -> None:
+    write_data(tmp_path)
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    for name, content in files_of(text).items():
+        if name != "sweeps/books_trec.yaml":  # `paribus init` writes it
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content)
+    lines = re.findall(r"^paribus .+$", text, re.MULTILINE)
+    typed = [line for line in lines if not any(word in line for word in ELSEWHERE)]
+    assert len(typed) >= 2
+    for line in typed:
+        verb, *words = shlex.split(re.sub(r"scale=\w+", "scale=test", line), comments=True)[1:]
+        words += SMALL if verb in ("init", "plan", "run", "show", "train") else []
+        if verb in ("plan", "run", "show", "train"):
+            words += ["corpus=text", "corpus.path=my/books"]
+        if page == "searches" and verb in ("train", "run"):
+            words += ["hydra.sweeper.n_trials=1", "scale=test"]
+        command = [sys.executable, "-P", "-m", "paribus", verb, *words]
+        environment = {**os.environ, "PARIBUS_CACHE": str(tmp_path / "cache"), "WANDB_MODE": "offline"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode in ((0, 1) if verb == "audit" else (0,)), f"{line}\n{done.stderr[-2000:]}"
+
+
+def write_data(folder: Path) -> None:
+    """A text and a task, as the pages call them."""
+    (folder / "my/trec").mkdir(parents=True)
+    (folder / "my/books").mkdir()
+    for book in range(4):
+        (folder / f"my/books/{book}.txt").write_text("\n".join(story(n) for n in range(40 * book, 40 * book + 40)))
+    for split, count in (("train", 24), ("test", 12)):
+        rows = [{"text": f"{('what', 'who', 'where')[n % 3]} is {n}", "label": LABELS[n % 3]} for n in range(count)]
+        (folder / f"my/trec/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def test_the_page_on_masking_names_the_whole_interface() -> None:
