@@ -64,10 +64,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """Link the titles of these pages: the files of the folder name them without a link, since they are not there."""
+    """Link the titles of these pages, which the files of the folder cannot link. In code, GitHub's `\\|` is a bar."""
     for title, name in GENERATED.items():
         markdown = markdown.replace(f"*{title}*", f"[{title}]({name})")
-    return markdown
+    return re.sub(r"`[^`\n]+`", lambda code: code[0].replace("\\|", "|"), markdown)
 
 
 def write_commands() -> str:
