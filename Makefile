@@ -13,7 +13,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format bench chaos endurance vulnerabilities flatness calibrate tables wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -29,7 +29,7 @@ setup: $(STAMP) ## create .venv and install the pinned dependencies
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,sentences]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs,sentences]'
 	@touch $(STAMP)
 
 demo: setup ## train and fine-tune RoBERTa table 1 at SCALE=smoke on real English, and print the table
@@ -68,14 +68,17 @@ test-slurm: setup ## test a sweep on a local Slurm cluster (needs root; apt inst
 	@$(BIN)/python -m pytest -m slurm -rs
 
 lint: setup ## check with ruff, mypy --strict and import-linter
-	@$(BIN)/ruff check src tests analysis
-	@$(BIN)/ruff format --check src tests analysis
+	@$(BIN)/ruff check src tests analysis docs
+	@$(BIN)/ruff format --check src tests analysis docs
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
 format: setup ## format the code with ruff
-	@$(BIN)/ruff check --fix-only --quiet src tests analysis
-	@$(BIN)/ruff format src tests analysis
+	@$(BIN)/ruff check --fix-only --quiet src tests analysis docs
+	@$(BIN)/ruff format src tests analysis docs
+
+docs: setup ## build the site of the documents: reports/docs
+	@$(BIN)/python -m mkdocs build --strict
 
 bench: setup ## measure speed beside `transformers`, as ratios within one run: analysis/results/bench
 	@$(BIN)/python analysis/bench.py $(ARGS)

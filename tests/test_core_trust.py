@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,23 @@ def test_only_the_user_declares_what_is_trusted(tmp_path: Path, monkeypatch: pyt
             kind(name)
     with pytest.raises(UserError, match="trusted"):
         compose(["+trusted=[os]", "+masking.x._target_=os.system"])
+
+
+def test_only_a_declared_module_is_imported_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "house.py").write_text("class A:\n    pass\n")
+    (tmp_path / "conf").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(tmp_path))])
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [other]\n")
+    with pytest.raises(UserError, match="not trusted"):
+        kind("house.A")
+    assert kind("torch.optim.SGD")
+    assert str(tmp_path) not in sys.path
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [house]\n")
+    assert kind("house.A").__name__ == "A"
+    assert sys.path[-1] == str(tmp_path), "installed packages come first"
 
 
 def test_a_checkpoint_of_a_stranger(

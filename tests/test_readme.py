@@ -1,13 +1,17 @@
-"""What the README and the guide show works as it is written there."""
+"""What the README and the pages of docs show works as it is written there."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizerFast
 
 from paribus.commands import verbs
 from paribus.core.arguments import Positional, parse
@@ -15,23 +19,49 @@ from paribus.core.config import choices, compose, compose_launcher
 from paribus.core.config_names import groups
 from paribus.core.errors import UserError
 from paribus.sweeps.control import audit
+from paribus.sweeps.first import Question, write_sweep, write_task
 from paribus.sweeps.request import request_of
 from paribus.sweeps.search import request as searches
 from paribus.sweeps.sweep import jobs, load
+from paribus.tasks.guess import guess_task
+from paribus.tasks.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TEXT = README + "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("guide.md", "judge.md"))
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+TEXT = "".join(PAGES.values())
 LINES = re.findall(r"^paribus .+$", TEXT, re.MULTILINE)
 INLINE = [" ".join(line.split()) for line in re.findall(r"`(paribus [a-z]+ [^`]+)`", TEXT)]
 COMMANDS = sorted({line.replace("SWEEP", "roberta_table1") for line in LINES + INLINE})
 CHOICES = sorted(set(re.findall(r"\b([a-z_]+(?:/[a-z_]+)*)=([a-z][\w/]*(?:\\\|\w+)*)", TEXT)))
+FILES = re.findall(r'```\w+ title="([^"]+)"\n(.*?)```', TEXT, re.DOTALL)  # what the reader writes
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every file that the pages show."""
+    assert len(dict(FILES)) == len(FILES), "no two pages show a file of one name"
+    root = tmp_path_factory.mktemp("reader")
+    for name, text in FILES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.fixture
+def folder(written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of a reader who has written the files."""
+    monkeypatch.chdir(written)
+    return written
 
 
 def first_of_each(overrides: list[str]) -> list[str]:
     """The overrides of the first run of a multirun."""
-    pairs = (override.partition("=") for override in overrides)
-    return [f"{key}={re.findall(r'[^,()]+', values.removeprefix('interval'))[0]}" for key, _, values in pairs]
+    pairs = ((override, *override.partition("=")) for override in overrides)
+    return [
+        override if values.startswith("[") else f"{key}={re.findall(r'[^,()]+', values.removeprefix('interval'))[0]}"
+        for override, key, _, values in pairs
+    ]
 
 
 def check(line: str) -> None:
@@ -71,7 +101,7 @@ def test_every_command_is_a_verb_and_every_verb_is_shown() -> None:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_is_accepted(line: str) -> None:
+def test_every_command_is_accepted(line: str, folder: Path) -> None:
     check(line)
 
 
@@ -85,7 +115,7 @@ def test_a_command_with_a_slip_would_be_noticed(line: str) -> None:
 
 
 @pytest.mark.parametrize(("group", "named"), CHOICES)
-def test_every_choice_exists(group: str, named: str) -> None:
+def test_every_choice_exists(group: str, named: str, folder: Path) -> None:
     if group in groups() and group != "experiment":
         assert set(named.split("\\|")) <= set(choices(group))
 
@@ -100,12 +130,45 @@ def test_every_sweep_and_make_target_exists() -> None:
     assert {"demo", "test", "roberta_table1"} <= named <= targets
 
 
-def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+@pytest.mark.parametrize("name", [name for name, text in FILES if name.startswith("sweeps/")])
+def test_every_sweep_of_a_page_is_fair(name: str, folder: Path) -> None:
+    sweep = load(name)
+    runs = jobs(sweep, "test", seeds=(0,), anchor=True)
+    found = audit(sweep, {job.arm: compose(job.overrides) for job in runs if job.arm in sweep.arms})
+    assert found["differences"]
+
+
+def test_the_files_of_init_are_those_that_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my/trec").mkdir(parents=True)
+    for split, count in (("train", 24), ("test", 12)):
+        rows = [{"text": f"who is {n}", "label": ("DESC", "HUM", "LOC")[n % 3]} for n in range(count)]
+        (tmp_path / f"my/trec/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    question = Question("books_trec", "my/books", "trec", guess_task("my/trec"), "masking.rate=0.15,0.4")
+    assert dict(FILES)["sweeps/books_trec.yaml"] == write_sweep(question)
+    assert dict(FILES)["conf/task/trec.yaml"] == write_task(question)
+    (told,) = re.findall(r"^metrics: .* # or (.*);", write_task(question), re.MULTILINE)
+    assert set(told.split(", ")) <= set(METRICS)
+
+
+def test_the_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = {page: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for page, text in PAGES.items()}
+    assert {page: len(found) for page, found in examples.items() if found} == {"wandb": 1, "python": 1}
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(example, names)
+    exec(examples["wandb"][0], names)
     assert list(names["frames"].curves.columns) == ["arm", "seed", "step", "metric", "value"]
+    roles = {
+        name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    }
+    made = Tokenizer(WordLevel({token: at for at, token in enumerate(roles.values())}, unk_token="[UNK]"))
+    names = {
+        **dict.fromkeys(("model", "arguments", "data")),
+        "tokenizer": PreTrainedTokenizerFast(tokenizer_object=made, **roles),
+        "Trainer": lambda *given, **options: options,
+    }
+    exec(examples["python"][0], names)
+    assert names["trainer"]["data_collator"] is names["collator"]
 
 
 def test_no_placeholder_is_left_and_the_readme_is_short() -> None:

@@ -106,7 +106,8 @@ def _keys(declared: Verb, last: str) -> Iterator[str]:
     if declared.overrides:
         group, dot, _ = last.rpartition(".")
         refused = [] if declared.raw else [name for option in declared.of(Option) for name in option.old]
-        yield from (f"{name}=" for name in [*groups(), *plain_keys()] if name not in (*options, *refused))
+        known = [*groups(), *(key.name for key in plain_keys())]
+        yield from (f"{name}=" for name in known if name not in (*options, *refused))
         yield from (f"{group}.{key}=" for key in settings(group.replace(".", "/")) if dot)
 
 

@@ -41,11 +41,10 @@ COMPLETION = ("-sc", "--shell-completion")
 
 def _config_page() -> str:
     """The groups and keys of the config with their defaults and comments, for the help."""
-    from paribus.core.config_names import default_choices, describe_choice, key_comments, plain_keys
+    from paribus.core.config_names import default_choices, describe_choice, plain_keys
 
-    comments = key_comments()
     groups = {f"{one}={name}": describe_choice(one, name) for one, name in default_choices().items()}
-    keys = {f"{key}={_show(value)}": comments.get(key, "") for key, value in plain_keys().items()}
+    keys = {f"{key.name}={key.default}": key.comment for key in plain_keys()}
     return "\n".join([
         "The config and its defaults, before family= and the recipe of scale=.",
         "",
@@ -57,10 +56,6 @@ def _config_page() -> str:
         "",
         "`paribus train --cfg job` prints every key with its value, those of the groups too.",
     ])  # fmt: skip
-
-
-def _show(value: object) -> str:
-    return "null" if value is None else str(value).lower()
 
 
 def _entries(described: Mapping[str, str]) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from paribus.core.config import PRESETS, conf_dir, roots
 
@@ -33,25 +35,67 @@ def default_choices() -> dict[str, str]:
     }
 
 
-def plain_keys() -> dict[str, Any]:
-    """{key: default} of the primary config's keys that are neither groups nor mappings."""
-    kept = {key: value for key, value in _primary().items() if key != "defaults"}
-    return {key: value for key, value in kept.items() if not isinstance(value, dict)}
+def plain_keys() -> list[Key]:
+    """The primary config's keys that are neither groups nor mappings."""
+    mappings = {key for key, value in _primary().items() if isinstance(value, dict)}
+    return [one for one in list_keys(conf_dir() / "train.yaml") if one.name.partition(".")[0] not in mappings]
 
 
-def key_comments() -> dict[str, str]:
-    """{key: what the primary config says beside it}, of its plain keys."""
-    lines = (conf_dir() / "train.yaml").read_text(encoding="utf-8").splitlines()
-    found = (re.fullmatch(r"(\w+):.*?\s#\s*(.+)", line) for line in lines)
-    return {one[1]: one[2] for one in found if one}
+class Key(NamedTuple):
+    """A key of a config file. default: as the file writes it; comment: what it says beside it."""
+
+    name: str
+    default: str
+    comment: str
+
+
+def list_keys(path: Path) -> list[Key]:
+    """The keys that a config file sets, those in mappings with a dot; without its defaults and classes."""
+    import yaml
+
+    text = path.read_text(encoding="utf-8")
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    return list(_walk(root, "", text)) if root else []
+
+
+def _walk(mapping: Any, prefix: str, text: str) -> Iterator[Key]:
+    """The keys below a node of YAML."""
+    import yaml
+
+    for key, value in mapping.value:
+        name = f"{prefix}{key.value}"
+        if name == "defaults" or key.value == "_target_":
+            continue
+        if isinstance(value, yaml.MappingNode) and value.value and not value.flow_style:
+            yield from _walk(value, f"{name}.", text)
+        else:
+            block = isinstance(value, yaml.CollectionNode) and not value.flow_style
+            end = (key if block else value).end_mark.index
+            comment = re.match(r":?\s*#\s*(.*)", text[end:].partition("\n")[0])
+            yield Key(name, _written(value, text, block), comment[1] if comment else "")
+
+
+def _written(value: Any, text: str, block: bool) -> str:
+    """A value on one line: as it is written, a list of several lines in brackets."""
+    written = text[value.start_mark.index : value.end_mark.index]
+    if not block:
+        return " ".join(written.split()) or "null"
+    items = [line.strip()[1:].partition(" #")[0].strip() for line in written.splitlines() if line.strip()]
+    return f"[{', '.join(items)}]"
+
+
+def read_header(path: Path) -> list[str]:
+    """The lines of comment at the top of a config file, without its `@package`."""
+    lines = iter(path.read_text(encoding="utf-8").splitlines())
+    comments = takewhile(lambda line: line.startswith("#"), lines)
+    return [line.lstrip("# ") for line in comments if not re.match(r"#\s*(@|$)", line)]
 
 
 def describe_choice(group: str, choice: str) -> str:
     """The first line of comment in the file of a choice; empty if it has none."""
     for root in roots():
         if (path := root / group / f"{choice}.yaml").is_file():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            return next((line[1:].strip() for line in lines if re.match(r"#\s*[^@\s]", line)), "")
+            return next(iter(read_header(path)), "")
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
@@ -48,7 +49,7 @@ def is_trusted(name: str, modules: tuple[str, ...] | None = None) -> bool:
 def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> None:
     """Check the name of a class, or under another key than `_target_` that of a function, before it is imported.
 
-    A function is trusted only if the user has declared its module.
+    A function is trusted only if the user has declared its module. A declared module may be in the working directory.
 
     Args:
         name: dotted; a function may also be written as `module:function`.
@@ -58,9 +59,11 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
     Raises:
         UserError: for one in a module that nobody trusts.
     """
-    module = name.replace(":", ".")
-    if not is_trusted(module, (*declared(), *((*KNOWN, *also) if key == "_target_" else ()))):
+    module, own = name.replace(":", "."), declared()
+    if not is_trusted(module, (*own, *((*KNOWN, *also) if key == "_target_" else ()))):
         raise UserError(f"{key}={name} is not trusted", _MEND % module.partition(".")[0])
+    if is_trusted(module, own) and (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # after all installed packages, so that no file here replaces one of them
 
 
 def check_class(found: type, target: str) -> None:

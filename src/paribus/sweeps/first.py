@@ -138,7 +138,7 @@ def write_task(question: Question) -> str:
         f"splits: {{{splits}}}   # ours: the file's",
         *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
         f"classes: [{names}]   # as the file has them; numbers 0, 1, ... mean this order",
-        "metrics: [accuracy]   # or f1, mcc, ...; the first is the main one",
+        "metrics: [accuracy]   # or f1, matthews; the first is the main one",
         "max_train: null       # at most this many examples; null: all",
         "max_validation: null",
     ]) + "\n"  # fmt: skip
