@@ -78,7 +78,7 @@ format: setup ## format the code with ruff
 	@$(BIN)/ruff format src tests analysis docs
 
 docs: setup ## build the site of the documents: reports/docs
-	@$(BIN)/python -m mkdocs build --strict
+	@$(BIN)/python -m mkdocs build --strict -f .mkdocs.yml
 
 bench: setup ## measure speed beside `transformers`, as ratios within one run: analysis/results/bench
 	@$(BIN)/python analysis/bench.py $(ARGS)

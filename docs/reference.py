@@ -1,6 +1,6 @@
 """The pages of the site that are written when it is built: config keys, commands, packaged sweeps, and the README.
 
-A hook of mkdocs; see `mkdocs.yml`.
+A hook of mkdocs; see `.mkdocs.yml`.
 """
 
 from __future__ import annotations
