@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ PLAIN: dict[str, Any] = {
     "columns": ["mlm_loss", "sst2/accuracy"],
     "claims": ["fresh >= fixed on all, margin 0.5 points, margin 0.02 nats"],
 }
+RATES = {"lamb_table1", "regularization", "sun_figure2", "sun_table4", "xiong_warmup"}  # what these sweeps are about
 SAID = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh masks are better", "whose": "paper"}
 
 
@@ -120,17 +122,32 @@ def test_every_sweep_on_minilm_has_an_anchor_that_learns() -> None:
         assert anchor.finetune.epochs > baseline.finetune.epochs, name
 
 
-@pytest.mark.parametrize("name", ["houlsby_table1", "t5_table10", "tuning_methods"])
+@pytest.mark.parametrize("name", ["adapter_places", "bert_table7", "houlsby_table1", "t5_table10", "tuning_methods"])
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "gpu"])
 def test_arms_that_want_other_rates_are_tuned_over_the_same_space(name: str, scale: str) -> None:
     sweep = load(name)
     tune = sweep.tune_at(scale)
     assert tune is not None
     assert list(tune.space) == ["finetune.optimizer.lr"]
-    for arm in sweep.arms:
-        own = (*sweep.arms[arm], *sweep.scales[scale].arms.get(arm, ()))
-        assert not any(text.startswith("finetune.optimizer") for text in own), arm
     assert tune.on.split("/")[0] in compose(arm_overrides(sweep, scale, sweep.baseline)).tasks
+
+
+@pytest.mark.parametrize("scale", ["smoke", "cpu", "gpu"])
+def test_batches_are_tuned_over_the_same_space(scale: str) -> None:
+    for name in ("roberta_table3", "roberta_iclr_batch"):
+        tune = load(name).tune_at(scale)
+        assert tune is not None
+        assert list(tune.space) == ["optimizer.lr"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_sweep_gives_its_arms_rates_in_a_fixed_ratio(name: str) -> None:
+    """But for those whose subject the rate is, or a rule that it follows; at paper scale arms may have the paper's."""
+    sweep = load(name)
+    for scale, refinement in sweep.scales.items():
+        arms = {arm: (*own, *refinement.arms.get(arm, ())) for arm, own in sweep.arms.items()}
+        rates = {tuple(text for text in own if re.search(r"\blr=|_lr=", text)) for own in arms.values()}
+        assert len(rates) == 1 or scale == "paper" or name in RATES, (scale, rates)
 
 
 def test_t5_is_fine_tuned_at_a_constant_rate_in_its_table_10() -> None:

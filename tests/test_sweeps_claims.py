@@ -12,18 +12,18 @@ from paribus.verdict.metrics import POINT, find_incomparable, in_points
 from paribus.verdict.published import PublishedRow, PublishedTable, table
 
 PART = 0.75  # of a margin that a published difference may use up, and of a difference that a margin may be
+IMDB, AG = {"imdb/accuracy": "IMDb_error"}, {"ag_news/accuracy": "AG_error"}
 # Published columns that say as much as ours, though in another unit or on another text: errors, perplexities.
 ALIKE = {
     "albert_table5": {"nsp_probe_accuracy": "nsp_acc", "sop_probe_accuracy": "sop_acc"},
     "bert_table6": {"mlm_loss": "lm_ppl"},
     "bert_table7": {"wnut_17/f1": "ner_f1_dev"},
-    "pretraining_helps": {"imdb/accuracy": "IMDb_error", "ag_news/accuracy": "AG_error"},
+    "pretraining_helps": IMDB | AG,
+    "roberta_iclr_batch": {"mlm_loss": "ppl"},
     "roberta_table3": {"mlm_loss": "ppl"},
     "sbert_table6": {"stsb/spearman": "nli_trained_stsb_spearman_x100"},
-    "sun_table2": {"imdb/accuracy": "IMDb_error"},
-    "sun_table3": {"imdb/accuracy": "IMDb_error"},
-    "sun_table4": {"imdb/accuracy": "IMDb_error"},
-    "ulmfit_table7": {"imdb/accuracy": "IMDb_error", "ag_news/accuracy": "AG_error"},
+    **dict.fromkeys(("sun_figure2", "sun_table2", "sun_table3", "sun_table4", "sun_table5", "sun_table6"), IMDB),
+    **dict.fromkeys(("ulmfit_table4", "ulmfit_table5", "ulmfit_table6", "ulmfit_table7"), IMDB | AG),
 }
 # T5 prints the tasks of its ablations, tables 2 to 14, in table 16: their metrics, and rows under another table there.
 T5_TASKS = {"sst2/accuracy": "SST2_acc", "mnli/accuracy": "MNLIm_acc", "squad_v1/em": "SQuAD_EM"}
