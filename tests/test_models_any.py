@@ -92,6 +92,15 @@ def test_dropout_and_positions_are_the_checkpoint_s_unless_asked(tmp_path: Path)
         Pretrained(str(tmp_path)).check_length(41, "input.length")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_summarized_as_the_checkpoint_was_trained(kind: str, tmp_path: Path) -> None:
+    save(kind, tmp_path)
+    assert Pretrained(str(tmp_path)).pooling == "cls"
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    assert Pretrained(str(tmp_path)).pooling == "mean"
+
+
 def test_what_we_cannot_read_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "reformer"}))
     (tmp_path / "model.safetensors").write_bytes(b"")

@@ -47,6 +47,17 @@ def test_roberta_table1_keeps_the_papers_repetition_at_every_scale() -> None:
     assert found.trainer.train_tokens * 40 == recipe.trainer.train_tokens * recipe.trainer.max_epochs
 
 
+def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[str]) -> None:
+    """Drawn as the runs at cpu scale draw them, of another text."""
+    masks = {}
+    for arm, own in load("roberta_table1").arms.items():
+        run = Run.of(compose([*arguments, *own]))
+        made = training_examples(run, run.data())
+        drawn = [made.batch(epoch, np.array([0]))["slot_P"].tobytes() for epoch in range(40)]
+        masks[arm] = [drawn.count(mask) for mask in dict.fromkeys(drawn)]
+    assert masks == {"static_x10": [4] * 10, "dynamic": [1] * 40, "static": [40]}
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

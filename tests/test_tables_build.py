@@ -139,6 +139,21 @@ def test_notes_say_how_much_of_a_task_stands_in_the_text() -> None:
     assert f"{said}0.0% (static_x10, static); 25.0% (dynamic)." in build(design(), apart)["notes"]
 
 
+def test_notes_say_how_many_weights_a_task_trains_if_arms_differ_in_that() -> None:
+    def count(adapted: int) -> list[str]:
+        sizes = {"dynamic": adapted}
+        given = [
+            {**each, "tuned": {"trained_parameters": sizes.get(each["arm"], 4500), "head_parameters": 1200}}
+            for each in study(seeds=2)
+        ]
+        return [note for note in build(design(), given)["notes"] if note.startswith("Weights")]
+
+    head = "1,200 of them in the head"
+    said = f"Weights that a task trains: 4,500, {head} (static_x10, static); 1,900, {head} (dynamic)."
+    assert count(1900) == [said]
+    assert count(4500) == []
+
+
 def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
     records = study()
     records += [record("dynamic", 0, {LOSS: 1.0}, signature="another")]

@@ -93,7 +93,9 @@ def test_any_of_several_texts_may_have_it_in_any_of_their_parts(monkeypatch: pyt
         assert stands == (sum(hits) / len(hits) >= 0.7), row.text
 
 
-def test_the_record_has_it(arguments: list[str], tmp_path: Path) -> None:
+def test_the_record_has_it_and_it_is_told(
+    arguments: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     text = " ".join(f"word{n % 7}{n % 11} and so" for n in range(60))
     (tmp_path / "train.txt").write_text(f"{text}\n")
     (tmp_path / "validation.txt").write_text("and so word and " * 40 + "\n")
@@ -103,5 +105,6 @@ def test_the_record_has_it(arguments: list[str], tmp_path: Path) -> None:
     own = [*task, f"corpus.path={tmp_path}/*.txt", "tokenizer.vocab_size=100"]
     record = json.loads((run(compose([*arguments, *own])) / "result.json").read_text())
     assert record["overlap"] == {"sst2": 0.5}
+    assert "task sst2: 50.0% of its evaluation texts stand in the pre-training text" in capfd.readouterr().err
     unread = json.loads((run(compose([*arguments, *own, "trainer.max_steps=0"])) / "result.json").read_text())
     assert unread["overlap"] == {}

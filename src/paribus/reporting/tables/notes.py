@@ -45,6 +45,7 @@ def write_notes(
         *([_MORE.format(study=design.study, scale=design.scale)] if anew else []),
         *_note_tuning(design),
         *_note_overlaps(design, evidence),
+        *_note_trained(design, evidence),
         *_note_noise_scales(design, evidence),
         *_note_changes(evidence),
         *evidence.notes,
@@ -158,6 +159,22 @@ def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
         f"Evaluation texts of {task} that stand in the pre-training text: {_list_shares(arms)}."
         for task, arms in sorted(found.items())
     ]
+
+
+def _note_trained(design: Design, evidence: Evidence) -> list[str]:
+    """How many weights the arms train on a task if they differ in that; arms that train as many together."""
+    arms: dict[str, list[str]] = {}
+    for arm in design.arms:
+        counts = [tuned for run in evidence.done(arm).values() if (tuned := run.further.get("tuned"))]
+        if counts:
+            arms.setdefault(_describe_trained(counts[0]), []).append(arm)
+    return [f"Weights that a task trains: {_list_shares(arms)}."] if len(arms) > 1 else []
+
+
+def _describe_trained(tuned: Mapping[str, float]) -> str:
+    """Such as `388,524, 152,460 of them in the head`."""
+    head = tuned.get("head_parameters")
+    return f"{tuned['trained_parameters']:,}" + (f", {head:,} of them in the head" if head else "")
 
 
 def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
