@@ -70,16 +70,20 @@ def test_a_task_asks_for_the_files_that_it_reads(path: Path) -> None:
 
 
 TOKENS = ["finetune.truncation=tail", "finetune/head/pooling=mean"]
+ROWS = ["finetune.head.pooler=pretrained", "finetune/head=linear"]
+COSINE = ["finetune/head=siamese", "finetune.head.parts=cosine"]
 CLASSES = ["finetune.label_smoothing=0.1", "finetune.focal=2"]
 
 
 @pytest.mark.parametrize(
     ("task", "unread", "read"),
     [
-        (["task=squad_v1"], [*TOKENS, *CLASSES, "finetune.head.dropout=0"], []),
-        (["task=wnut_17", "tasks.wnut_17.crf=true"], [*TOKENS, *CLASSES], ["finetune.head.dropout=0"]),
-        (["task=wnut_17"], TOKENS, CLASSES),
-        (["task=stsb"], CLASSES, [*TOKENS, "finetune.head.dropout=0"]),
+        (["task=squad_v1"], [*TOKENS, *ROWS, *CLASSES, "finetune.head.dropout=0"], ["finetune/head=bilstm"]),
+        (["task=wnut_17", "tasks.wnut_17.crf=true"], [*TOKENS, *ROWS, *CLASSES], ["finetune.head.dropout=0"]),
+        (["task=wnut_17"], [*TOKENS, *ROWS], CLASSES),
+        (["task=stsb"], CLASSES, [*TOKENS, *ROWS, "finetune.head.dropout=0"]),
+        (["task=stsb", *COSINE], ["finetune.head_lr=1e-3"], ["finetune/head/pooling=mean"]),
+        (["task=stsb", *COSINE, "finetune/head/pooling=cnn"], [], ["finetune.head_lr=1e-3"]),
         (["task=imdb", "finetune/head/windows=max"], ["finetune.truncation=tail"], [TOKENS[1], *CLASSES]),
         (["task=rte", "finetune/head=siamese"], ["finetune.truncation=tail"], [TOKENS[1], *CLASSES]),
         (["task=sst2"], ["finetune.target_length=9"], [*TOKENS, *CLASSES, "finetune.head.dropout=0"]),
@@ -98,10 +102,19 @@ def test_a_setting_that_would_do_nothing_is_refused(task: list[str], unread: lis
             run.task_type(name).check_settings(run.finetune, own.key)
 
 
-def test_a_setting_that_would_do_nothing_is_refused_before_compute(shared: Path, arguments: list[str]) -> None:
-    own = ["task=stsb", f"tasks.stsb.path={shared / 'glue/stsb'}", "finetune.focal=1"]
-    with pytest.raises(UserError, match=r"finetune\.focal is set, but it does nothing in tasks\.stsb"):
+def test_a_setting_that_would_do_nothing_is_refused_before_compute(
+    task_folder: Path, arguments: list[str], tmp_path: Path
+) -> None:
+    own = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.target_length=9"]
+    with pytest.raises(UserError, match=r"finetune\.target_length is set, but it does nothing in tasks\.sst2"):
         run(compose([*arguments, *own]))
+    assert not list(tmp_path.rglob("pretrain.json"))
+
+
+def test_a_stride_without_windows_is_refused() -> None:
+    assert compose(["scale=test", "finetune/head/windows=max", "finetune.head.windows.stride=9"])
+    with pytest.raises(UserError, match=r"finetune\.head\.windows\.stride' is not a config group or key"):
+        compose(["scale=test", "finetune.head.windows.stride=9"])
 
 
 KINDS = {

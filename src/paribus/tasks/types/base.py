@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
-from paribus.models.heads.choices import Classifier
+from paribus.models.heads.choices import Classifier, LinearClassifier
 from paribus.tasks.examples import Example
 from paribus.tasks.prompts import Fields
 
@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 
 LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
 Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
+
+
+def find_unread_by_tokens(settings: FineTuning) -> list[str]:
+    """Settings of fine-tuning that change nothing for a head on every token: how a text is cut, and what summarizes a
+    row, which is all that linear and classifier differ in.
+    """
+    kinds = {"head.pooler": Classifier, "head": LinearClassifier}
+    own = [name for name, kind in kinds.items() if isinstance(settings.head, kind)]
+    return ["truncation", "format", "head.pooling", *own]
 
 
 class TaskType(ABC):

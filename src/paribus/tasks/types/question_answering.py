@@ -16,7 +16,7 @@ from paribus.tasks.examples import Question
 from paribus.tasks.metrics import Answer, score_answers
 from paribus.tasks.prompts import Fields, Parts, pad_punctuation
 from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
-from paribus.tasks.types.base import LOSSES, Pooler, TaskType
+from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
 from paribus.tasks.types.text import Verbalized
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ExtractiveQA(TaskType):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """A long context is read in the task's own windows, and its tokens are scored without dropout."""
-        return [*super().find_unread(settings), "truncation", "format", "head.pooling", "head.dropout", *LOSSES]
+        return [*super().find_unread(settings), *find_unread_by_tokens(settings), "head.dropout", *LOSSES]
 
     def check_examples(self, rows: Sequence[Question], key: str) -> None:
         if not any(row.answers for row in rows):

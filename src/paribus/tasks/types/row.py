@@ -11,6 +11,7 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
+from paribus.models.heads.choices import TextCNN
 from paribus.tasks.examples import Example, normalize
 from paribus.tasks.metrics import score_labels
 from paribus.tasks.prompts import Parts, index_texts
@@ -64,9 +65,13 @@ class RowTaskType(TaskType):
         return self.label_range if settings.head.by_cosine else None
 
     def find_unread(self, settings: FineTuning) -> list[str]:
-        """Windows and texts that are read apart are not cut; the classifier on texts read apart has no dropout."""
+        """Windows and texts that are read apart are not cut; the classifier on texts read apart has no dropout, and a
+        cosine of their pooled states has no weights.
+        """
         apart, several = settings.head.pairs, settings.head.windows.several
         unread = (["truncation", "covers"] if apart or several else []) + (["head.dropout"] if apart else [])
+        if settings.head.by_cosine and not isinstance(settings.head.pooling, TextCNN):
+            unread.append("head_lr")
         return [*(name for name in super().find_unread(settings) if name != "covers"), *unread]
 
     def check_settings(self, settings: FineTuning, key: str) -> None:

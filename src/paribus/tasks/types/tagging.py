@@ -16,7 +16,7 @@ from paribus.tasks.baselines import tag_by_words
 from paribus.tasks.examples import Tagged
 from paribus.tasks.metrics import is_bio, score_spans
 from paribus.tasks.rows import Encoded, Rows, frame, locate, no_room
-from paribus.tasks.types.base import LOSSES, Pooler, TaskType
+from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
 
 if TYPE_CHECKING:
     from paribus.data.text import Array, Arrays
@@ -72,7 +72,7 @@ class Tagging(TaskType):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """A long sentence goes on in a further row, each word is read by itself, and a CRF has a loss of its own."""
-        return [*super().find_unread(settings), "truncation", "format", "head.pooling", *(LOSSES if self.crf else ())]
+        return [*super().find_unread(settings), *find_unread_by_tokens(settings), *(LOSSES if self.crf else ())]
 
     def check_examples(self, rows: Sequence[Tagged], key: str) -> None:
         if len({tag for row in rows for tag in row.tags}) < 2:
