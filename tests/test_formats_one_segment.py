@@ -99,3 +99,11 @@ def test_spanbert_table7_reads_one_segment(scale: str) -> None:
     sweep = load("spanbert_table7")
     for arm in ("one_segment", "one_segment_sbo"):
         assert compose(arm_overrides(sweep, scale, arm)).input["_target_"].endswith("OneSegment")
+
+
+@pytest.mark.parametrize("name", ["spanbert_table6", "spanbert_table7"])
+def test_spanbert_s_random_tokens_are_as_frequent_as_in_the_text(name: str) -> None:
+    sweep = load(name)
+    for arm in sweep.arms:
+        view = compose(arm_overrides(sweep, "cpu", arm)).objective.view
+        assert (view.draw, view.unit) == ("unigram", "span"), arm
