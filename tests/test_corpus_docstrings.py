@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
@@ -15,7 +16,11 @@ from paribus.data.corpus.document import Document
 from paribus.data.corpus.fingerprint import fingerprint
 from paribus.data.corpus.prose import prose
 from paribus.data.corpus.splits import hash_share
+from paribus.tasks.docs_order import DocsOrder
+from paribus.tasks.docs_overlap import DocsOverlap
 from paribus.tasks.docs_package import DocsPackage
+from paribus.tasks.docs_parameters import DocsParameters
+from paribus.tasks.docs_signature import DocsSignature
 
 SAMPLES = {
     "numpy style": (
@@ -151,13 +156,14 @@ def test_what_is_held_out_is_part_of_the_fingerprint(tmp_path: Path) -> None:
     assert len(prints) == 2
 
 
-def test_the_corpus_holds_out_what_the_tasks_evaluate_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [DocsPackage, DocsOrder, DocsOverlap, DocsSignature, DocsParameters])
+def test_the_corpus_holds_out_what_the_tasks_evaluate_on(kind: Any, tmp_path: Path) -> None:
     packages = ["rich", "hypothesis"]
     read = paragraphs_of(list(Docstrings(packages).documents(tmp_path)), "train")
-    task = DocsPackage("docs", packages, max_train=None, max_validation=None)
-    evaluated = [row.text.lower() for row in task.examples(tmp_path)["validation"]]
+    task = kind("docs", packages, max_train=None, max_validation=None)
+    evaluated = {text.lower() for row in task.examples(tmp_path)["validation"] for text in row.texts}
     assert len(evaluated) > 50
-    assert not set(read) & set(evaluated)
+    assert not set(read) & evaluated
 
 
 def test_tasks_and_corpus_are_configured_to_hold_out_the_same() -> None:
