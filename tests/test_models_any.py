@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForMaskedLM
+from transformers import AlbertForPreTraining, AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.any_encoder import KINDS
+from paribus.models.heads.rows import PairHead
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained
 from paribus.training.run import run
@@ -99,6 +100,33 @@ def test_rows_are_summarized_as_the_checkpoint_was_trained(kind: str, tmp_path: 
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     assert Pretrained(str(tmp_path)).pooling == "mean"
+
+
+@pytest.mark.parametrize("kind", ["albert", "camembert", "ernie", "mpnet", "xlm-roberta"])
+def test_the_pooler_is_the_checkpoint_s_and_stays_beside_the_network(kind: str, tmp_path: Path) -> None:
+    theirs = AutoModel.from_config(AutoConfig.for_model(kind, **{**SHAPE, **OWN.get(kind, SIZES)}))
+    theirs.save_pretrained(tmp_path / "a")
+    spec = Pretrained(str(tmp_path / "a"))
+    network = spec.build(VOCABULARY, 0)
+    found = spec.pooler(network, 0)
+    own = theirs.pooler if kind == "albert" else theirs.pooler.dense
+    assert found is not None
+    assert torch.equal(found["weight"], own.weight)
+    checkpoint.save(network, None, tmp_path / "b", None, found)
+    checkpoint.load(network, tmp_path / "b")
+    assert torch.equal(checkpoint.load_pooler(network, tmp_path / "b")["weight"], own.weight)
+
+
+def test_albert_was_trained_on_the_order_of_segments(tmp_path: Path) -> None:
+    theirs = AlbertForPreTraining(AutoConfig.for_model("albert", **SHAPE, **SIZES)).eval()
+    theirs.save_pretrained(tmp_path)
+    spec, batch = Pretrained(str(tmp_path)), make_rows()
+    network, head = spec.build(VOCABULARY, 0).eval(), PairHead(SHAPE["hidden_size"])
+    assert not spec.fill_pairs(network, head, "next")
+    assert spec.fill_pairs(network, head, "order")
+    with torch.inference_mode():
+        expected = theirs(batch["ids_BL"], (batch["ids_BL"] != 1).long()).sop_logits
+        torch.testing.assert_close(head.logits(network(batch), batch), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_what_we_cannot_read_is_refused_by_name(tmp_path: Path) -> None:

@@ -153,6 +153,21 @@ def test_a_masked_model_is_fine_tuned_from_the_pooler_of_its_checkpoint(
     assert not torch.equal(fresh["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
 
 
+def test_a_pooler_that_the_checkpoint_lacks_is_not_fine_tuned_from(
+    arguments: list[str], task_folder: Path, tmp_path: Path
+) -> None:
+    """A head on pairs alone, which no step trains, is no pooler of a pre-training."""
+    foreign = shutil.copytree(run(compose(arguments)) / "model", tmp_path / "foreign")
+    given = [text for text in arguments if not text.startswith("tokenizer.")]
+    on = [*given, "model=pretrained", "tokenizer=pretrained", f"model.name={foreign}", f"tokenizer.name={foreign}"]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
+    asked = [*on, "objective=mlm_nsp", "input=segment_pair", *task]
+    with pytest.raises(UserError, match="neither the objective nor the model brings a pooler"):
+        run(compose([*asked, "trainer.max_steps=0"]))
+    for more in ("trainer.max_steps=1", "untrained=true"):
+        assert (run(compose([*asked, more])) / "result.json").is_file()
+
+
 def test_a_random_head_on_pairs_is_not_asked(arguments: list[str]) -> None:
     nsp = ["objective=mlm_nsp", "input=segment_pair"]
     given = [text for text in arguments if not text.startswith("tokenizer.")]

@@ -14,6 +14,7 @@ from transformers.activations import ACT2FN
 
 from paribus.core.errors import UserError
 from paribus.models.attention import kernel
+from paribus.models.encoder_names import ALBERT, pair_names
 from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class AnyNetwork(Network):
         return {name: self.inside.prefix + name for name in self.backbone.state_dict()}
 
     def owns(self, name: str) -> bool:
-        return name.startswith(self.inside.prefix)
+        return name.startswith(self.inside.prefix) and not name.startswith(self.pair_parts["pooler"])
 
     @property
     def head_parts(self) -> Mapping[str, str]:
@@ -199,7 +200,7 @@ class AnyNetwork(Network):
 
     @property
     def pair_parts(self) -> Mapping[str, str]:
-        return {"pooler": f"{self.inside.prefix}pooler.dense", "classifier": "cls.seq_relationship"}
+        return ALBERT.pair if self.inside.prefix == ALBERT.prefix else pair_names(self.inside.prefix)
 
 
 def _make_backbone(config: PretrainedConfig) -> nn.Module:

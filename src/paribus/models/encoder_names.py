@@ -28,7 +28,8 @@ class Layout(NamedTuple):
     pair: dict[str, str]
 
 
-def _pair(prefix: str) -> dict[str, str]:
+def pair_names(prefix: str) -> dict[str, str]:
+    """{our part of the head on pairs: its name in a checkpoint}, as BERT has them."""
     return {"pooler": f"{prefix}pooler.dense", "classifier": "cls.seq_relationship"}
 
 
@@ -42,7 +43,7 @@ _BERT = Layout(
         "norm": "cls.predictions.transform.LayerNorm",
         "bias": "cls.predictions.bias",
     },
-    _pair("bert."),
+    pair_names("bert."),
 )
 _PRELN = Layout(
     "roberta_prelayernorm.",
@@ -50,10 +51,10 @@ _PRELN = Layout(
     "RobertaPreLayerNormForCausalLM",
     None,
     {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
-    _pair("roberta_prelayernorm."),
+    pair_names("roberta_prelayernorm."),
 )
 _ROBERTA = _PRELN._replace(
-    prefix="roberta.", masked="RobertaForMaskedLM", causal="RobertaForCausalLM", pair=_pair("roberta.")
+    prefix="roberta.", masked="RobertaForMaskedLM", causal="RobertaForCausalLM", pair=pair_names("roberta.")
 )
 ALBERT = Layout(
     "albert.",
@@ -73,7 +74,7 @@ ELECTRA = Layout(
         "norm": "generator_predictions.LayerNorm",
         "bias": "generator_lm_head.bias",
     },
-    _pair("electra."),
+    pair_names("electra."),
 )
 _ALBERT_PARTS = {
     "attention.self.": "attention.",

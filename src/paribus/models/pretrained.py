@@ -193,6 +193,11 @@ class Pretrained(ModelSpec):
         if not self.fresh:
             checkpoint.load_further(parts, self.folder)
 
+    def lacks_pooler(self, network: Network) -> bool:
+        from paribus.models import checkpoint
+
+        return not self.fresh and checkpoint.find_pooler(network, self.folder) is None
+
     def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
         from paribus.models import checkpoint
 
@@ -261,9 +266,11 @@ def _own(folder: Path) -> Any:
 
 
 def _pairs(folder: Path) -> str | None:
-    """The kind of pairs that a checkpoint's head on pairs was trained on; that of others is BERT's."""
-    objective = _setting(folder, "objective")
-    return "next" if objective is None else str(objective.needed_pairs)
+    """The kind of pairs that a checkpoint's head on pairs was trained on; that of others is BERT's or ALBERT's."""
+    if (objective := _setting(folder, "objective")) is not None:
+        return str(objective.needed_pairs)
+    config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
+    return "order" if config["model_type"] == "albert" else "next"
 
 
 def _setting(folder: Path, part: str) -> Any:

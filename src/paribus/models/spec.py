@@ -103,6 +103,10 @@ class ModelSpec(ABC):
     def fill_further(self, parts: Mapping[str, nn.Module]) -> None:  # noqa: B027 (most models come without)
         """Give the objective's further heads and networks the weights that came with the model, by name."""
 
+    def lacks_pooler(self, network: Network) -> bool:
+        """Whether the model came with weights, but none for a pooler."""
+        return False
+
     def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
         """{"weight", "bias"} of the pooler that came with the model, if any; initial ones if those of the model are."""
         return None

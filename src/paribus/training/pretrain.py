@@ -145,8 +145,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     stage.earlier = tuple(one.evaluation for one in earlier)
     stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
     if not run.stage:  # only the last stage is fine-tuned
-        paired = any(own.objective.needed_pairs for own in run.chain)
-        has_pooler = stage.pair_head is not None or pooler is not None or paired
+        has_pooler = pooler is not None or _has_pooler(run, steps, encoder)
         check_finetuning(run, encoder.depth, has_pooler, data.tokenizer)
         check_replay(run, objective.token_head)
         check_untrained(run, encoder)
@@ -157,6 +156,13 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
     _warn_of_labels(plan.examples.report(0))
     return stage
+
+
+def _has_pooler(run: Run, steps: int, network: Network) -> bool:
+    """Whether a stage of the run trains a pooler, or the model came with one, or came without any weights."""
+    paired = [own for own in run.chain if own.objective.needed_pairs]
+    trained = any(steps if own is run else own.trainer.max_steps != 0 for own in paired)
+    return trained or bool(paired and not run.model.lacks_pooler(network))
 
 
 def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
