@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
 MODES = ("cls", "mean", "max")
+ORDER = "order"  # what ALBERT's head on pairs was trained on
 PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings
 
 
@@ -157,7 +158,10 @@ class Pretrained(ModelSpec):
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
         further = self.folder / source.HEADS
         heads = {"heads": _hash(further)} if further.is_file() and not self.fresh else {}
-        return {"kind": type(self.shape).__name__, "shape": asdict(cast(Any, self.shape)), "weights": weights, **heads}
+        ordered = isinstance(self.shape, AnyEncoder) and _pairs(self.folder) == ORDER
+        pairs = {"pairs": ORDER} if ordered else {}
+        shape = asdict(cast(Any, self.shape))
+        return {"kind": type(self.shape).__name__, "shape": shape, "weights": weights, **heads, **pairs}
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         """The network with the checkpoint's weights, or with initial ones.
@@ -270,7 +274,7 @@ def _pairs(folder: Path) -> str | None:
     if (objective := _setting(folder, "objective")) is not None:
         return str(objective.needed_pairs)
     config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
-    return "order" if config["model_type"] == "albert" else "next"
+    return ORDER if config["model_type"] == "albert" else "next"
 
 
 def _setting(folder: Path, part: str) -> Any:
