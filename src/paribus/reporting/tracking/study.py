@@ -167,6 +167,7 @@ def make_tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
     space = {key: dimension(key, text).distribution() for key, text in spec["space"].items()}
     studies = {}
     for arm, found in tuning["arms"].items():
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(direction="minimize" if lower_is_better(spec["on"]) else "maximize")
         for entry in found["trials"]:
             failed = entry["value"] is None
