@@ -76,9 +76,12 @@ def test_the_tasks_of_a_sweep_beat_the_recipe_and_follow_from_its_columns(here: 
     assert tasks_of(ask(f"scale={scale}")) == ["trec"]
     assert tasks_of(ask(f"scale={scale}", base=["task=trec"])) == ["trec"]
     assert tasks_of(ask(f"scale={scale}", "task=none")) == []
-    recipe = ["docs_package", "docs_order", "docs_shift"] if scale == "cpu" else None
-    if recipe:
-        assert tasks_of(ask(f"scale={scale}", columns=["docs_order/accuracy", "trec/accuracy"])) == recipe
+
+
+def test_a_task_of_the_users_own_is_never_left_out(here: Path) -> None:
+    recipe = ["docs_package", "docs_order", "docs_shift"]
+    assert tasks_of(ask("scale=cpu", columns=["docs_order/accuracy", "sst2/accuracy"])) == recipe
+    assert tasks_of(ask("scale=cpu", columns=["docs_order/accuracy", "trec/accuracy"])) == ["docs_order", "trec"]
 
 
 def test_every_run_of_the_sweep_has_the_tasks_of_its_columns(here: Path) -> None:
@@ -92,6 +95,8 @@ def test_a_sweep_that_can_fill_no_column_is_refused(here: Path) -> None:
         expand(ask("scale=smoke", "task=none", columns=["trec/accuracy"]))
     with pytest.raises(UserError, match="its tasks are sst2"):
         expand(ask("scale=cpu", base=["task=sst2"], columns=["trec/accuracy"]))
+    with pytest.raises(UserError, match="its tasks are trec"):
+        expand(ask("scale=test", base=["task=trec"], columns=["sst2/accuracy"]))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +119,8 @@ def test_a_misspelled_column_is_refused(here: Path, column: str, said: str) -> N
 def test_a_metric_that_the_task_lacks_is_refused(here: Path) -> None:
     with pytest.raises(UserError, match=r"the task trec has no metric 'acuracy': its metrics: accuracy"):
         expand(ask(columns=["mlm_loss", "trec/acuracy"]))
+    with pytest.raises(UserError, match=r"the task sst2 has no metric 'acuracy': its metrics: accuracy"):
+        expand(ask("scale=test", columns=["mlm_loss", "sst2/acuracy"]))  # whose task that scale does not train
 
 
 def test_a_task_may_be_declared_by_the_sweep_itself(here: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from paribus.core.build import build
 from paribus.core.config import choices, conf_dir
@@ -41,35 +41,52 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
 
 
 def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iterable[str], trial: bool) -> list[str]:
-    """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if one of `tasks`,
-    those of the recipe, fills a column.
+    """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if `tasks`, those of
+    the recipe, fill a column and no column is of a user's own task.
 
     A column of the paper's table may be of a task that is not here.
 
     trial: whether only a user's own tasks are chosen; others may have to be downloaded.
     """
     wanted = dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column))
-    if not wanted.keys().isdisjoint(tasks) or any(_TASK.match(text) or _OWN.match(text) for text in overrides):
+    if any(_TASK.match(text) or _OWN.match(text) for text in overrides):
         return []
     here = [name for name in wanted if name in choices("task")]
-    chosen = [name for name in here if not (trial and (conf_dir() / f"task/{name}.yaml").is_file())]
+    own = [name for name in here if not _packaged(name).is_file()]
+    filled = wanted.keys() & set(tasks)
+    if filled and not own:
+        return []
+    chosen = own if trial else [name for name in here if name in (*own, *filled) or not filled]
     return [f"task=[{','.join(chosen)}]"] if chosen else []
 
 
 def check_filled(path: Path, columns: Sequence[str], tasks: Mapping[str, Mapping[str, Any]], trial: bool) -> None:
-    """Raises UserError if no column can be filled, and for a metric that a chosen task does not have.
+    """Raises UserError if no column can be filled, and for a metric that a task does not have, chosen or packaged.
 
-    tasks: {name: its config}. trial: whether a sweep that measures nothing may run.
+    tasks: {name: its config}. trial: whether a sweep without tasks may run that measures nothing.
     """
     for column in filter(is_task, columns):
         task, _, metric = column.rpartition("/")
-        if task in tasks and metric not in (known := _list_metrics(tasks[task])):
+        node = tasks[task] if task in tasks else _read_packaged(task)
+        if node is not None and metric not in (known := _list_metrics(node)):
             raise UserError(f"{path}: the task {task} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
     filled = (column.rpartition("/")[0] in tasks if is_task(column) else column != MEAN for column in columns)
-    if not any(filled) and not trial:
+    if not any(filled) and (tasks or not trial):
         wanted = ",".join(dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column)))
         cause = f"{path}: no column can be filled: its tasks are {', '.join(tasks) or 'none'}"
         raise UserError(cause, f"write base: [task=[{wanted}]], or other columns")
+
+
+def _packaged(task: str) -> Path:
+    return conf_dir() / f"task/{task}.yaml"
+
+
+def _read_packaged(task: str) -> Mapping[str, Any] | None:
+    """The config of a packaged task; None if there is none of that name."""
+    import yaml
+
+    path = _packaged(task)
+    return cast("Mapping[str, Any]", yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def _list_metrics(node: Mapping[str, Any]) -> list[str]:
