@@ -15,6 +15,7 @@ import yaml
 from paribus.core.config import compose, conf_dir, flat, plain, renamed, split_overrides, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.settings import GROUPS
+from paribus.training.description import Run
 
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/") and name != "recipe/none"]
@@ -103,6 +104,26 @@ def test_later_presets_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (folder / "mine.yaml").write_text("# @package _global_\ndefaults: [override /recipe: t5/test]\n")
     assert compose(["experiment=mine"]).scale == "test"
     assert compose(["experiment=mine", "scale=gpu"]) == compose(["family=t5", "scale=gpu"])
+
+
+@pytest.mark.parametrize("header", ["", "# My own preset.\n", "# @package _global_\n"])
+def test_a_preset_of_the_users_own_needs_no_package_line(
+    header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf/experiment/deep").mkdir(parents=True)
+    body = f"{header}defaults: [override /masking: whole_word]\nmasking: {{rate: 0.35}}\n"
+    (tmp_path / "conf/experiment/mine.yaml").write_text(body)
+    (tmp_path / "conf/experiment/deep/mine.yaml").write_text(body)
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "deep/mine"):
+        masking = compose([f"experiment={name}"]).masking
+        assert (masking.rate, masking._target_.rpartition(".")[2]) == (0.35, "WholeWord")
+
+
+def test_a_key_at_the_top_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(UserError, match="'expirement' is not a config group or key: did you mean experiment"):
+        Run.of(compose(["scale=test", "+expirement=mine"]))
+    Run.of(compose(["scale=test", "+debug=one_batch"]))
 
 
 @pytest.mark.parametrize(

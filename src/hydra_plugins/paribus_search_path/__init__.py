@@ -10,7 +10,7 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
-from paribus.core.config import conf_dir
+from paribus.core.config import PRESETS, conf_dir
 from paribus.core.settings import register
 
 LIMITS = {"max_train": None, "max_validation": None}
@@ -30,8 +30,9 @@ class UserConf(SearchPathPlugin):
 class UserFiles(FileConfigSource):
     """The files of that folder.
 
-    A file of `conf/task` needs no `# @package tasks.NAME` line; NAME is the file's. A task of this package has the
-    keys that limit its examples, so that the command line can set them.
+    A file of `conf/task` needs no `# @package tasks.NAME` line; NAME is the file's. A preset, such as a file of
+    `conf/experiment`, needs no `# @package _global_`. A task of this package has the keys that limit its examples, so
+    that the command line can set them.
     """
 
     @staticmethod
@@ -41,6 +42,8 @@ class UserFiles(FileConfigSource):
     def load_config(self, config_path: str) -> ConfigResult:
         found = super().load_config(config_path)
         path = Path(config_path)
+        if path.parts[0] in PRESETS:
+            found.header["package"] = found.header.get("package") or "_global_"
         if path.parent.name == "task":
             found.header["package"] = found.header.get("package") or f"tasks.{path.stem}"
             if str(OmegaConf.select(found.config, "_target_")).startswith("paribus.tasks."):

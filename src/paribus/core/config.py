@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +223,21 @@ def unknown_key(key: str) -> UserError:
         owner = re.split("[./]", key)[0]
         return UserError(f"'{key}' has no place in this config", f"leave it out, or give another choice of {owner}=")
     return UserError(f"'{key}' is not a config group or key", _near(key))
+
+
+def check_keys(config: Mapping[str, Any]) -> None:
+    """Raises UserError for a key at the top of a config that `conf/train.yaml` does not have: nothing would read it."""
+    if stray := next((str(key) for key in config if key not in _top()), None):
+        raise unknown_key(stray)
+
+
+@cache
+def _top() -> frozenset[str]:
+    """The keys at the top of every config: those of the primary config, and the groups of its defaults."""
+    import yaml
+
+    primary = yaml.safe_load((conf_dir() / "train.yaml").read_text(encoding="utf-8"))
+    return frozenset(primary) | {group for line in primary["defaults"] if isinstance(line, dict) for group in line}
 
 
 def renamed(key: str) -> str | None:

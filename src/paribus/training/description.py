@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
-from paribus.core.config import plain, root_seed
+from paribus.core.config import check_keys, plain, root_seed
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.names import check_names
@@ -78,11 +78,12 @@ class Run:
     def of(cfg: Mapping[str, Any]) -> Run:
         """The run of a composed or stored config.
 
-        Raises UserError for a missing value, an argument that a component does not know, settings that a component
+        Raises UserError for a missing value, a key or an argument that is not known, settings that a component
         refuses, a class that is not trusted, and a name that cannot name a folder.
         """
         config = dict(cfg) if isinstance(cfg, dict) else plain(cfg)
         check_tree(config)
+        check_keys(config)
         check_names(config)
         before = None
         for name in list_stages(config)[:-1]:
