@@ -96,6 +96,31 @@ def test_it_asks_on_a_terminal(here: Path, quick: None, monkeypatch: pytest.Monk
     assert "masking=bernoulli,whole_word" in asked[2]
 
 
+def test_it_asks_again_after_an_answer_that_cannot_be_read(
+    here: Path, quick: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter(["nowhere", "", "books", "trek", "trec", "masking", "9", "2"])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda text: next(answers))
+    assert main(["init", "name=words"]) == 0
+    assert list(load("words").arms) == ["bernoulli", "whole_word"]
+    said = capsys.readouterr().err
+    for part in ("nowhere does not exist", "init needs --text", "no folder trek", "masking is not KEY", "9 is not KEY"):
+        assert part in said
+
+
+def test_the_end_of_the_input_is_no_answer(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def end(text: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", end)
+    assert main(["init"]) == 2
+    assert "init needs --text" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

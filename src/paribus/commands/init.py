@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from paribus.core.arguments import Arguments, Option, names, text, verb
 from paribus.core.console import say
@@ -22,6 +23,7 @@ COLUMNS: Option[tuple[str, ...] | None] = Option(
     "columns", "the task's columns: TEXT,LABEL or TEXT,PAIR,LABEL", None, names, shown="guessed from their names"
 )
 SHOWN = 3  # examples
+Read = TypeVar("Read")
 
 
 @verb(
@@ -55,25 +57,37 @@ def _ask(given: Arguments) -> Question:
     from paribus.sweeps.first import USUAL, Question, name_of, name_task, split_compared
     from paribus.tasks.guess import guess_task
 
-    own = _answer(given, TEXT, "Your text (a file, a folder or a glob): ")
-    find(own)
-    task = _answer(given, TASK, "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): ")
-    labeled = guess_task(task, given[COLUMNS])
+    own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", find)
+    asked = "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): "
+    task, labeled = _answer(given, TASK, asked, lambda path: guess_task(path, given[COLUMNS]))
     menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))
-    compared = _answer(given, COMPARE, f"What to compare, as a number or KEY=A,B:{menu}\n> ")
-    compared = list(USUAL)[int(compared) - 1] if compared in map(str, range(1, len(USUAL) + 1)) else compared
-    split_compared(compared)
+    usual = {str(at): one for at, one in enumerate(USUAL, 1)}
+    asked = f"What to compare, as a number or KEY=A,B:{menu}\n> "
+    _, (key, values) = _answer(given, COMPARE, asked, lambda one: split_compared(usual.get(one, one)))
     name = given[NAME] or f"{name_of(own)}_{name_task(task)}"
+    compared = f"{key}={','.join(values)}"
     return Question(name, own, name_task(task), labeled, compared, tuple(given.config()))
 
 
-def _answer(given: Arguments, option: Option[str | None], asked: str) -> str:
+def _answer(given: Arguments, option: Option[str | None], asked: str, read: Callable[[str], Read]) -> tuple[str, Read]:
+    """The argument, and what `read` makes of it. On a terminal it is asked for, until it can be read.
+
+    Raises UserError if there is neither an argument nor an answer, and as `read` does for an argument.
+    """
     value = given[option]
-    if value is None and sys.stdin.isatty():
-        value = input(asked).strip()
-    if not value:
-        raise UserError(f"init needs {option.name}", f"for example, {init.example}")
-    return value
+    while value is None and sys.stdin.isatty():
+        try:
+            answer = input(asked).strip()
+            return answer, read(answer or _miss(option))
+        except UserError as error:
+            say(str(error))
+        except EOFError:
+            break
+    return value or "", read(value or _miss(option))
+
+
+def _miss(option: Option[str | None]) -> NoReturn:
+    raise UserError(f"init needs {option.name}", f"for example, {init.example}")
 
 
 def _draw(request: Request) -> None:
