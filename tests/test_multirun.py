@@ -47,6 +47,22 @@ def test_of_keys_that_go_together_the_shortest_is_shown() -> None:
     assert find_differing([one, two]) == ["a.length"]
 
 
+def test_what_follows_from_the_choice_of_a_group_is_not_shown() -> None:
+    text = {"corpus": "Text", "corpus.path": "my/books", "masking": "Spans", "masking.mean": 3, "masking.rate": 0.1}
+    docs = {"corpus": "Docs", "corpus.names": ["a", "b"], "masking": "Single", "masking.rate": 0.2}
+    longer = {**text, "masking.mean": 5, "tasks.trec": "Table", "tasks.trec.path": "my/trec"}
+    assert find_differing([text, docs]) == ["corpus", "masking", "masking.rate"]
+    assert find_differing([text, docs, longer]) == ["corpus", "masking", "masking.mean", "masking.rate", "tasks.trec"]
+    assert find_differing([{**text, "tasks": {}}, longer]) == ["masking.mean"]
+
+
+def test_long_settings_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path, 0, 5.0, 0.5, _target_="paribus.x.Bernoulli", rate=0.15, words=["long"] * 50)
+    made(tmp_path, 0, 6.0, 0.7, _target_="paribus.x.Bernoulli", rate=0.4, words=["longer"] * 50)
+    assert main(["table", "--from", str(tmp_path)]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 110
+
+
 def test_a_folder_without_runs_and_other_options_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

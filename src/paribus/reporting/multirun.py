@@ -29,6 +29,7 @@ NAMING = (
     "table_seeds",
 )
 NONE = "-"
+LONGEST = 30  # characters of a setting
 ABOUT = "Mean (standard deviation) over n runs. No verdicts: a sweep file fixes claims before the first run."
 
 Settings = dict[str, Any]
@@ -55,7 +56,7 @@ def tabulate(folders: Sequence[Path]) -> str:
         groups[tuple(_show(settings[folder].get(key)) for key in keys)].append(record)
     columns = _find_columns(list(records.values()))
     rows = [
-        [*values, str(sum(one.done for one in group)), *(_cell(group, name) for name in columns)]
+        [*map(_shorten, values), str(sum(one.done for one in group)), *(_cell(group, name) for name in columns)]
         for values, group in groups.items()
     ]
     header = [*keys, "n", *(f"{name} {'↓' if find_metric(name).lower_is_better else '↑'}" for name in columns)]
@@ -63,14 +64,30 @@ def tabulate(folders: Sequence[Path]) -> str:
 
 
 def find_differing(settings: Sequence[Settings]) -> list[str]:
-    """The keys in which runs differ; of keys that always have the same value only the shortest."""
-    known = dict.fromkeys(key for own in settings for key in own)
+    """The keys in which runs differ; of keys that always have the same value only the shortest, and none that follows
+    from another choice of its group.
+    """
+    known = [key for key in dict.fromkeys(key for own in settings for key in own) if not _follows(key, settings)]
     found: dict[tuple[str, ...], str] = {}
     for key in sorted(known, key=lambda key: (len(key), key)):
         values = tuple(_show(own.get(key)) for own in settings)
         if len(set(values)) > 1:
             found.setdefault(values, key)
     return sorted(found.values())
+
+
+def _follows(key: str, settings: Sequence[Settings]) -> bool:
+    """Whether only some runs have a key, always with the same value, since they chose the group that it belongs to."""
+    values = {_show(own[key]) for own in settings if key in own}
+    parts = key.split(".")
+    groups = [".".join(parts[:at]) for at in range(1, len(parts))]
+    chosen = any(len({_show(own.get(group)) for own in settings}) > 1 for group in groups)
+    empty = values == {"{}"} and any(other.startswith(f"{key}.") for own in settings for other in own)
+    return empty or (chosen and len(values) == 1 and any(key not in own for own in settings))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def _show(value: object) -> str:
