@@ -228,6 +228,29 @@ def test_what_cannot_work_is_refused_with_what_to_do() -> None:
         collators.mask_in_place(fast, Rotation())
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_a_decoder_words_are_not_guessed(family: str) -> None:
+    bare = pickle.loads(pickle.dumps(tokenizer(family)))
+    bare.backend_tokenizer.decoder = None
+    feature = {"input_ids": bare(SENTENCES[0])["input_ids"]}
+    with pytest.raises(UserError, match="has no decoder, .* give each example the column word_start"):
+        collators.mask_whole_words(bare, masks="static")([feature])
+    collators.mask_tokens(bare, masks="static")([feature])
+    collators.mask_whole_words(bare, masks="static")([{**feature, "word_start": [1] * len(feature["input_ids"])}])
+
+
+def test_sentinels_that_are_missing_or_ascend_are_refused() -> None:
+    made, trainer = unigram()
+    trainer.special_tokens = ["[PAD]", "[UNK]"]
+    made.train_from_iterator(SENTENCES, trainer)
+    bare = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]")
+    with pytest.raises(UserError, match=r"no sentinels <extra_id_0>.*reversed\(range\(100\)\)"):
+        collators.corrupt_spans(bare)
+    bare.add_special_tokens({"additional_special_tokens": [f"<extra_id_{k}>" for k in range(100)]})
+    with pytest.raises(UserError, match="do not descend from <extra_id_0>"):
+        collators.corrupt_spans(bare)
+
+
 def test_the_tokenizer_is_not_changed() -> None:
     fast = tokenizer("unigram")
     before = fast.backend_tokenizer.to_str()

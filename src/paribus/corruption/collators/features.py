@@ -148,12 +148,21 @@ class FeatureCollator(ABC):
             given = (np.asarray(feature[STARTS], np.bool_) for feature in features)
             return [start_L | own_L[: len(start_L)] for start_L, own_L in zip(starts, given, strict=True)]
         if self.corruption.masking.by_words:
+            _require_decoder(self.tokenizer)
             found = self.tokenizer.find_starts(
                 [ids_L[free_L].tolist() for ids_L, free_L in zip(ids, free, strict=True)]
             )
             for start_L, free_L, own_T in zip(starts, free, found, strict=True):
                 start_L[free_L] = own_T
         return starts
+
+
+def _require_decoder(tokenizer: Tokenizer) -> None:
+    """Raises UserError if the text that ids spell, and so its words, is not known."""
+    model = type(tokenizer.backend.model).__name__
+    if tokenizer.backend.decoder is None and model != "WordLevel":
+        mend = f"set tokenizer.backend_tokenizer.decoder, or give each example the column {STARTS}"
+        raise UserError(f"this {model} tokenizer has no decoder, which would tell the words of its tokens", mend)
 
 
 def identify(features: Sequence[Features]) -> NDArray[np.uint64]:
@@ -210,6 +219,12 @@ class InPlaceCollator(FeatureCollator):
 class TextToTextCollator(FeatureCollator):
     """For encoder-decoders; a first special token such as BART's <s> begins what is read and what is written."""
 
+    def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        super()._require_tokens(tokenizer)
+        views = (self.corruption.inputs, self.corruption.targets)
+        if any(view is not None and view.sentinels == "each" for view in views):
+            _require_sentinels(self.tokenizer)
+
     def check(self, corruption: Corruption) -> None:
         EncoderDecoderCollator().check(corruption)
 
@@ -248,6 +263,16 @@ class TextToTextCollator(FeatureCollator):
     def pack(self, views: Views) -> dict[str, Ints]:
         arrays = EncoderDecoderCollator().arrays(views, self.tokenizer.vocabulary)
         return {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": arrays["label_BT"]}
+
+
+def _require_sentinels(tokenizer: Tokenizer) -> None:
+    """Raises UserError if a tokenizer has no sentinels, or gives them ids that do not descend as those of T5 do."""
+    wanted = "add them: tokenizer.add_special_tokens({'additional_special_tokens': "
+    mend = wanted + "[f'<extra_id_{k}>' for k in reversed(range(100))]})"
+    if tokenizer.vocabulary.sentinels == 0:
+        raise UserError("the tokenizer has no sentinels <extra_id_0>, <extra_id_1>, ...", mend)
+    if tokenizer.vocabulary.sentinels == 1 and "<extra_id_1>" in tokenizer.backend.get_vocab():
+        raise UserError("the ids of the sentinels do not descend from <extra_id_0>, as those of T5 do", mend)
 
 
 def _cut(ids_L: Ints, feature: Features) -> Ints:
