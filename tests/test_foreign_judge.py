@@ -233,6 +233,22 @@ def test_lm_eval_gives_a_column_per_task_and_their_mean(tmp_path: Path) -> None:
     assert table.aggregate is not None
 
 
+def test_the_tasks_of_a_group_of_lm_eval_count_once(tmp_path: Path) -> None:
+    for arm, value in (("base", 0.5), ("warm", 0.6)):
+        lm_eval(tmp_path, arm, 0, value)
+    for path in tmp_path.rglob("*.json"):
+        content = json.loads(path.read_text())
+        content["results"]["science"] = {"alias": "science", "acc,none": 0.7}
+        content["group_subtasks"] = {"science": ["arc_easy"], "other": ["piqa"], "arc_easy": []}
+        path.write_text(json.dumps(content))
+    source = open_source(str(tmp_path))
+    table = judge(source, asked(metrics=("acc", "mean"), pattern="{arm}-s{seed}")).table
+    assert table.columns == ("piqa/acc", "science/acc", "mean")
+    assert any(note.startswith("No column of their own: arc_easy/acc, a part of science/acc;") for note in table.notes)
+    named = judge(source, asked(metrics=("arc_easy/acc", "science/acc"), pattern="{arm}-s{seed}")).table
+    assert named.columns == ("arc_easy/acc", "science/acc")
+
+
 def test_a_single_file_of_lm_eval_is_read(tmp_path: Path) -> None:
     lm_eval(tmp_path, "base", 3, 0.5)
     (path,) = tmp_path.rglob("*.json")

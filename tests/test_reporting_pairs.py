@@ -116,6 +116,7 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
         ((str(tmp_path / "none"), file), "neither a run nor a file"),
         ((file, str(tmp_path / "twice.csv")), "several rows with the same id"),
         ((file, file, ["f1"]), "'f1' is not in both"),
+        ((file, file, ["ac"]), r"did you mean acc\?"),
     ):
         with pytest.raises(UserError, match=message):
             compare_runs(*given)

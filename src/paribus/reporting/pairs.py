@@ -167,7 +167,7 @@ def _read_file(name: str, metrics: Sequence[str], key: str | None) -> Answers:
     rows = {str(row.values.get(keys[0], "")): row for row in source.rows}
     if len(rows) < len(source.rows):
         raise UserError(f"{name} has several rows with the same {keys[0]}", "keep one row per example, or give --id")
-    named = metrics or _find_measured(source.rows, keys[0])
+    named = dict.fromkeys([*metrics, *_find_measured(source.rows, keys[0])])
     columns = {column: _list_values(rows, column) for column in named}
     texts = {key: [row.values.get(part) for part in _TEXTS] for key, row in rows.items()}
     return Answers(

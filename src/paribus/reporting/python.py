@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.core.errors import UserError, nearest
 from paribus.reporting.foreign.judge import Judged
 from paribus.reporting.foreign.judge import judge as judge_source
 from paribus.reporting.foreign.runs import Asked
@@ -25,11 +26,20 @@ def load_runs(study: str, scale: str, runs: str | Path = RUNS, results: str | Pa
     Args:
         study: of the runs; a sweep's name, unless `study=` gave another.
         runs, results: the folders of the runs and of committed results.
+
+    Raises UserError if there is none.
     """
     from paribus.reporting.tracking.runs import load
     from paribus.reporting.tracking.sources import Records
 
-    return load(Records([Path(runs), Path(results) / scale]), study, scale).runs
+    roots = [Path(runs), Path(results) / scale]
+    found = load(Records(roots), study, scale).runs
+    if found.empty:
+        studies = sorted({path.name for root in roots for path in root.glob("*") if path.is_dir()})
+        near = [name for name in nearest(study, studies) if name != study]
+        mend = f"did you mean {' or '.join(near)}?" if near else f"try `paribus run {study} scale={scale}`"
+        raise UserError(f"no run of {study} at scale={scale} is over below {runs} and {results}", mend)
+    return found
 
 
 def table(

@@ -73,7 +73,8 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     known = tuple(dict.fromkeys(column for row in rows for column in row.values))
     for column in (*asked.arm, asked.seed, *([asked.step] if asked.step else [])):
         _require(column, known, source.name)
-    columns = find_columns(asked.metrics, known, source.name)
+    columns = find_columns(asked.metrics, known, source)
+    notes += _note_parts(columns, known, source.parts)
     measured = tuple(column for column in columns if column in known)
     records = [
         _make_record(study, arm, seed, group, asked, measured, notes)
@@ -122,15 +123,22 @@ def _require(column: str, known: Sequence[str], source: str) -> None:
         raise UserError(f"{source} has no column '{column}'", suggest(column, known))
 
 
-def find_columns(asked: Iterable[str], known: Sequence[str], source: str) -> tuple[str, ...]:
+def find_columns(asked: Iterable[str], known: Sequence[str], source: Source) -> tuple[str, ...]:
     """The columns of the metrics that were asked for. Raises UserError for one that no row has."""
     found: dict[str, None] = {}
+    whole = [column for column in known if column not in source.parts]
     for name in asked:
-        named = [name] if name in known else [column for column in known if metric(column) == name]
+        named = [name] if name in known else [column for column in whole if metric(column) == name]
         if not named and name != MEAN:
-            _require(name, known, source)
+            _require(name, known, source.name)
         found |= dict.fromkeys(named or [MEAN])
     return tuple(found)
+
+
+def _note_parts(columns: Sequence[str], known: Sequence[str], parts: Mapping[str, str]) -> list[str]:
+    left = [column for column in known if parts.get(column) in columns and column not in columns]
+    more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
+    return [f"No column of their own: {left[0]}, a part of {parts[left[0]]}{more}; --metric takes the name."] if left else []
 
 
 def _group(rows: Iterable[Row], asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:

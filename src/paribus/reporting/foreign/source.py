@@ -28,11 +28,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Source:
-    """The rows of a file, a folder or a server. `higher`: {column: whether more is better}, if the source says so."""
+    """The rows of a file, a folder or a server.
+
+    `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the column whose mean holds it}.
+    """
 
     name: str
     rows: Sequence[Row]
     higher: Mapping[str, bool] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
