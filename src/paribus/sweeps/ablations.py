@@ -24,7 +24,7 @@ def expand_arms(path: Path, arms: Mapping[str, Any]) -> dict[str, Any]:
     """The arms with these blocks written out. Raises UserError for a block without parts, and for a name twice."""
     found: dict[str, Any] = {}
     for name, value in arms.items():
-        block = {name: value} if name not in _BLOCKS else _BLOCKS[name](_read_parts(path, name, value))
+        block = {name: value} if name not in BLOCKS else BLOCKS[name](_read_parts(path, name, value))
         if taken := found.keys() & block.keys():
             raise UserError(f"{path}: two arms are named '{min(taken)}'", "name the parts: {NAME: key=value}")
         found |= block
@@ -40,7 +40,7 @@ def _one_at_a_time(parts: Parts) -> Parts:
     return {BASE: [], **parts}
 
 
-_BLOCKS: Mapping[str, Callable[[Parts], Parts]] = {"leave_one_out": _leave_one_out, "one_at_a_time": _one_at_a_time}
+BLOCKS: Mapping[str, Callable[[Parts], Parts]] = {"leave_one_out": _leave_one_out, "one_at_a_time": _one_at_a_time}
 
 
 def _read_parts(path: Path, block: str, value: Any) -> Parts:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.config import family_of, renamed, split_overrides, sweeps_dir, table_seeds
 from paribus.core.errors import UserError, nearest
 from paribus.core.hashing import digest
-from paribus.sweeps.ablations import expand_arms
+from paribus.sweeps.ablations import BLOCKS, expand_arms
 from paribus.sweeps.columns import check_columns
 from paribus.sweeps.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
@@ -333,7 +333,9 @@ def _check(sweep: Sweep) -> None:
     if not _NAME.fullmatch(sweep.study):
         raise UserError(f"{sweep.path}: study '{sweep.study}' cannot name a folder", _NAMING)
     if len(sweep.arms) < 2:
-        raise UserError(f"{sweep.path}: one arm is no comparison", "give two arms, or run it with `paribus train`")
+        near = [block for arm in sweep.arms for block in nearest(arm, BLOCKS, 0.8)]
+        mend = f"did you mean {near[0]}?" if near else "give two arms, or run it with `paribus train`"
+        raise UserError(f"{sweep.path}: one arm is no comparison", mend)
     if sweep.baseline not in sweep.arms:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"
