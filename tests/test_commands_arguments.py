@@ -146,3 +146,8 @@ def test_bad_input_of_the_verbs(argv: list[str], words: str, capsys: pytest.Capt
     assert words in err
     assert err.count("\n") == 1
     assert out == ""
+
+
+def test_a_misspelled_option_with_dashes_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", "a.csv", "--metrc", "acc"]) == 2
+    assert "judge has no flag '--metrc': did you mean --metric?" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +45,21 @@ def test_a_line_has_phase_step_loss_speed_and_time_left(
 def test_a_quick_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     steps_of(Bar("r15/seed0 pre-training", 5), 5)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_everything_in_its_width(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(callbacks, "watched", lambda: True)
+    monkeypatch.setattr(callbacks, "tqdm", partial(callbacks.tqdm, ncols=width, mininterval=0.0))
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(callbacks, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    steps_of(Bar("rate_0.15/seed0 pre-training", 2000), 7)
+    shown = capsys.readouterr().err.split("\r")
+    assert max(map(len, shown)) <= width
+    assert any("rate_0.15/seed0 pre-training: 7/2000, mlm_loss 6.455, 50 tokens/s, " in line for line in shown)
+    assert any(" left |" in line for line in shown)
 
 
 def test_a_sweep_names_its_metric_and_passes_on_what_its_runs_say(

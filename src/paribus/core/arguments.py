@@ -243,7 +243,8 @@ def _flag(verb: Verb, text: str) -> Flag:
     key = text.lstrip("-").partition("=")[0]
     if key in (option.name for option in verb.of(Option)):
         raise UserError(f"{verb.name} has no flag '{text}'", f"write {key}=VALUE")
-    raise UserError(f"{verb.name} has no flag '{text}'", suggest(text, [*flags, HELP[1]]))
+    valued = [option.name for option in verb.of(Option) if option.name.startswith("-")]
+    raise UserError(f"{verb.name} has no flag '{text}'", suggest(text, [*flags, *valued, HELP[1]]))
 
 
 def _option(verb: Verb, key: str) -> Option[object] | None:
