@@ -95,6 +95,25 @@ def test_bash_completes(line: str, found: list[str]) -> None:
     assert bash(line) == found
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("paribus stat", ["status"]),
+        ("paribus run roberta_table1 scale=s", ["scale=smoke"]),
+        ("paribus run roberta_table1 scale=", [f"scale={name}" for name in ("cpu", "gpu", "paper", "smoke", "test")]),
+        ("paribus init --task tr", ["trec.jsonl"]),
+    ],
+)
+def test_fish_completes(line: str, found: list[str], tmp_path: Path) -> None:
+    """Files only if nothing else is offered."""
+    for name in ("status.txt", "trec.jsonl"):
+        (tmp_path / name).touch()
+    script = f"function paribus; {sys.executable} -m paribus $argv; end; paribus completion fish | source"
+    command = [shell("fish"), "-N", "-c", f"{script}; cd {tmp_path}; complete -C '{line}'"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [offered.partition("\t")[0] for offered in done.stdout.splitlines()] == found
+
+
 def test_a_terminal_with_bash_completes_on_tab(tmp_path: Path) -> None:
     """Readline itself, in a pseudo-terminal."""
     import os

@@ -43,8 +43,11 @@ FISH = r"""# paribus for fish: paribus completion fish | source
 function __paribus_complete
     set -l words (commandline -opc) (commandline -ct)
     set -l found (paribus __complete $words[2..-1] 2>/dev/null | string match -v '')
-    and string join -- \n $found
-    or __fish_complete_path $words[-1]
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_path $words[-1]
+    end
 end
 complete -c paribus -f -a '(__paribus_complete)'
 """
