@@ -5,6 +5,7 @@ SCALE  ?= smoke
 SLOTS  ?= auto
 ARGS   ?=
 RUNS   ?= runs
+CHROMIUM ?= chromium
 
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -13,7 +14,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables screenshot wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -93,6 +94,11 @@ calibrate: setup ## measure false verdicts and coverage on simulated sweeps: ana
 vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-audit can be installed and reach its database
 	@$(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit && \
 	timeout 300 $(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
+
+screenshot: setup ## redraw the README's picture of the report with Chromium: analysis/results/report.png
+	@$(BIN)/paribus report examples=0 out=reports/screenshot >/dev/null
+	@$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,866 \
+	--screenshot=analysis/results/report.png file://$(CURDIR)/reports/screenshot/roberta_table1/cpu/index.html
 
 chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
 	@OMP_NUM_THREADS=1 $(BIN)/python analysis/chaos.py $(ARGS)

@@ -171,6 +171,12 @@ def test_the_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert names["trainer"]["data_collator"] is names["collator"]
 
 
+def test_every_picture_and_file_that_is_linked_is_there() -> None:
+    linked = re.findall(r"\]\(([^)#]+)", README)
+    assert "analysis/results/report.png" in linked
+    assert [name for name in linked if not (ROOT / name).is_file()] == []
+
+
 def test_no_placeholder_is_left_and_the_readme_is_short() -> None:
     assert "@" not in README
-    assert len(README.splitlines()) < 230
+    assert len(README.splitlines()) < 240
