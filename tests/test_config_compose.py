@@ -127,6 +127,21 @@ def test_a_key_at_the_top_that_nothing_reads_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("+masking.rat=1", "unknown key 'masking.rat': did you mean rate?"),
+        ("+masking.zzz=1", "unknown key 'masking.zzz': known: rate, "),
+        ("+masking.schedule.zzz=1", "unknown key 'masking.schedule.zzz': known: none"),
+        ("+trainer.max_step=1", "unknown key 'trainer.max_step'"),
+    ],
+)
+def test_a_key_that_a_component_does_not_have_is_named(override: str, said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        Run.of(compose(["scale=test", override]))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         ("sede: 1", "'sede' is not a config group or key: did you mean seed"),

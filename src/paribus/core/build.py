@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from inspect import signature
 from pydoc import ErrorDuringImport, locate
 from typing import Any
 
 from paribus.core.config import plain
-from paribus.core.errors import Unavailable, UserError
+from paribus.core.errors import Unavailable, UserError, suggest
 from paribus.core.trust import check_class, check_name, check_tree, leaves
+
+_UNKNOWN = re.compile(
+    r"call to target '(?P<target>[\w.]+)'.* unexpected keyword argument '(?P<key>\w+)'(.*full_key: (?P<place>[\w.]+))?"
+)
 
 
 def kind(target: str) -> Any:
@@ -62,7 +68,18 @@ def build(node: Any, **extra: Any) -> Any:
             if isinstance(cause, UserError):
                 raise cause from None
             cause = cause.__cause__ or cause.__context__
-        raise UserError(" ".join(str(error).split())[:300]) from error
+        raise _explain(" ".join(str(error).split())) from error
+
+
+def _explain(said: str) -> UserError:
+    """The UserError for what Hydra says: the key that a component does not have, or its own words."""
+    found = _UNKNOWN.search(said)
+    if found is None:
+        return UserError(said[:300])
+    place = f"{found['place']}." if found["place"] else ""
+    return UserError(
+        f"unknown key '{place}{found['key']}'", suggest(found["key"], list(signature(kind(found["target"])).parameters))
+    )
 
 
 def _checked(node: Any) -> Any:

@@ -138,7 +138,11 @@ def find_columns(asked: Iterable[str], known: Sequence[str], source: Source) -> 
 def _note_parts(columns: Sequence[str], known: Sequence[str], parts: Mapping[str, str]) -> list[str]:
     left = [column for column in known if parts.get(column) in columns and column not in columns]
     more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
-    return [f"No column of their own: {left[0]}, a part of {parts[left[0]]}{more}; --metric takes the name."] if left else []
+    return (
+        [f"No column of their own: {left[0]}, a part of {parts[left[0]]}{more}; --metric takes the name."]
+        if left
+        else []
+    )
 
 
 def _group(rows: Iterable[Row], asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:
