@@ -233,7 +233,7 @@ def test_without_a_decoder_words_are_not_guessed(family: str) -> None:
     bare = pickle.loads(pickle.dumps(tokenizer(family)))
     bare.backend_tokenizer.decoder = None
     feature = {"input_ids": bare(SENTENCES[0])["input_ids"]}
-    with pytest.raises(UserError, match="has no decoder, .* give each example the column word_start"):
+    with pytest.raises(UserError, match=r"has no decoder, .* give each example the column word_start"):
         collators.mask_whole_words(bare, masks="static")([feature])
     collators.mask_tokens(bare, masks="static")([feature])
     collators.mask_whole_words(bare, masks="static")([{**feature, "word_start": [1] * len(feature["input_ids"])}])

@@ -30,7 +30,7 @@ class Row:
 class Source:
     """The rows of a file, a folder or a server.
 
-    `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the column whose mean holds it}.
+    `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the one whose mean holds it}.
     """
 
     name: str
