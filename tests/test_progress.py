@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +12,11 @@ import pytest
 from test_sweeps_runner import Ask, Commands, ask, plan  # noqa: F401 (a fixture)
 
 from paribus.commands.cli import main
+from paribus.core import console
 from paribus.sweeps import runner
+from paribus.sweeps.board import Board, show_live
 from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.sweep import Job
 from paribus.training import callbacks
 from paribus.training.callbacks import Bar
 
@@ -58,8 +62,24 @@ def test_a_terminal_shows_everything_in_its_width(
     steps_of(Bar("rate_0.15/seed0 pre-training", 2000), 7)
     shown = capsys.readouterr().err.split("\r")
     assert max(map(len, shown)) <= width
-    assert any("rate_0.15/seed0 pre-training: 7/2000, mlm_loss 6.455, 50 tokens/s, " in line for line in shown)
-    assert any(" left |" in line for line in shown)
+    assert any(
+        re.search("^rate_0.15/seed0 pre-training: 7/2000, .* left, mlm_loss 6.455, 50 tokens/s", x) for x in shown
+    )
+
+
+def test_no_bar_moves_below_a_live_board(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert console.watched()
+    board = Board("a sweep", [Job("study", "r15", 0, ())], "mlm_loss")
+    with show_live(board):
+        assert board.live is not None
+        steps_of(Bar("r15/seed0 pre-training", 5), 5)
+        assert list(console.progress([1, 2], "reading")) == [1, 2]
+    assert console.watched()
+    shown = capsys.readouterr().err
+    assert "r15" in shown
+    assert "pre-training" not in shown
+    assert "reading" not in shown
 
 
 def test_a_sweep_names_its_metric_and_passes_on_what_its_runs_say(

@@ -14,9 +14,25 @@ Item = TypeVar("Item")
 EVERY = 30.0  # seconds between two lines on the progress of what nobody watches
 
 
+class _Screen:
+    """Whether a live display has the terminal."""
+
+    covered: bool = False
+
+
 def watched() -> bool:
-    """Whether stderr is a terminal."""
-    return sys.stderr.isatty()
+    """Whether stderr is a terminal in which a bar may move."""
+    return sys.stderr.isatty() and not _Screen.covered
+
+
+@contextmanager
+def cover() -> Iterator[None]:
+    """A live display has the terminal during the block: each move of a bar would be a line above it."""
+    _Screen.covered = True
+    try:
+        yield
+    finally:
+        _Screen.covered = False
 
 
 def say(message: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from paribus.core.console import duration, say, watched
+from paribus.core.console import cover, duration, say, watched
 from paribus.core.processes import Stopped
 from paribus.sweeps.sweep import Job
 
@@ -197,7 +197,7 @@ def show_live(board: Board) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
 
-    with Live(board.table(), console=Console(file=sys.stderr), refresh_per_second=2) as board.live:
+    with cover(), Live(board.table(), console=Console(file=sys.stderr), refresh_per_second=2) as board.live:
         try:
             yield
         finally:

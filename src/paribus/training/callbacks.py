@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from paribus.training.learner import Learner
 
 LAST = "last.ckpt"
-_BAR = "{desc}: {n_fmt}/{total_fmt}{postfix}, {remaining} left |{bar}|"  # the bar has what a narrow window leaves it
+_BAR = "{desc}: {n_fmt}/{total_fmt}, {remaining} left{postfix} |{bar}|"  # the bar has what a narrow window leaves it
 _DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
 WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
 POINTS = 50  # of a fine-tuning's curve
