@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,3 +154,18 @@ def test_bad_input_of_the_verbs(argv: list[str], words: str, capsys: pytest.Capt
 def test_a_misspelled_option_with_dashes_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "a.csv", "--metrc", "acc"]) == 2
     assert "judge has no flag '--metrc': did you mean --metric?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_pages_of_help_fit_the_terminal(columns: str) -> None:
+    script = "import sys; from paribus.commands.cli import main; [main(one.split()) for one in sys.argv[1:]]"
+    pages = ["--help", "run --help", "train --help", "judge --help"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *pages],
+        env={**os.environ, "COLUMNS": columns},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wide = [line for line in done.stdout.splitlines() if len(line) > int(columns)]
+    assert [line for line in wide if not line.startswith(("Example", "`paribus"))] == []

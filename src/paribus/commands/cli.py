@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 
 from paribus import __version__
 from paribus.commands.verbs import VERBS, load
-from paribus.core.arguments import HELP, VERSION
+from paribus.core.arguments import HELP, VERSION, WIDTH
 from paribus.core.errors import UserError, permitted
 from paribus.core.processes import Stopped, collect_rarely, stoppable
 
@@ -18,7 +19,8 @@ COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the wo
 def usage() -> str:
     """The page of `paribus --help`."""
     lines = ["Paribus: does this pre-training choice hold for me?", "", "usage: paribus VERB [ARGUMENT ...]", ""]
-    lines += [f"  {name:<11} {load(name).what.partition('. ')[0].removesuffix('.')}" for name in VERBS]
+    told = {name: load(name).what.partition(". ")[0].removesuffix(".") for name in VERBS}
+    lines += [fill(f"  {name:<11} {what}", WIDTH, subsequent_indent=" " * 14) for name, what in told.items()]
     lines += ["", "`paribus VERB --help` lists the arguments of a verb; `paribus --version` prints the version."]
     lines += ["Example: paribus run roberta_table1 scale=smoke && paribus table roberta_table1 scale=smoke"]
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import get_terminal_size
 from textwrap import fill
 from typing import Generic, TypeVar, cast
 
@@ -17,7 +18,7 @@ Kind = TypeVar("Kind", bound="Argument[object]")
 
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version")
-WIDTH = 100
+WIDTH = max(60, min(100, get_terminal_size((100, 0)).columns))  # of pages of help
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,8 @@ class Verb:
         indent = " " * (width + 4)
         lines += [fill(f"  {name:<{width}}  {text}", WIDTH, subsequent_indent=indent) for name, text in entries]
         if self.overrides and not self.raw:
-            lines += ["", "Every other key=value or group=choice changes the config: see `paribus train --help`."]
+            more = "Every other key=value or group=choice changes the config: see `paribus train --help`."
+            lines += ["", fill(more, WIDTH)]
         lines += ["", self.more()] if self.more else []
         return "\n".join([*lines, "", f"Example: {self.example}"])
 
