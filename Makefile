@@ -97,7 +97,7 @@ vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-a
 
 screenshot: setup ## redraw the README's picture of the report with Chromium: analysis/results/report.png
 	@$(BIN)/paribus report examples=0 out=reports/screenshot >/dev/null
-	@$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,866 \
+	@$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,832 \
 	--screenshot=analysis/results/report.png file://$(CURDIR)/reports/screenshot/roberta_table1/cpu/index.html
 
 chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
