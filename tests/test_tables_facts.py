@@ -15,7 +15,7 @@ from paribus.core.arguments import choice
 from paribus.reporting.tables.assemble import assemble
 from paribus.reporting.tables.facts import find_facts, write_line
 from paribus.reporting.tables.files import render_files, render_texts
-from paribus.reporting.tables.latex import render_latex
+from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.names import name_arm, name_column
 from paribus.reporting.tables.schema import Table
 from paribus.reporting.tables.terminal import print_table
@@ -128,14 +128,17 @@ def test_a_small_p_has_one_sign() -> None:
 
 
 def test_latex_has_labels_names_for_print_and_real_minus_signs() -> None:
-    text = render_latex(make_table(design(), study()))
-    assert r"\label{tab:roberta-table1-smoke}" in text
-    assert text.count(r"\label{") == text.count(r"\begin{table}") == len(set(text.split(r"\label{")[1:]))
-    first = text.split(r"\end{table}")[0]
+    made = make_table(design(), study())
+    first, further = render_latex(made), render_evidence(made)
+    assert r"\label{tab:roberta-table1-smoke}" in first
+    assert first.count(r"\begin{table}") == 1
+    labels = [text.partition("}")[0] for text in (first + further).split(r"\label{")[1:]]
+    assert len(labels) == (first + further).count(r"\begin{table}") == len(set(labels)) > 2
     assert "MLM loss" in first
     assert "static x10" in first
-    assert "[$-$0." in text
-    assert " -0." not in text
+    assert "MLM loss: dynamic - static x10" in further
+    assert "[$-$0." in further
+    assert " -0." not in further
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from paribus.sweeps.tuning import ArmTuning, Trial, Tuning
 from paribus.verdict.claims import Sentence
 
 PLOTS = {f"{name}.{kind}" for name in ("plot", "effects") for kind in ("png", "svg")}
-FILES = {"table.md", "table.tex", "table.html", "table.json", "table.csv"} | PLOTS
+FILES = {"table.md", "table.tex", "evidence.tex", "table.html", "table.json", "table.csv"} | PLOTS
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,11 @@ def test_a_claim_is_told_in_words_with_its_owner() -> None:
     assert "**New masks do not hurt (the paper's claim)**: reproduced" in made["table.md"].decode()
     assert f"`{asked.claims[0]}`" in made["table.md"].decode()
     assert "New masks do not hurt (the paper&#x27;s claim)<br>" in made["table.html"].decode()
-    assert "New masks do not hurt" in made["table.tex"].decode()
+    assert "New masks do not hurt" in made["evidence.tex"].decode()
 
 
 def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
-    text = rendered["table.tex"].decode()
+    text = (rendered["table.tex"] + rendered["evidence.tex"]).decode()
     assert text.count(r"\begin{") == text.count(r"\end{")
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == text.count(r"\begin{tabular}")
     body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
@@ -143,9 +143,10 @@ def test_latex_compiles(tmp_path: Path) -> None:
         pytest.skip("no pdflatex is installed")
     records = [r | {"status": "failed", "error": "50 % of_{x} → [gone]\n"} if r["seed"] == 4 else r for r in study()]
     packages = r"\usepackage[utf8]{inputenc}\usepackage{booktabs}"
-    (tmp_path / "table.tex").write_bytes(render_files(make_table(design(), records))["table.tex"])
+    for name, content in render_files(make_table(design(), records)).items():
+        (tmp_path / name).write_bytes(content)
     (tmp_path / "paper.tex").write_text(
-        rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\end{{document}}"
+        rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\input{{evidence}}\end{{document}}"
     )
     command = [engine, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,10 +17,12 @@ from safetensors.numpy import load_file
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.core.processes import Stopped
 from paribus.runs.identity import meaning
 from paribus.runs.record import verify
 from paribus.training import callbacks
 from paribus.training.description import Run
+from paribus.training.evaluate import HeldOutEvaluation
 from paribus.training.learner import Learner
 from paribus.training.run import run
 
@@ -113,6 +116,31 @@ def test_an_interrupted_run_ends_with_the_same_bits(
     assert lines(resumed) == lines(whole)
     assert record(resumed)["budget"]["input_tokens"] == record(whole)["budget"]["input_tokens"]
     assert not (resumed / callbacks.LAST).exists()
+
+
+def test_what_is_trained_outlasts_a_stop_in_the_evaluation(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [*arguments, *STEPS, "evaluation.points=0", "evaluation.own_points=0", "profile.checkpoint_seconds=null"]
+    whole = run(compose([*own, f"run_dir={tmp_path / 'whole'}"]))
+    asked = compose([*own, f"run_dir={tmp_path / 'stopped'}"])
+
+    def stop(*_: object) -> None:
+        raise Stopped(signal.SIGTERM)
+
+    def train_again(*_: object) -> None:
+        raise AssertionError("all steps were done")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldOutEvaluation, "measure", stop)
+        with pytest.raises(Stopped):
+            run(asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "training_step", train_again)
+        resumed = run(asked)
+    assert weights(resumed) == weights(whole)
+    assert lines(resumed) == lines(whole)
+    assert record(resumed)["budget"]["input_tokens"] == record(whole)["budget"]["input_tokens"]
 
 
 def test_workers_and_microbatches_do_not_change_the_data(arguments: list[str], tmp_path: Path) -> None:

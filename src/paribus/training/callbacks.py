@@ -228,12 +228,14 @@ class Evaluations(StepCallback):
 class LastCheckpoint(StepCallback):
     """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move.
 
+    The last is of the end, since the evaluation that follows can be interrupted too.
+
     If a signal asks the process to end, it writes one and raises Stopped.
     """
 
     def __init__(self, folder: Path, seconds: float | None, steps: int | None) -> None:
         self.folder, self.seconds, self.steps = folder, seconds, steps
-        self._saved = time.monotonic()
+        self._saved, self._step = time.monotonic(), 0
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
@@ -244,6 +246,10 @@ class LastCheckpoint(StepCallback):
             self.save(trainer)
         if number is not None:
             raise Stopped(number)
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        if trainer.global_step > self._step:
+            self.save(trainer)
 
     def save(self, trainer: pl.Trainer) -> None:
         """Raises UserError on a full disk; the checkpoint before it stays."""
@@ -258,7 +264,7 @@ class LastCheckpoint(StepCallback):
             raise UserError(
                 f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes"
             ) from error
-        self._saved = time.monotonic()
+        self._saved, self._step = time.monotonic(), trainer.global_step
 
 
 def saved_steps(folder: Path) -> int:

@@ -140,8 +140,7 @@ def make_results(table: Table) -> Block:
     header += [f"paper: {metric}" for metric in (table.paper.own if table.paper else ())]
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     lines = [_make_line(table, row) for row in rows]
-    points = "; accuracies in points" if any(about.unit == "points" for about in table.about.values()) else ""
-    below = [f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}{points}."]
+    below = [f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}{_name_units(table)}."]
     if any(arm.best for arm in table.arms):
         below.append("Bold: better than every other arm, by the paired 95% interval.")
     if table.replication == TUNINGS:
@@ -155,6 +154,11 @@ def make_results(table: Table) -> Block:
     below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
     below += _describe_paper(table)
     return Block(f"Results{at_scale(table.scale)}", header, lines, below)
+
+
+def _name_units(table: Table) -> str:
+    points = "; accuracies in points" if any(about.unit == "points" for about in table.about.values()) else ""
+    return points + ("; losses in nats" if any(column.endswith("_loss") for column in table.columns) else "")
 
 
 def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:

@@ -18,7 +18,7 @@ from paribus.reporting.plots.scene import Scene, add_heading, place_beside
 from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.html import render_page
-from paribus.reporting.tables.latex import render_latex
+from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Cell, Table
 from paribus.reporting.tables.styles import BOTH
@@ -39,10 +39,11 @@ def render_files(table: Table, style: str = BOTH, pdf: bool = False) -> dict[str
 
 
 def render_texts(table: Table, style: str = BOTH) -> dict[str, str]:
-    """{file name: content} of table.{md,tex,html,json,csv} and of each drawing as SVG."""
+    """{file name: content} of table.{md,tex,html,json,csv}, evidence.tex and of each drawing as SVG."""
     return {
         "table.md": render_markdown(table),
         "table.tex": render_latex(table, style),
+        "evidence.tex": render_evidence(table),
         "table.html": render_page(table),
         "table.json": json.dumps(to_json(table), indent=2, sort_keys=True, allow_nan=False) + "\n",
         "table.csv": _render_csv(table),

@@ -28,6 +28,7 @@ from paribus.reporting.tables.names import name_arm, name_column
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Cell, Table
 from paribus.reporting.tables.styles import BOTH, STYLES
 
+_NEEDS = r"% needs \usepackage[utf8]{inputenc} \usepackage{booktabs}"
 _SIZE = r"\footnotesize"
 _WIDE = 340.0  # points, a little less than the line of an article
 _LETTER, _GAP = 4.3, 6.0  # points: of a letter in that size, about; between columns
@@ -89,22 +90,33 @@ class Column(NamedTuple):
 
 
 def render_latex(table: Table, style: str = BOTH) -> str:
-    """Results beside the paper's numbers, comparisons, and the evidence of each claim, as one float each.
+    """Results beside the paper's numbers, as one float.
 
     style: of a mean; one of `STYLES`.
     """
-    results, label = make_results(table), f"tab:{table.study}-{table.scale}".replace("_", "-").rstrip("-")
-    parts = ["% needs \\usepackage[utf8]{inputenc} \\usepackage{booktabs}"]
-    caption = f"{_make_caption(table, results, style)} {write_line(table.facts)}".rstrip()
-    parts.append(_render_float(*_list_results(table, style), caption, label))
+    caption = f"{_make_caption(table, make_results(table), style)} {write_line(table.facts)}".rstrip()
+    parts = [_NEEDS, _render_float(*_list_results(table, style), caption, _make_label(table)), *_list_remarks(table)]
+    return "\n".join(parts) + "\n"
+
+
+def render_evidence(table: Table) -> str:
+    """Comparisons and the evidence of each claim, as one float each."""
     blocks = [(block, _make_caption(table, block)) for block in make_comparisons(table)]
     for claim in table.claims:
         if claim.contrasts:
             caption = f"{claim.sentence}: {say_claim(table, claim)}. {describe_budget(table)}"
             blocks.append((make_evidence(table, claim), caption))
-    parts += [_render_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)]
-    parts += [f"% {_join_lines(note)}" for note in (*table.notes, *table.sources)]
-    return "\n".join(parts) + "\n"
+    floats = [_render_block(block, said, f"{_make_label(table)}-{at}") for at, (block, said) in enumerate(blocks, 2)]
+    return "\n".join([_NEEDS, *floats, *_list_remarks(table)]) + "\n"
+
+
+def _make_label(table: Table) -> str:
+    return f"tab:{table.study}-{table.scale}".replace("_", "-").rstrip("-")
+
+
+def _list_remarks(table: Table) -> list[str]:
+    """The notes and sources as comments."""
+    return [f"% {_join_lines(note)}" for note in (*table.notes, *table.sources)]
 
 
 def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
@@ -168,16 +180,19 @@ def _make_printed(row: ArmRow | AnchorRow, metric: str) -> Text:
 
 
 def _list_columns(block: Block) -> list[Column]:
+    named = [
+        [cell._replace(text=_name_words(cell.text)) if at < block.left else cell for at, cell in enumerate(line)]
+        for line in block.lines
+    ]
     return [
-        Column(_name_head(head), [[line[at]] for line in block.lines], words=at < block.left)
+        Column(_name_words(head), [[line[at]] for line in named], words=at < block.left)
         for at, head in enumerate(block.header)
     ]
 
 
-def _name_head(head: str) -> str:
-    """A heading of which the first word may be a column's name."""
-    name, space, rest = head.partition(" ")
-    return f"{name_column(name)}{space}{rest}" if "_" in name or "/" in name else head
+def _name_words(text: str) -> str:
+    """Columns and arms in a text as a paper prints them."""
+    return " ".join(name_column(w) if "/" in w or w.endswith("_loss") else name_arm(w) for w in text.split(" "))
 
 
 def _render_block(block: Block, caption: str, label: str) -> str:
@@ -186,7 +201,7 @@ def _render_block(block: Block, caption: str, label: str) -> str:
     if block.left == 1:
         return _render_float(columns[:1], columns[1:], caption, label)
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
-    titles = [": ".join(text.text.partition(" (")[0] for text in line) for line in words]
+    titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
     return _render_float([], columns[block.left : end], caption, label, titles)
 
 
