@@ -51,6 +51,7 @@ def test_the_board_has_every_state_of_a_trial(tmp_path: Path) -> None:
     assert "ValueError: no good" in text
     best = min(row.values[0] for row in board.rows if row.state == "done")
     assert f"loss {best:.6g}" in text
+    assert "importance for loss: x 100%" in text
 
 
 def test_several_objectives_show_their_front(tmp_path: Path) -> None:
@@ -62,7 +63,8 @@ def test_several_objectives_show_their_front(tmp_path: Path) -> None:
     search(settings(f"journal:{tmp_path}/j", 8, tmp_path, directions=("minimize", "minimize")), Two())
     below = watch(tmp_path)().below()
     assert below[1] == "Pareto front of the objectives:"
-    front = [float(line.partition("x=")[2]) for line in below[2:]]
+    front = [float(line.partition("x=")[2]) for line in below[2:-2]]
+    assert below[-2:] == ["importance for value: x 100%", "importance for value 2: x 100%"]
     assert front == sorted(front)
     assert all(x < 0.5 for x in front)
 

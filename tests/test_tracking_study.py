@@ -22,9 +22,9 @@ from paribus.reporting.tracking.study import (
     list_history,
     list_pareto,
     make_tuned_studies,
-    rank_importances,
     track_search,
 )  # fmt: skip
+from paribus.sweeps.search.importances import describe_importances, rank_importances
 
 WANDB = {"_target_": "paribus.training.logger.Wandb", "mode": "offline"}
 SPACE = {"lr": FloatDistribution(0.001, 0.1, log=True), "masking": CategoricalDistribution(["a", "b"])}
@@ -81,6 +81,9 @@ def test_importance_finds_the_parameter_that_matters() -> None:
     shares = rank_importances(study)
     assert shares["masking"] > 0.9
     assert rank_importances(search([[1.0]], ["minimize"])) == {}
+    (line,) = describe_importances(study, ["mlm_loss"])
+    assert line.startswith(f"importance for mlm_loss: masking {shares['masking']:.0%}, lr ")
+    assert describe_importances(search([[1.0]], ["minimize"]), ["mlm_loss"]) == []
 
 
 def test_a_search_is_one_run_of_tables_and_plots(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from paribus.reporting.tables.schema import Table
 from paribus.runs.stages import STUDY, Logger, group
 from paribus.runs.tracker import About, Tracked
 from paribus.sweeps.request import Request
+from paribus.sweeps.search.importances import list_complete, rank_importances
 from paribus.sweeps.space import dimension
 from paribus.sweeps.sweep import arm_overrides
 from paribus.verdict.metrics import lower_is_better
@@ -210,17 +211,11 @@ def _show(value: object) -> object:
     return value if value is None or isinstance(value, int | float) else str(value)
 
 
-def _complete(study: Study) -> list[Any]:
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
 def list_history(study: Study) -> list[tuple[int, float, float]]:
     """(trial, its value, the best so far) of the trials that ended with one."""
     better = min if study.directions[0].name == "MINIMIZE" else max
     rows: list[tuple[int, float, float]] = []
-    for trial in sorted(_complete(study), key=lambda trial: trial.number):
+    for trial in sorted(list_complete(study), key=lambda trial: trial.number):
         value = float(trial.values[0])
         rows.append((trial.number, value, better(value, rows[-1][2]) if rows else value))
     return rows
@@ -234,7 +229,8 @@ def _fill_history(wandb: ModuleType, study: Study) -> dict[str, Any]:
 def list_pareto(study: Study) -> list[tuple[int, float, float, bool]]:
     """(trial, first and second value, whether no other trial is better in all objectives)."""
     front = {trial.number for trial in study.best_trials}
-    return [(trial.number, *map(float, trial.values[:2]), trial.number in front) for trial in _complete(study)]
+    points = [(trial.number, float(trial.values[0]), float(trial.values[1])) for trial in list_complete(study)]
+    return [(*point, point[0] in front) for point in points]
 
 
 def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:
@@ -245,20 +241,3 @@ def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:
         "pareto_trials": wandb.Table(columns=columns, data=[list(point) for point in points]),
         "pareto": wandb.plot.scatter(front, "value", "value1", title="Pareto front"),
     }
-
-
-def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:
-    """{parameter: its share of the variance of an objective}; empty if there are too few trials."""
-    import optuna
-
-    trials = _complete(study)
-    if len(trials) < 2 or len({trial.values[objective] for trial in trials}) < 2:
-        return {}
-    try:
-        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-        found = optuna.importance.get_param_importances(
-            study, evaluator=evaluator, target=lambda trial: float(trial.values[objective])
-        )
-    except (ValueError, RuntimeError):  # no parameter that all trials share
-        return {}
-    return {name: float(share) for name, share in found.items()}

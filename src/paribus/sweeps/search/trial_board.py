@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +14,7 @@ import optuna
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.sweeps.board import MARKS, Sheet
+from paribus.sweeps.search.importances import describe_importances
 from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
 from paribus.sweeps.search.storage import STUDY, Place, open_storage
 from paribus.sweeps.search.worker import best_lines
@@ -77,13 +78,17 @@ class TrialBoard(Sheet):
 def watch(folder: Path) -> Callable[[], TrialBoard]:
     """A function that reads the board of the study in a folder. It raises UserError if the storage cannot be opened."""
     opened: list[tuple[_Known, Study, Place]] = []
+    ranked: dict[int, list[str]] = {}
 
     def look() -> TrialBoard:
         if not opened:
             if (known := _read_known(folder)) is None:
                 return TrialBoard(f"search {folder}: not started", 0, ())
             opened.append((known, *_open(known)))
-        return _board(folder, *opened[0])
+        board, (known, study, _) = _board(folder, *opened[0]), opened[0]
+        if (done := board.count("done")) not in ranked:  # they take a moment, and a live board is drawn often
+            ranked[done] = describe_importances(study, known.objective)
+        return replace(board, best=[*board.best, *ranked[done]])
 
     return look
 

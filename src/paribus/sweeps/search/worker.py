@@ -21,6 +21,7 @@ from optuna.trial import TrialState
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
+from paribus.sweeps.search.importances import describe_importances
 from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
 from paribus.sweeps.search.pruning import PRUNER
 from paribus.sweeps.search.settings import Settings
@@ -264,8 +265,9 @@ def _end(settings: Settings, ledger: Ledger, track: Track | None) -> Counts:
     if track is not None and settings.logger is not None:
         track(settings.logger, settings.study, settings.signature, settings.folder, ledger.study)
     say(f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed")
-    for line in best_lines(ledger.study, settings.objectives):
-        say(line)
+    for describe in (best_lines, describe_importances):
+        for line in describe(ledger.study, settings.objectives):
+            say(line)
     say(f"results: {settings.folder / RESULTS}")
     if counts.failed > settings.max_failure_rate * max(1, counts.finished):
         raise UserError(

@@ -1,0 +1,45 @@
+"""Which parameters of a search matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+
+def describe_importances(study: Study, names: Sequence[str]) -> list[str]:
+    """A line for each objective, such as `importance for mlm_loss: optimizer.lr 82%, masking.rate 18%`."""
+    ranked = [rank_importances(study, at) for at in range(len(study.directions))]
+    known = names or ["value", *(f"value {at}" for at in range(2, len(ranked) + 1))]
+    return [
+        f"importance for {name}: {', '.join(f'{key} {share:.0%}' for key, share in shares.items())}"
+        for name, shares in zip(known, ranked, strict=True)
+        if shares
+    ]
+
+
+def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:
+    """{parameter: its share of the variance of an objective}; empty if there are too few trials."""
+    import optuna
+
+    trials = list_complete(study)
+    if len(trials) < 2 or len({trial.values[objective] for trial in trials}) < 2:
+        return {}
+    try:
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+        found = optuna.importance.get_param_importances(
+            study, evaluator=evaluator, target=lambda trial: float(trial.values[objective])
+        )
+    except (ValueError, RuntimeError):  # no parameter that all trials share
+        return {}
+    return {name: float(share) for name, share in found.items()}
+
+
+def list_complete(study: Study) -> list[FrozenTrial]:
+    """The trials that ended with values."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
