@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from paribus.commands.cli import main
 from paribus.commands.flatness import flatness
@@ -30,6 +31,7 @@ from paribus.training.description import Run
 from paribus.training.finetune import check_finetuning, kept
 from paribus.training.run import run
 
+ROOT = Path(__file__).parents[1]
 SMALL = ["scale=test", "task=sst2", "tokenizer.vocab_size=150", "profile.threads=1", "profile.precision=32-true"]
 
 
@@ -39,12 +41,21 @@ def settings(text_folder: Path, task_folder: Path, cache: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The file of a packaged sweep with the column of the small task."""
+    content = yaml.safe_load((ROOT / "sweeps" / "pretraining_helps.yaml").read_text())
+    path = tmp_path_factory.mktemp("sweeps") / "pretraining_helps.yaml"
+    path.write_text(yaml.safe_dump({**content, "columns": ["sst2/accuracy"], "claims": []}))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
 def runs(
-    text_folder: Path, task_folder: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
+    sweep: str, text_folder: Path, task_folder: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, list[Path]]:
     """The sweep after its runs: (their root, folders of pretrained and of scratch, the first seed)."""
     root = tmp_path_factory.mktemp("flat") / "runs"
-    argv = ["pretraining_helps", *settings(text_folder, task_folder, cache), f"runs={root}", "seeds=0,1"]
+    argv = [sweep, *settings(text_folder, task_folder, cache), f"runs={root}", "seeds=0,1"]
     assert run_sweep(parse_run("run", argv)._replace(results=root / "none")) == 0
     return root, [next((root / "pretraining_helps" / arm).glob("seed0-*")) for arm in ("pretrained", "scratch")]
 
@@ -93,8 +104,8 @@ def test_random_directions_are_as_long_as_the_weights_row_by_row(surface: Surfac
     assert one[1] != both[1]
 
 
-def test_the_verb_writes_the_same_bytes_twice(runs: tuple[Path, list[Path]], tmp_path: Path) -> None:
-    asked = ["pretraining_helps", "scale=test", f"runs={runs[0]}", "examples=8", "points=2", "directions=1"]
+def test_the_verb_writes_the_same_bytes_twice(sweep: str, runs: tuple[Path, list[Path]], tmp_path: Path) -> None:
+    asked = [sweep, "scale=test", f"runs={runs[0]}", "examples=8", "points=2", "directions=1"]
     for name in ("one", "two"):
         assert main(["flatness", *asked, f"out={tmp_path / name}"]) == 0
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
@@ -110,9 +121,9 @@ def test_the_verb_writes_the_same_bytes_twice(runs: tuple[Path, list[Path]], tmp
 
 
 def test_a_missing_checkpoint_is_one_line(
-    runs: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sweep: str, runs: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["flatness", "pretraining_helps", "scale=test", f"runs={runs[0]}", f"out={tmp_path}"]
+    asked = ["flatness", sweep, "scale=test", f"runs={runs[0]}", f"out={tmp_path}"]
     file = kept(runs[1][1], "sst2", 1)
     file.rename(tmp_path / "away")
     try:

@@ -17,6 +17,7 @@ from paribus.core.config import compose
 from paribus.training.budget import planned
 from paribus.training.callbacks import LAST
 from paribus.training.description import Run
+from paribus.training.learner import Learner
 from paribus.training.run import run
 from paribus.training.timing import seconds
 
@@ -152,25 +153,23 @@ def test_a_run_resumes_between_and_inside_stages_to_the_same_bits(
 ) -> None:
     whole = weights(run(compose(two)))
     shutil.rmtree(tmp_path / "runs")
-    import paribus.training.pretrain as module
+    kept = compose([*two, "profile.checkpoint_steps=1"])
+    backward, reached = Learner.manual_backward, list[int]()
+    for last in (2, 3, 2):  # steps of this process: inside the first stage, at the start of the second, inside that
 
-    train = module._train
-    for stopped in ("pretraining", "further", "further"):
+        def die_at(self: Learner, *given: Any, last: int = last, **named: Any) -> None:
+            reached.append(self.trainer.global_step)
+            if len(reached) == last:
+                raise RuntimeError("the machine went away")
+            backward(self, *given, **named)
 
-        def stopping(stage: Any, *rest: Any, stopped: str = stopped, **named: Any) -> None:
-            if stage.run.last_stage == stopped:
-                total, stage.steps = stage.steps, 1
-                stage.run.profile.__dict__["checkpoint_steps"] = 1
-                train(stage, *rest, **named)
-                stage.steps = total
-                raise KeyboardInterrupt
-            train(stage, *rest, **named)
-
-        monkeypatch.setattr(module, "_train", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            run(compose(two))
-    monkeypatch.setattr(module, "_train", train)
-    assert weights(run(compose(two))) == whole
+        reached.clear()
+        monkeypatch.setattr(Learner, "manual_backward", die_at)
+        with pytest.raises(RuntimeError, match="went away"):
+            run(kept)
+        assert reached == {2: [0, 1], 3: [1, 2, 0]}[last]
+    monkeypatch.setattr(Learner, "manual_backward", backward)
+    assert weights(run(kept)) == whole
 
 
 def test_a_stage_that_arms_share_is_trained_once_and_serves_a_run_without_stages(

@@ -14,6 +14,7 @@ MODULES = (
     "paribus.training.pretrain",
     "paribus.training.run",
     "torch._dynamo",  # by the first optimizer
+    "torch.utils.serialization.config",  # by the first checkpoint
     "torchmetrics.functional",
     "wandb.sdk.launch.inputs.internal",  # by the first run of W&B
 )
