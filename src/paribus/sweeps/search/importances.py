@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 
 def describe_importances(study: Study, names: Sequence[str]) -> list[str]:
     """A line for each objective, such as `importance for mlm_loss: optimizer.lr 82%, masking.rate 18%`."""
-    ranked = [rank_importances(study, at) for at in range(len(study.directions))]
-    known = names or ["value", *(f"value {at}" for at in range(2, len(ranked) + 1))]
+    ranked = {name: rank_importances(study, at) for at, name in enumerate(name_objectives(study, names))}
     return [
         f"importance for {name}: {', '.join(f'{key} {share:.0%}' for key, share in shares.items())}"
-        for name, shares in zip(known, ranked, strict=True)
+        for name, shares in ranked.items()
         if shares
     ]
+
+
+def name_objectives(study: Study, names: Sequence[str]) -> Sequence[str]:
+    """The names of a study's objectives; `value`, `value 2`, ... if they have none."""
+    return names or ["value", *(f"value {at}" for at in range(2, len(study.directions) + 1))]
 
 
 def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:

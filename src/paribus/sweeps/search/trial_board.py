@@ -14,7 +14,7 @@ import optuna
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.sweeps.board import MARKS, Sheet
-from paribus.sweeps.search.importances import describe_importances
+from paribus.sweeps.search.importances import describe_importances, name_objectives
 from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
 from paribus.sweeps.search.storage import STUDY, Place, open_storage
 from paribus.sweeps.search.worker import best_lines
@@ -120,7 +120,7 @@ def _open(known: _Known) -> tuple[Study, Place]:
 
 def _board(folder: Path, known: _Known, study: Study, place: Place) -> TrialBoard:
     found = study.get_trials(deepcopy=False)
-    names = known.objective or ["value", *(f"value {at}" for at in range(2, len(study.directions) + 1))]
+    names = name_objectives(study, known.objective)
     rows = [_row(trial, place) for trial in found if trial.user_attrs.get(KIND) != VOID]
     title = f"search {folder.name.removesuffix('.search')} ({known.study})"
     best = best_lines(study, known.objective)
