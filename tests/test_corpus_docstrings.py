@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from omegaconf import OmegaConf
 
@@ -192,3 +195,23 @@ def test_docstrings_are_found_in_the_order_of_the_source_however_deep(tmp_path: 
     (tmp_path / "m.py").write_text(source)
     found = [getattr(node, "name", None) for node in find_documented(str(tmp_path / "m.py"))]
     assert found == [None, "a", "b", "c", "d", "e"]
+
+
+def test_readers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    script = tmp_path / "read.py"
+    script.write_text(
+        "import time\n"
+        "from paribus.data.corpus.docstrings import CHUNK, readers\n"
+        "if __name__ == '__main__':\n"
+        "    with readers(CHUNK + 1) as pool:\n"
+        "        list(pool.map(abs, range(4)))\n"
+        "        print(*pool._processes, flush=True)\n"
+        "        time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        found = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+        parent.kill()
+    assert found
+    _, alive = psutil.wait_procs(found, timeout=10)
+    assert alive == []

@@ -118,6 +118,38 @@ def test_an_interrupted_run_ends_with_the_same_bits(
     assert not (resumed / callbacks.LAST).exists()
 
 
+@pytest.mark.parametrize("damage", ["digit", "line", "gone"])
+def test_a_damaged_curve_of_an_interrupted_run_is_trained_again(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+) -> None:
+    whole = run(compose([*arguments, *STEPS, f"run_dir={tmp_path / 'whole'}"]))
+    broken = compose([*arguments, *STEPS, f"run_dir={tmp_path / 'broken'}", "profile.checkpoint_steps=3"])
+    save = callbacks.LastCheckpoint.save
+
+    def save_and_die(self: callbacks.LastCheckpoint, trainer: Any) -> None:
+        save(self, trainer)
+        if trainer.global_step == 6:
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.LastCheckpoint, "save", save_and_die)
+        with pytest.raises(MemoryError):
+            run(broken)
+    curve = tmp_path / "broken" / "metrics.jsonl"
+    text = curve.read_text()
+    first, rest = text.split("\n", 1)
+    at = first.index("_loss") + len('_loss": ')
+    changed = {"digit": f"{first[:at]}{(int(first[at]) + 1) % 10}{first[at + 1 :]}\n{rest}", "line": rest}
+    curve.unlink() if damage == "gone" else curve.write_text(changed[damage])
+    assert lines(run(broken)) == lines(whole)
+    assert weights(tmp_path / "broken") == weights(whole)
+    assert "metrics.jsonl is damaged; the training starts anew" in capsys.readouterr().err
+
+
 def test_what_is_trained_outlasts_a_stop_in_the_evaluation(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

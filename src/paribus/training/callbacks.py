@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -21,7 +22,7 @@ from tqdm import tqdm
 from paribus.core.console import EVERY, duration, say, watched
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, asked_to_stop
-from paribus.core.sealed import parse, sync
+from paribus.core.sealed import sync
 from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
@@ -98,7 +99,10 @@ class Meter(StepCallback):
 
 
 class Curves(StepCallback):
-    """Lines of metrics.jsonl every `every` steps, and the same to the logger. Stops a run whose loss is not finite."""
+    """Lines of metrics.jsonl every `every` steps, and the same to the logger. Stops a run whose loss is not finite.
+
+    A checkpoint holds the size and the hash of the file so far.
+    """
 
     def __init__(self, path: Path, every: int, meter: Meter) -> None:
         self.path, self.every, self.meter = path, max(1, every), meter
@@ -114,6 +118,10 @@ class Curves(StepCallback):
         if "grad_norm" in module.last:
             line["train/grad_norm"] = float(module.last["grad_norm"])
         self.write(trainer, step, line)
+
+    def state_dict(self) -> dict[str, Any]:
+        content = _read(self.path)
+        return {"size": len(content), "hash": _hash(content)}
 
     def write(self, trainer: pl.Trainer, step: int, values: dict[str, float]) -> None:
         """One line, flushed, and the same to the logger."""
@@ -269,15 +277,24 @@ class LastCheckpoint(StepCallback):
 
 def saved_steps(folder: Path) -> int:
     """The steps that the last checkpoint in a folder holds; a damaged one is removed."""
+    return int(_read_saved(folder).get("global_step", 0))
+
+
+def _read_saved(folder: Path) -> dict[str, Any]:
+    """The content of the last checkpoint, empty if there is none; a damaged one is removed."""
     last = folder / LAST
     if not last.is_file():
-        return 0
+        return {}
     with suppress(*_DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
-        if file.testzip() is None:
-            return int(torch.load(last, weights_only=True, mmap=True)["global_step"])
-    say(f"{last} is damaged; the training starts anew")
-    last.unlink(missing_ok=True)
-    return 0
+        if file.testzip() is None and "global_step" in (kept := torch.load(last, weights_only=True, mmap=True)):
+            return dict(kept)
+    _start_anew(last, folder)
+    return {}
+
+
+def _start_anew(damaged: Path, folder: Path) -> None:
+    say(f"{damaged} is damaged; the training starts anew")
+    (folder / LAST).unlink(missing_ok=True)
 
 
 class Bar(StepCallback):
@@ -333,18 +350,27 @@ def append_line(path: Path, values: dict[str, Any]) -> None:
         raise UserError(f"{path} cannot be written ({error.strerror})", "free space; the run resumes") from error
 
 
-def keep_lines(path: Path, last_step: int) -> None:
-    """Drop the lines after `last_step`, and a half-written one: a resumed run writes them again."""
+def keep_lines(path: Path) -> None:
+    """Cut a curve to what the checkpoint beside it knows; a resumed run writes the rest again.
+
+    If it has not all of that, both are dropped, and the training starts anew.
+    """
     from paribus.core.files import write_text
 
-    if not path.is_file():
-        return
-    kept = []
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            line = parse(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and line.get("step", 0) <= last_step and "task" not in line:
-            kept.append(text)
-    write_text(path, "".join(f"{text}\n" for text in kept))
+    if (saved := _read_saved(path.parent)) and path.is_file():
+        known = saved["callbacks"].get(Curves.__qualname__, {})
+        content = _read(path)[: known.get("size", 0)]
+        if known.get("hash") == _hash(content):
+            write_text(path, content.decode())
+            return
+    if saved:
+        _start_anew(path, path.parent)
+    path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

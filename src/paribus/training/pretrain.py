@@ -248,7 +248,7 @@ def _start(stage: Stage) -> None:
 
 def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
     run = stage.run
-    keep_lines(stage.folder / CURVES, saved_steps(stage.folder))
+    keep_lines(stage.folder / CURVES)
     callbacks = [
         *([] if noise is None else [noise]),
         meter,

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+from paribus.core.processes import die_with_parent
 from paribus.core.sealed import is_stored
 from paribus.data.corpus.document import Corpus, Document, read_documents, write_documents
 from paribus.data.corpus.prose import prose
@@ -108,7 +109,12 @@ def _version(name: str) -> str:
 def readers(modules: int) -> ProcessPoolExecutor:
     """A pool of processes that parse this many modules."""
     workers = len(os.sched_getaffinity(0)) if modules > CHUNK else 1
-    return ProcessPoolExecutor(workers, initializer=gc.disable)
+    return ProcessPoolExecutor(workers, initializer=_begin_reader)
+
+
+def _begin_reader() -> None:
+    die_with_parent()  # a killed parent leaves no one to tell them that there is no more to read
+    gc.disable()
 
 
 def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
