@@ -92,6 +92,24 @@ def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Mad
     assert {key: both["budget"][key] for key in counts} == {key: alone["budget"][key] for key in counts}
 
 
+DROPPED = ["batch.size=8", "profile.microbatch=2", "model.dropout=0.1", "profile.accelerator=cpu"]
+
+
+def bits(folder: Path) -> dict[str, bytes]:
+    weights = load_file(folder / "model" / "model.safetensors")
+    return {name: tensor.numpy().tobytes() for name, tensor in weights.items()}
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_processes_that_share_the_microbatches_give_the_same_bits(trained: Callable[..., Made], ranks: int) -> None:
+    alone, one, curve = trained("alone", *DROPPED)
+    folder, several, shared = trained("several", *DROPPED, "trainer=ddp", f"profile.ranks={ranks}")
+    assert several["profile"]["ranks"] == ranks
+    assert bits(folder) == bits(alone)
+    assert shared == curve
+    assert several["metrics"] == one["metrics"]
+
+
 @pytest.fixture
 def stopped(
     trained: Callable[..., Made], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -127,6 +145,24 @@ def test_two_processes_resume_to_the_same_bits(
     _, resumed, lines = trained("stopped", *own)
     assert resumed["metrics"] == whole["metrics"]
     assert [line["step"] for line in lines if "train/lr" in line] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1), (4, 2)])
+def test_another_number_of_processes_resumes_to_the_same_bits(
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], first: int, then: int
+) -> None:
+    def on(ranks: int) -> list[str]:
+        own = [*DROPPED, "profile.checkpoint_steps=2"]
+        return own if ranks == 1 else [*own, "trainer=ddp", f"profile.ranks={ranks}"]
+
+    folder, whole, curve = trained("whole", *on(1))
+    stopped(*on(first))
+    resumed, record, lines = trained("stopped", *on(then))
+    assert record["profile"]["ranks"] == then
+    assert bits(resumed) == bits(folder)
+    assert lines == curve
+    assert record["metrics"] == whole["metrics"]
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])

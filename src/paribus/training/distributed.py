@@ -214,7 +214,8 @@ def unshared(trainer: pl.Trainer) -> Any:
 def add_up(trainer: pl.Trainer, parameters: Iterable[torch.nn.Parameter], losses: Mapping[str, Tensor]) -> None:
     """Sum losses and whole gradients over all ranks, in place; what no rank has a gradient for keeps none.
 
-    Gradients of shards are sums already.
+    The order of 2, 4, 8, ... ranks is that of one process with the same microbatches. Gradients of shards are sums
+    already.
     """
     if trainer.world_size == 1:
         return
@@ -232,9 +233,27 @@ def add_up(trainer: pl.Trainer, parameters: Iterable[torch.nn.Parameter], losses
             parameter.grad = torch.zeros_like(parameter)
     parts = [grad for parameter in shared if (grad := parameter.grad) is not None] + list(losses.values())
     flat = torch.cat([part.reshape(-1).float() for part in parts])
-    torch.distributed.all_reduce(flat)
+    _sum_in_order(flat)
     for part, summed in zip(parts, torch.split(flat, [part.numel() for part in parts]), strict=True):
         part.copy_(summed.view_as(part))
+
+
+def _sum_in_order(flat: Tensor) -> None:
+    """Sum over all ranks, in place: of a power of two first ranks that are half of them apart, last neighbors."""
+    rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    if size & (size - 1):
+        torch.distributed.all_reduce(flat)
+        return
+    received, distance = torch.empty_like(flat), size // 2
+    while distance:
+        exchange = [
+            torch.distributed.P2POp(torch.distributed.isend, flat, rank ^ distance),
+            torch.distributed.P2POp(torch.distributed.irecv, received, rank ^ distance),
+        ]
+        for work in torch.distributed.batch_isend_irecv(exchange):
+            work.wait()
+        flat += received
+        distance //= 2
 
 
 class Sharded(ModelParallelStrategy):

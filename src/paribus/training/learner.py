@@ -26,8 +26,9 @@ class Learner(pl.LightningModule):
     """One item of the loader is one optimizer step, given as its microbatches.
 
     The counts that normalize the losses are known over the whole step before the first backward pass, so accumulation
-    gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch), and by the rank of a process
-    that helps: a resumed run has equal bits.
+    gives the gradient of the large batch. Dropout is seeded by (seed, step, microbatch), and gradients are added in an
+    order that depends on the microbatches alone: a resumed run has equal bits, also on 2, 4, 8, ... processes that
+    share the microbatches.
 
     What a network with memory leaves is carried to the same microbatch of the next step, detached, and is part of the
     checkpoint of a run in one process.
@@ -74,25 +75,46 @@ class Learner(pl.LightningModule):
         number = self.trainer.global_step
         counts = counts_of_all(self.trainer, total_counts(step))
         divisors = self.objective.divisors(counts)
-        losses = {name: self._zero() for name in divisors}
-        helping, asked = [self.trainer.global_rank] if self.trainer.global_rank else [], set[str]()
         with unshared(self.trainer):
-            for index, batch in enumerate(step):
-                seed_dropout(self.device, int(digest([self.seed, number, index, *helping], 15), 16))
-                terms, state = self.terms(batch, divisors, self.carried.get(index))
-                loss = self.loss(terms)
-                asked.update(terms)
-                if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
-                    self.manual_backward(0.0 * loss)
-                    continue
-                self.manual_backward(loss)
-                self.carried[index] = change_tensors(state, Tensor.detach)
-                for name, term in terms.items():
-                    losses[name] += term.detach()
+            found = self._pass(step, range(len(step)), divisors)
+        asked = set(found)
+        losses = {name: found.get(name, self._zero()) for name in divisors}
         add_up(self.trainer, self.parameters(), losses)
         self._update(optimizer, number, counts)
         self.last["losses"] = {name: loss for name, loss in losses.items() if name in asked}
         self.last["counts"] = counts
+
+    def _pass(self, step: Step, places: range, divisors: Mapping[str, float]) -> dict[str, Tensor]:
+        """Forward and backward of the microbatches at these places of the step. Returns their losses.
+
+        Losses and gradients are the sum of those of every second microbatch and of the others, and so on. That is how
+        `add_up` adds those of processes, each of which has every `size`-th microbatch.
+        """
+        if len(places) <= 1:
+            return self._pass_one(step[places[0]], places[0], divisors) if places else {}
+        even, odd = places[::2], places[1::2]
+        losses, held = self._pass(step, even, divisors), None
+        if len(odd) > 1:  # a single one is added in place
+            held = [(p, p.grad) for p in self.parameters() if p.grad is not None]
+            for parameter, _ in held:
+                parameter.grad = None
+        for name, loss in self._pass(step, odd, divisors).items():
+            losses[name] = losses[name] + loss if name in losses else loss
+        for parameter, grad in held or ():
+            parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+        return losses
+
+    def _pass_one(self, batch: Batch, index: int, divisors: Mapping[str, float]) -> dict[str, Tensor]:
+        rank, size = self.trainer.global_rank, self.trainer.world_size
+        seed_dropout(self.device, int(digest([self.seed, self.trainer.global_step, rank + size * index], 15), 16))
+        terms, state = self.terms(batch, divisors, self.carried.get(index))
+        loss = self.loss(terms)
+        if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
+            self.manual_backward(0.0 * loss)
+            return {name: torch.zeros_like(term) for name, term in terms.items()}
+        self.manual_backward(loss)
+        self.carried[index] = change_tensors(state, Tensor.detach)
+        return {name: term.detach() for name, term in terms.items()}
 
     def _update(self, optimizer: LightningOptimizer, number: int, counts: Counter[str]) -> None:
         self.tokens_seen += counts["input_tokens"]

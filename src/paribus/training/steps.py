@@ -32,8 +32,9 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 class PretrainingSteps:
     """Steps in the given order of examples, each cut into microbatches of at most `microbatch` sequences.
 
-    `share` is (rank, size) of this process: it reads every `size`-th row. If processes must be
-    `even` in the number of microbatches, one that has fewer than the first gets idle ones, which count for nothing.
+    `share` is (rank, size) of this process: it reads every `size`-th microbatch of a step that is cut into at least as
+    many as there are processes. If processes must be `even` in the number of microbatches, one that has fewer than the
+    first gets idle ones, which count for nothing.
     """
 
     def __init__(
@@ -47,19 +48,22 @@ class PretrainingSteps:
         self.order, self.total, self.microbatch, self.share, self.even = order, total, microbatch, share, even
 
     def __getitem__(self, step: int) -> Step:
-        rank, _ = self.share
-        own = [self._batch(epoch, rows) for epoch, rows in self._pieces(step, rank)]
-        first = list(self._pieces(step, 0)) if self.even and rank else []
+        rank, size = self.share
+        pieces = list(self._pieces(step))
+        own, first = pieces[rank::size], pieces[::size] if self.even else []
         idle = [self._batch(epoch, rows[:1]) for epoch, rows in first[len(own) :]]
-        return [*own, *({**batch, "idle": True, "counts": {}} for batch in idle)]
+        working = [self._batch(epoch, rows) for epoch, rows in own]
+        return [*working, *({**batch, "idle": True, "counts": {}} for batch in idle)]
 
     def _batch(self, epoch: int, rows: Array) -> Batch:
         return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
 
-    def _pieces(self, step: int, rank: int) -> Iterator[tuple[int, Array]]:
+    def _pieces(self, step: int) -> Iterator[tuple[int, Array]]:
+        """The microbatches of all processes."""
         most = None if self.microbatch is None else max(1, self.microbatch // self.order.examples.readings)
         for epoch, rows in self.order.blocks(step):
-            for piece in self.order.split(epoch, rows[rank :: self.share[1]], most):
+            share = -(-len(rows) // self.share[1])
+            for piece in self.order.split(epoch, rows, share if most is None else min(most, share)):
                 yield epoch, piece
 
 
