@@ -25,7 +25,8 @@ def server(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
         def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
             words = question["query"].replace("(", " ").split()
-            name = question.get("operationName") or words[words.index("query") + 1]
+            kind = next(word for word in words if word in ("query", "mutation"))
+            name = question.get("operationName") or words[words.index(kind) + 1]
             asked.append(name)
             given = answers[name]
             return {"data": given(question.get("variables") or {}) if callable(given) else given}

@@ -81,7 +81,7 @@ WORDS.add(Word("reversed", 5, lambda relation, low, high, margin: high < -1.0, "
     texts = render_texts(replace(table, claims=(claim,)))
     assert "▼ reversed" in texts["effects.svg"]
     assert ".v-reversed { color: purple; }" in texts["table.html"]
-    assert '<option value="reversed">' in render_index([], {}).decode()
+    assert '<option value="reversed">' in render_index([], {}, []).decode()
 
 
 def test_an_anchor_row_needs_no_file() -> None:

@@ -19,12 +19,10 @@ from paribus.core.jsonable import from_json, to_json
 from paribus.reporting.tables.schema import Table
 from paribus.reporting.tracking.study import (
     list_cells,
-    list_history,
-    list_pareto,
     make_tuned_studies,
     track_search,
 )  # fmt: skip
-from paribus.sweeps.search.importances import describe_importances, rank_importances
+from paribus.sweeps.search.findings import describe_importances, list_history, list_pareto, rank_importances
 
 WANDB = {"_target_": "paribus.training.logger.Wandb", "mode": "offline"}
 SPACE = {"lr": FloatDistribution(0.001, 0.1, log=True), "masking": CategoricalDistribution(["a", "b"])}

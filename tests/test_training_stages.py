@@ -64,6 +64,14 @@ def test_a_stage_begins_where_the_one_before_ended(first: list[str]) -> None:
     assert weights(folder) == weights(folder / "stages" / "pretraining") == weights(alone)
 
 
+def test_a_last_stage_without_steps_keeps_the_own_loss_of_the_one_before(first: list[str]) -> None:
+    points = "evaluation.own_points=2"
+    folder = run(compose([*first, points, "+stages.further.trainer.max_steps=0"]))
+    assert record(folder)["own"] == record(run(compose([*first, points])))["own"]
+    trained = record(run(compose([*first, points, "+stages.further.trainer.max_steps=2"])))
+    assert trained["own"]["loss"] != record(folder)["own"]["loss"]
+
+
 def test_budgets_and_statistics_are_of_each_stage_and_in_sum(two: list[str]) -> None:
     folder, plan = run(compose(two)), planned(Run.of(compose(two)))
     found = record(folder)

@@ -7,6 +7,7 @@ from textwrap import fill
 
 from paribus.core.arguments import WIDTH, Arguments, verb
 from paribus.core.console import say
+from paribus.runs.tracker import refuse_agent
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
 from paribus.sweeps.search import request as searches
@@ -27,6 +28,7 @@ def run(given: Arguments) -> int:
     from paribus.sweeps.runner import run_sweep
     from paribus.sweeps.until import run_until_decided
 
+    refuse_agent()
     if (search := searches.request_of(given)) is not None:
         return searches.run(search)
     request = request_of(given)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from paribus.core.arguments import WIDTH, Arguments, Flag, verb
 from paribus.core.config import conf_dir, explained, require_keys
 from paribus.core.errors import UserError
+from paribus.runs.tracker import refuse_agent
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ def train(given: Arguments) -> int:
     failures: list[UserError] = []
     folders: list[Path] = []
     here, several = os.getpid(), bool(MULTIRUN & set(given.argv))
+
+    if several:
+        refuse_agent()
 
     def job(cfg: DictConfig) -> float | dict[str, float] | None:
         if cfg.trial is not None:

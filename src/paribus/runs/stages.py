@@ -12,8 +12,9 @@ from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
 from paribus.core.sealed import read_sealed
 from paribus.runs.identity import Identity
-from paribus.runs.store import is_trial_study, portable_config, read_lines
-from paribus.runs.tracker import About, Tracked
+from paribus.runs.record import Record
+from paribus.runs.store import CURVES, is_trial_study, portable_config, read_lines
+from paribus.runs.tracker import About, Tracked, agent_run
 
 PRETRAIN, FINETUNE, TRIAL, STUDY = "pretrain", "finetune", "trial", "study"  # job types
 BUDGET = "budget/"  # before the names of what a run spent
@@ -40,7 +41,10 @@ class Logger(Protocol):
 
 @dataclass(frozen=True)
 class Stages:
-    """Opens the stages of one run on its logger. `config` is plain data; `opened`: {stage: id} in this process."""
+    """Opens the stages of one run on its logger. `config` is plain data; `opened`: {stage: id} in this process.
+
+    Under a W&B agent all stages are the one run that the agent asked for.
+    """
 
     config: Mapping[str, Any]
     logger: Logger
@@ -59,7 +63,9 @@ class Stages:
         It ends as done, or if the block raises, as pruned, diverged, stopped or failed.
         """
         tracked: Tracked | None = None
-        if name not in self._closed() and (tracked := self.logger.open(self._about(name))) is not None:
+        about = self._about(name)
+        known = self._closed().get(name) == about.id
+        if not known and (tracked := self.logger.open(about)) is not None:
             self.opened[name] = tracked.about.id
         try:
             yield tracked
@@ -72,6 +78,15 @@ class Stages:
             if whole:
                 write_sealed(self.identity.folder / CLOSED, {**self._closed(), name: tracked.about.id})
 
+    def tell_agent(self, record: Record) -> None:
+        """Give a run that was found finished to the W&B agent that asked for it, if there is one."""
+        about = self._about(PRETRAIN)
+        if about.id != agent_run() or self._closed().get(PRETRAIN) == about.id:
+            return
+        if (tracked := self.logger.open(about)) is not None:
+            tell(tracked, {"metrics": record.metrics, "budget": record.budget}, self.identity.folder / CURVES)
+            tracked.close(record.status, failed=record.status != "done")
+
     def _closed(self) -> dict[str, str]:
         path = self.identity.folder / CLOSED
         return read_sealed(path) or {}
@@ -81,10 +96,11 @@ class Stages:
         study, arm, scale, search = (self.config.get(key) for key in ("study", "arm", "scale", "trial"))
         trial = search is not None or is_trial_study(str(study))
         own = str(search["study"]) if search is not None else group(str(study), scale)
+        asked = agent_run()
         tags = [str(study), str(scale), str(arm), *([TRIAL] if trial else [])]
         return About(
-            id=run_id(identity.signature, own, str(arm), stage),
-            name=f"{study}/{arm}/seed{self.config['seed']}" + ("" if stage == PRETRAIN else f" {stage}"),
+            id=asked or run_id(identity.signature, own, str(arm), stage),
+            name=f"{study}/{arm}/seed{self.config['seed']}" + ("" if asked or stage == PRETRAIN else f" {stage}"),
             group=own,
             job_type=TRIAL if trial and stage == PRETRAIN else stage,
             tags=tuple(tag[:64] for tag in dict.fromkeys(tags)),

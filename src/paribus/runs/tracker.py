@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from paribus.core.console import say
+from paribus.core.errors import UserError
 
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
@@ -33,6 +34,17 @@ class Destination(NamedTuple):
     project: str
     entity: str | None
     online: Callable[[], bool]
+
+
+def agent_run() -> str | None:
+    """The id of the run that a W&B agent asked this process to do, which W&B then uses whatever id is given to it."""
+    return os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
+
+
+def refuse_agent() -> None:
+    """Raises UserError under a W&B agent, for a command of several runs: W&B would mix them up as one."""
+    if agent_run() is not None:
+        raise UserError("a W&B agent asks for one run at a time", "use `paribus train` without -m in its command")
 
 
 class _Server:

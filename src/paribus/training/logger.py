@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from paribus.core.errors import UserError
 from paribus.runs.tracker import About, Destination, Tracked, reachable
@@ -48,5 +49,6 @@ class Wandb:
 def _has_key() -> bool:
     if os.environ.get("WANDB_API_KEY"):
         return True
+    server = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
     netrc = Path(os.environ.get("NETRC", Path.home() / ".netrc"))
-    return netrc.is_file() and "wandb.ai" in netrc.read_text(encoding="utf-8", errors="replace")
+    return netrc.is_file() and server in netrc.read_text(encoding="utf-8", errors="replace").split()

@@ -418,7 +418,10 @@ def _record(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, 
 
 
 def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The last stage's part of the record with the budget of all; `stages` holds metrics and budget of each."""
+    """The last stage's part of the record with the budget of all; `stages` holds metrics and budget of each.
+
+    Its loss on its own noise is that of the last stage that took a step, whose weights these are.
+    """
     last = parts[-1]
     if len(parts) == 1:
         return last
@@ -435,7 +438,9 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
     budget = {key: sum(part["budget"].get(key, 0) for part in parts) for key in keys}
     lost = compare(parts[0]["metrics"], last["earlier"][0]) if stages[0].speaks else {}
     lost = {f"stage_{name}": nats for name, nats in lost.items()}
-    own = {key: value for key, value in last.items() if key != "earlier"}
+    trained = next((part for part in reversed(parts) if part["budget"]["steps"]), last)
+    own = {key: value for key, value in last.items() if key not in ("earlier", "own")}
+    own |= {"own": trained["own"]} if "own" in trained else {}
     return {**own, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
 
 

@@ -48,8 +48,9 @@ def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
     with permitted():
         described = Run.of(cfg)
         identity = described.identity
-        if find_finished(identity.folder, identity.signature) is not None:
+        if (record := find_finished(identity.folder, identity.signature)) is not None:
             say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
+            Stages(described.config, described.logger, identity).tell_agent(record)
             return identity.folder
         with locked(identity.folder, described.label), stoppable():
             if find_finished(identity.folder, identity.signature) is None:

@@ -12,6 +12,7 @@ from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import CORES, add_hours, format_hours
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
+from paribus.reporting.site.searches import Search, render_searches
 from paribus.reporting.tables.html import make_slug
 from paribus.reporting.tables.schema import ClaimRow
 from paribus.verdict.claims import OWNERS
@@ -22,9 +23,10 @@ WAITING = {"claim": "claim", "study": "table", "source": "source"}
 _SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
 
 
-def render_index(entries: Sequence[Entry], lines: Sequence[Line]) -> bytes:
+def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequence[Search]) -> bytes:
     """The page at index.html."""
-    return render_frame("index.html", "Paribus: claims and verdicts", _render_body(entries, lines))
+    body = [*_render_body(entries, lines), *render_searches(searches)]
+    return render_frame("index.html", "Paribus: claims and verdicts", body)
 
 
 def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[str]:

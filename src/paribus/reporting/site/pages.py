@@ -1,4 +1,4 @@
-"""A static site of every claim, table, run and published table; it needs nothing but a browser."""
+"""A static site of every claim, table, run, search and published table; it needs nothing but a browser."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from paribus.reporting.site.index import render_index
 from paribus.reporting.site.published import render_atlas
 from paribus.reporting.site.samples import Samples, find_cache
 from paribus.reporting.site.scales_page import render_scales
+from paribus.reporting.site.searches import Search, find_searches, render_search_page
 from paribus.reporting.site.table_page import count_runs, render_table_page
 from paribus.reporting.tables.files import render_texts, write_files
 
@@ -35,24 +36,27 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
     entries = collect(reports, runs, results)
     for study, scale in find_untabled(entries, runs, results):
         say(f"{study} at scale={scale} has runs but no table: paribus table {study} scale={scale}")
-    if not entries:
+    searches = find_searches(runs)
+    if not entries and not searches:
         raise UserError("there is no table yet", "paribus table SWEEP scale=...")
     samples = Samples(examples, str(cache) if cache else find_cache())
     count = size = 0
-    for path, content in render_pages(entries, samples):
+    for path, content in render_pages(entries, searches, samples):
         write_files((site / path).parent, {Path(path).name: content})
         count, size = count + 1, size + len(content)
     say(f"written to {site}: {count} files, {size / 1e6:.1f} MB, {len(entries)} tables; open {site / 'index.html'}")
 
 
-def render_pages(entries: Sequence[Entry], samples: Samples) -> Iterator[tuple[str, bytes]]:
+def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: Samples) -> Iterator[tuple[str, bytes]]:
     """(path, content) of every file of the site."""
     sweeps = load_sweeps()
     lines = make_lines(entries, sweeps)
     yield from read_assets().items()
-    yield "index.html", render_index(entries, lines)
+    yield "index.html", render_index(entries, lines, searches)
     yield "scales.html", render_scales(entries, lines)
     yield from render_atlas(entries, sweeps)
+    for search in searches:
+        yield search.place, render_search_page(search)
     for line in lines:
         yield line.place, render_claim_page(line, entries)
     for entry in progress(entries, "tables", len(entries), "table"):

@@ -20,7 +20,7 @@ from paribus.reporting.tables.schema import Table
 from paribus.runs.stages import STUDY, Logger, group
 from paribus.runs.tracker import About, Tracked
 from paribus.sweeps.request import Request
-from paribus.sweeps.search.importances import list_complete, rank_importances
+from paribus.sweeps.search.findings import list_history, list_pareto, rank_importances
 from paribus.sweeps.space import dimension
 from paribus.sweeps.sweep import arm_overrides
 from paribus.verdict.metrics import lower_is_better
@@ -211,26 +211,9 @@ def _show(value: object) -> object:
     return value if value is None or isinstance(value, int | float) else str(value)
 
 
-def list_history(study: Study) -> list[tuple[int, float, float]]:
-    """(trial, its value, the best so far) of the trials that ended with one."""
-    better = min if study.directions[0].name == "MINIMIZE" else max
-    rows: list[tuple[int, float, float]] = []
-    for trial in sorted(list_complete(study), key=lambda trial: trial.number):
-        value = float(trial.values[0])
-        rows.append((trial.number, value, better(value, rows[-1][2]) if rows else value))
-    return rows
-
-
 def _fill_history(wandb: ModuleType, study: Study) -> dict[str, Any]:
     table = wandb.Table(columns=["trial", "value", "best"], data=[list(row) for row in list_history(study)])
     return {"history": wandb.plot.line(table, "trial", "best", title="Best value so far")}
-
-
-def list_pareto(study: Study) -> list[tuple[int, float, float, bool]]:
-    """(trial, first and second value, whether no other trial is better in all objectives)."""
-    front = {trial.number for trial in study.best_trials}
-    points = [(trial.number, float(trial.values[0]), float(trial.values[1])) for trial in list_complete(study)]
-    return [(*point, point[0] in front) for point in points]
 
 
 def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:

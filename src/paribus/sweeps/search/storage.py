@@ -56,6 +56,12 @@ def open_storage(url: str) -> BaseStorage:
     raise UserError(f"storage={scheme}://... is not supported", "use journal:FILE, sqlite:///FILE or postgresql://...")
 
 
+def local_file(url: str) -> Path | None:
+    """The file of a journal or of SQLite; None for a server."""
+    scheme = next((scheme for scheme in (JOURNAL, SQLITE) if url.startswith(scheme)), None)
+    return None if scheme is None else Path(url.removeprefix(scheme))
+
+
 def _journal(path: Path) -> BaseStorage:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend

@@ -14,9 +14,9 @@ import optuna
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.sweeps.board import MARKS, Sheet
-from paribus.sweeps.search.importances import describe_importances, name_objectives
+from paribus.sweeps.search.findings import describe_importances, name_objectives
 from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
-from paribus.sweeps.search.storage import STUDY, Place, open_storage
+from paribus.sweeps.search.storage import STUDY, Place, local_file, open_storage
 from paribus.sweeps.search.worker import best_lines
 
 if TYPE_CHECKING:
@@ -113,9 +113,27 @@ def _read_known(folder: Path) -> _Known | None:
 
 
 def _open(known: _Known) -> tuple[Study, Place]:
+    """Raises UserError if the storage cannot be opened or does not hold the study."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if (file := local_file(known.storage)) is not None and not file.is_file():
+        raise UserError(f"there is no {file}, which holds the search", "run this in the folder of the search")
     storage = open_storage(known.storage)
-    return optuna.load_study(study_name=known.study, storage=storage), Place(known.storage, known.study, storage)
+    try:
+        return optuna.load_study(study_name=known.study, storage=storage), Place(known.storage, known.study, storage)
+    except KeyError as error:
+        raise UserError(f"{known.storage} holds no search {known.study}", "start the search again") from error
+
+
+def open_search(folder: Path) -> tuple[TrialBoard, Study]:
+    """The trials of the search in a folder, and its study.
+
+    Raises UserError if its storage cannot be opened.
+    """
+    known = _read_known(folder)
+    if known is None:
+        raise UserError(f"there is no search in {folder}", "give the folder that holds its study.json")
+    opened = _open(known)
+    return _board(folder, known, *opened), opened[0]
 
 
 def _board(folder: Path, known: _Known, study: Study, place: Place) -> TrialBoard:

@@ -21,7 +21,7 @@ from optuna.trial import TrialState
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
-from paribus.sweeps.search.importances import describe_importances
+from paribus.sweeps.search.findings import describe_importances
 from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
 from paribus.sweeps.search.pruning import PRUNER
 from paribus.sweeps.search.settings import Settings

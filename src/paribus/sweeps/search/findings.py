@@ -1,4 +1,4 @@
-"""Which parameters of a search matter."""
+"""What a search found: which parameters matter, the best value so far, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -47,3 +47,20 @@ def list_complete(study: Study) -> list[FrozenTrial]:
     from optuna.trial import TrialState
 
     return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+
+
+def list_history(study: Study) -> list[tuple[int, float, float]]:
+    """(trial, its value, the best so far) of the trials that ended with one."""
+    better = min if study.directions[0].name == "MINIMIZE" else max
+    rows: list[tuple[int, float, float]] = []
+    for trial in sorted(list_complete(study), key=lambda trial: trial.number):
+        value = float(trial.values[0])
+        rows.append((trial.number, value, better(value, rows[-1][2]) if rows else value))
+    return rows
+
+
+def list_pareto(study: Study) -> list[tuple[int, float, float, bool]]:
+    """(trial, first and second value, whether no other trial is better in all objectives)."""
+    front = {trial.number for trial in study.best_trials}
+    points = [(trial.number, float(trial.values[0]), float(trial.values[1])) for trial in list_complete(study)]
+    return [(*point, point[0] in front) for point in points]
