@@ -92,7 +92,7 @@ def test_streams_keep_their_places_in_microbatches_and_ranks() -> None:
     whole = PretrainingSteps(order, 5, None)[3][0]["ids_BL"].tolist()
     assert [row for batch in PretrainingSteps(order, 5, 2)[3] for row in batch["ids_BL"].tolist()] == whole
     ranks = [PretrainingSteps(order, 5, None, (rank, 2))[3][0]["ids_BL"].tolist() for rank in (0, 1)]
-    assert [row for pair in zip(*ranks, strict=True) for row in pair] == whole
+    assert [row for rank in ranks for row in rank] == whole
 
 
 def test_a_budget_is_in_the_steps_of_the_order() -> None:
