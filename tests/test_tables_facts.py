@@ -13,13 +13,14 @@ from test_study_store import put
 from paribus.commands.cli import main
 from paribus.core.arguments import choice
 from paribus.reporting.tables.assemble import assemble
-from paribus.reporting.tables.facts import find_facts, write_line
+from paribus.reporting.tables.facts import _join_budgets, find_facts, write_line
 from paribus.reporting.tables.files import render_files, render_texts
 from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.names import name_arm, name_column
 from paribus.reporting.tables.schema import Table
 from paribus.reporting.tables.terminal import print_table
 from paribus.runs import store
+from paribus.runs.record import Record
 
 CONFIG: dict[str, Any] = {
     "corpus": {"_target_": "paribus.data.corpus.text.Text", "path": "/far/books"},
@@ -77,7 +78,7 @@ def test_facts_that_differ_are_listed_and_unknown_ones_left_out(tmp_path: Path) 
             tokenizer = {"tokenizer": {"_target_": "x.Pretrained", "name": "bert-base-cased", "vocab_size": None}}
             (folder / store.CONFIG).write_text(yaml.safe_dump({**CONFIG, **changed, **tokenizer}))
     facts = find_facts(["dynamic", "static"], read(records()), [tmp_path])
-    assert facts["text"] == "books or books, then docstrings"
+    assert facts["text"] == "books, then docstrings in some arms"
     assert facts["model"] == "2 layers × 128 (4.41M parameters) or minilm (4.41M parameters)"
     assert facts["vocabulary"] == "8,192 entries (WordPiece) or tokenizer of bert-base-cased"
     assert "overrides" not in facts
@@ -85,6 +86,16 @@ def test_facts_that_differ_are_listed_and_unknown_ones_left_out(tmp_path: Path) 
     none = [{**made, "budget": {}} for made in records()]
     assert find_facts(["dynamic"], read(none), [tmp_path])["budget"] == "no pre-training"
     assert find_facts(["dynamic"], read(records()), [tmp_path / "nowhere"]) == {}
+
+
+def test_many_budgets_are_a_range() -> None:
+    def of(*millions: float) -> list[Record]:
+        one = {**records()[0], "realised": {}}
+        return read([{**one, "budget": {"raw_tokens": number * 1e6}} for number in millions])
+
+    assert _join_budgets(of(7, 3, 5)) == "7M tokens or 3M tokens or 5M tokens"
+    assert _join_budgets(of(7, 3, 5, 4)) == "3M to 7M tokens"
+    assert _join_budgets(of(7, 3, 0, 5)) == "3M to 7M tokens or no pre-training"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ def name_text(corpus: Mapping[str, Any]) -> str:
         return " and ".join(str(one.get("name")) for one in sets.values())
     if isinstance(inner := corpus.get("of"), Mapping):
         return f"{name_text(inner)}, cleaned"
-    return str(corpus.get("_target_", "")).rpartition(".")[2].lower() or "unknown"
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(corpus.get("_target_", "")).rpartition(".")[2])
+    return words.lower() or "unknown"
 
 
 def check_text(

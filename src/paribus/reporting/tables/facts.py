@@ -10,6 +10,7 @@ from paribus.runs.record import Record
 from paribus.runs.store import find_folder, portable_overrides, read_config
 from paribus.runs.texts import name_text
 
+NOTHING = "no pre-training"
 MOST = 3  # different values that are listed
 ORDER = ("text", "budget", "model", "vocabulary", "seeds", "processor", "overrides")
 _SIZES = ((1e9, "B"), (1e6, "M"), (1e3, "K"))
@@ -31,8 +32,8 @@ def find_facts(
     if not known:
         return {}
     facts = {
-        "text": _join(_name_texts(config) for _, config in known),
-        "budget": _join(_describe_budget(record) for record, _ in known),
+        "text": _join_texts([_name_texts(config) for _, config in known]),
+        "budget": _join_budgets([record for record, _ in known]),
         "model": _join(_describe_model(record, config["model"]) for record, config in known),
         "vocabulary": _join(_describe_vocabulary(config["tokenizer"]) for _, config in known),
         "seeds": _count(len({record.seed for record in done}), "seed"),
@@ -64,17 +65,35 @@ def _count(number: int, unit: str) -> str:
     return f"{number} {unit}{'s' * (number != 1)}"
 
 
-def _name_texts(config: Config) -> str:
+def _join_texts(chains: Sequence[Sequence[str]]) -> str:
+    """The text that all arms begin with, and those that follow; without a common one the chains."""
+    if len({chain[0] for chain in chains}) > 1:
+        return _join(", then ".join(chain) for chain in chains)
+    further = _join(", then ".join(chain[1:]) for chain in chains)
+    some = " in some arms" if any(len(chain) == 1 for chain in chains) else ""
+    return f"{chains[0][0]}, then {further}{some}" if further else chains[0][0]
+
+
+def _name_texts(config: Config) -> list[str]:
     """The text of the first stage, and those that later stages read instead."""
     further = [stage["corpus"] for stage in (config.get("stages") or {}).values() if (stage or {}).get("corpus")]
-    return ", then ".join(dict.fromkeys(name_text(corpus) for corpus in (config["corpus"], *further)))
+    return list(dict.fromkeys(name_text(corpus) for corpus in (config["corpus"], *further)))
+
+
+def _join_budgets(records: Sequence[Record]) -> str:
+    """The different budgets, or the least and the most if there are many."""
+    found = {_describe_budget(record): record.budget.get("raw_tokens", 0.0) for record in records}
+    if len(found) <= MOST:
+        return _join(found)
+    least, *_, most = sorted((text for text in found if found[text]), key=found.__getitem__)
+    return f"{least.removesuffix(' tokens')} to {most}{f' or {NOTHING}' if NOTHING in found else ''}"
 
 
 def _describe_budget(record: Record) -> str:
     """Such as `400K tokens × 12 epochs`; of several stages all tokens."""
     tokens, epochs = record.budget.get("raw_tokens", 0.0), record.realised.get("epochs")
     if not tokens:
-        return "no pre-training"
+        return NOTHING
     if not epochs or epochs <= 1.0 or "stages" in record.further:
         return f"{_shorten(tokens)} tokens"
     return f"{_shorten(tokens / epochs)} tokens × {epochs:.3g} epochs"
