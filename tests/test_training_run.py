@@ -150,6 +150,27 @@ def test_a_damaged_curve_of_an_interrupted_run_is_trained_again(
     assert "metrics.jsonl is damaged; the training starts anew" in capsys.readouterr().err
 
 
+def test_a_checkpoint_before_the_first_line_of_the_curve_is_resumed(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = [*arguments, *STEPS, "trainer.log_every=1000", "evaluation.points=0", "evaluation.own_points=0"]
+    asked = compose([*quiet, f"run_dir={tmp_path / 'broken'}", "profile.checkpoint_steps=3"])
+    save = callbacks.LastCheckpoint.save
+
+    def save_and_die(self: callbacks.LastCheckpoint, trainer: Any) -> None:
+        save(self, trainer)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.LastCheckpoint, "save", save_and_die)
+        with pytest.raises(MemoryError):
+            run(asked)
+    assert not (tmp_path / "broken" / "metrics.jsonl").exists()
+    whole = run(compose([*quiet, f"run_dir={tmp_path / 'whole'}"]))
+    assert weights(run(asked)) == weights(whole)
+    assert "starts anew" not in capsys.readouterr().err
+
+
 def test_what_is_trained_outlasts_a_stop_in_the_evaluation(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -357,13 +357,12 @@ def keep_lines(path: Path) -> None:
     """
     from paribus.core.files import write_text
 
-    if (saved := _read_saved(path.parent)) and path.is_file():
+    if saved := _read_saved(path.parent):
         known = saved["callbacks"].get(Curves.__qualname__, {})
-        content = _read(path)[: known.get("size", 0)]
+        content = _read(path)[: known.get("size", 0)]  # nothing, if the checkpoint was written before the first line
         if known.get("hash") == _hash(content):
             write_text(path, content.decode())
             return
-    if saved:
         _start_anew(path, path.parent)
     path.unlink(missing_ok=True)
 
