@@ -145,8 +145,8 @@ def test_a_text_task_from_a_folder(
     assert again == pytest.approx(found["task_runs"][0]["metrics"])
 
 
-def test_an_encoder_is_refused_what_is_to_be_written(arguments: list[str]) -> None:
-    cfg = compose([*arguments, "task=multi30k"])
+def test_an_encoder_that_reads_from_the_right_is_refused_what_is_to_be_written(arguments: list[str]) -> None:
+    cfg = compose([*arguments, "task=multi30k", "model.attention=right"])
     with pytest.raises(UserError, match="multi30k needs a model that writes text"):
         build(cfg.tasks.multi30k).type_for(build(cfg.model))
 
@@ -167,6 +167,7 @@ ENCODER = [
     "tokenizer=wordpiece",
     "tokenizer.vocab_size=150",
 ]
+RIGHT = ["objective=clm_right", "model.attention=right"]
 
 
 @pytest.mark.parametrize(
@@ -181,8 +182,8 @@ ENCODER = [
         (["masking.mean_length=10"], "masking.mean_length=10 is longer than the noise"),
         (["model=bert_tiny"], "the objective writes text, but the model is an encoder"),
         (
-            [*ENCODER, "task=text_table", "tasks.text_table.path=PLACE/whole"],
-            "needs a model that writes text",
+            [*ENCODER, *RIGHT, "task=text_table", "tasks.text_table.path=PLACE/whole"],
+            "needs a model that writes text, which this encoder cannot",
         ),
         (["task=text_table", "tasks.text_table.path=PLACE"], "row 1 of train has no text in column 'target'"),
     ],

@@ -105,6 +105,7 @@ class FineTuning:
         "transfer_layers": None,
         "covers": None,
         "encoder": False,
+        "target_masking": 0.7,
     }
 
     method: Any = None
@@ -119,6 +120,7 @@ class FineTuning:
     length: int = 128
     covers: float | None = None
     target_length: int = 64
+    target_masking: float = 0.7
     clip: float | None = 1.0
     format: str = "bert"
     truncation: str = "head"

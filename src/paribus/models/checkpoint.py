@@ -79,10 +79,12 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
     return True
 
 
-def load_speaker(network: Network, folder: Path) -> dict[str, Tensor]:
-    """The weights of the head on tokens of a checkpoint. Raises UserError if there is none."""
+def load_speaker(network: Network, folder: Path, needed: bool) -> dict[str, Tensor] | None:
+    """The weights of the head on tokens of a checkpoint, if it has one. Raises UserError if a needed one is absent."""
     head = MaskedLMHead(network)
     if not load_head(network, head, folder):
+        if not needed:
+            return None
         raise UserError(f"{folder / WEIGHTS} holds no head on tokens", "pre-train with objective=clm")
     return dict(head.state_dict())
 

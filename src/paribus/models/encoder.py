@@ -28,6 +28,7 @@ from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
 from paribus.models.last_layer import Places, find_places, prepare, reading
 from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.row_writer import RowWriter
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -106,6 +107,10 @@ class Encoder(Network):
             return None
         row_B = torch.arange(len(hidden_BLD), device=hidden_BLD.device)
         return hidden_BLD[row_B, batch["length_B"] - 1]
+
+    def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
+        """As `Network.writer`: behind the first `source_length_B` tokens of each row."""
+        return super().writer(batch, most) if self.spec.attention == "right" else _EncoderWriter(self, batch, most)
 
     def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
         """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
@@ -187,6 +192,28 @@ class Encoder(Network):
     @property
     def pair_parts(self) -> Mapping[str, str]:
         return layout_of(self.spec).pair
+
+
+class _EncoderWriter(RowWriter):
+    """An encoder that sees both sides fills a mask behind what is written (UniLM, arXiv 1905.03197, section 2.5); one
+    that sees the left gives the next token.
+    """
+
+    def __init__(self, encoder: Encoder, batch: Batch, most: int) -> None:
+        super().__init__(batch["ids_BL"], batch["source_length_B"], most, encoder.vocabulary.pad)
+        self.encoder, self.source_B1 = encoder, batch["source_length_B"][:, None]
+
+    def read(self) -> Tensor:
+        last_B = self.length_B - 1 if self.encoder.left else self.length_B
+        ids_BL = self.ids_BL[:, : int(last_B.max()) + 1]
+        behind_BL = (torch.arange(ids_BL.shape[1], device=ids_BL.device) - self.source_B1 + 1).clamp(min=0)
+        place_B = self.row_B * ids_BL.shape[1] + last_B
+        batch = {"ids_BL": ids_BL, "length_B": last_B + 1, "part_BL": behind_BL.clamp(max=1), "full": False}
+        if not self.encoder.left:
+            ids_BL[self.row_B, last_B] = self.encoder.vocabulary.mask
+            batch["rank_BL"] = behind_BL
+        outputs: Outputs = self.encoder({**batch, "read_P": place_B})
+        return outputs.at(place_B)
 
 
 def load_foreign(network: Network, folder: Path) -> None:

@@ -19,6 +19,7 @@ from transformers.models.t5.modeling_t5 import (
 
 from paribus.models.attention import kernel
 from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.row_writer import RowWriter
 from paribus.models.t5_parts import slim
 
 if TYPE_CHECKING:
@@ -218,23 +219,13 @@ class _DecoderWriter:
         return state_BD
 
 
-class _StreamWriter:
-    """The same for one stream, which is read again for every token: a stack without cross-attention keeps nothing."""
+class _StreamWriter(RowWriter):
+    """Of one stream: a stack without cross-attention keeps nothing."""
 
     def __init__(self, model: TextToText, batch: Batch, most: int) -> None:
+        super().__init__(batch["ids_BL"], batch["prefix_length_B"], most, model.vocabulary.pad)
         self.backbone, self.prefix_B = model.backbone, batch["prefix_length_B"]
-        self.row_B = torch.arange(len(self.prefix_B), device=self.prefix_B.device)
-        self.length_B = self.prefix_B.clone()
-        width = int(self.prefix_B.max())
-        read_BL = batch["ids_BL"][:, :width]
-        hidden_BL = torch.arange(width, device=read_BL.device) >= self.prefix_B[:, None]
-        room_BM = read_BL.new_full((len(read_BL), most), model.vocabulary.pad)
-        self.ids_BL = torch.cat([read_BL.masked_fill(hidden_BL, model.vocabulary.pad), room_BM], dim=1)
 
-    def __call__(self, token_B: Tensor | None) -> Tensor:
-        if token_B is not None:
-            self.ids_BL[self.row_B, self.length_B] = token_B
-            self.length_B = self.length_B + 1
-        hidden_BLD = self.backbone(self.ids_BL[:, : int(self.length_B.max())], self.prefix_B)
-        state_BD: Tensor = hidden_BLD[self.row_B, self.length_B - 1]
-        return state_BD
+    def read(self) -> Tensor:
+        hidden_BLD: Tensor = self.backbone(self.ids_BL[:, : int(self.length_B.max())], self.prefix_B)
+        return hidden_BLD[self.row_B, self.length_B - 1]

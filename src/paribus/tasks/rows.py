@@ -43,6 +43,10 @@ class Rows(ABC):
         `length_B` and what they need besides; and the `counts` of the batch, by which losses are divided.
         """
 
+    def drawn(self, seed: int, epoch: int) -> Rows:
+        """The rows as a pass of training reads them, if what they show is drawn."""
+        return self
+
     def split(self, row_B: Array) -> list[Array]:
         """The rows of a batch in parts that fit through the model at once."""
         return [row_B]

@@ -79,11 +79,7 @@ class Task(ABC):
         """
         if model.writes_text:
             return self.task_type.verbalize(self.fields, model.single)
-        if self.task_type.writes_text:
-            raise UserError(
-                f"{self.key} needs a model that writes text, but the model is an encoder", "set model=t5_tiny"
-            )
-        return self.task_type
+        return self.task_type.fit(model, self.key)
 
     def summary(self, cache: Path) -> dict[str, Any]:
         """`data_hash`, `examples` and `labels` (counts by set), `leaked` (evaluation examples that are in train)."""

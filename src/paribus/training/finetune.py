@@ -88,7 +88,7 @@ class Base(NamedTuple):
 
     def weights_for(self, task_type: TaskType) -> Pooler | None:
         """What the head of a task of this type starts from, if anything."""
-        return self.pooler if task_type.trained else self.speaker
+        return self.speaker if task_type.speaks else self.pooler
 
 
 class How(NamedTuple):
@@ -106,8 +106,9 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
     if encoder.spec.writes_text:
         return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
     asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tuned_tasks)
-    spoken = not all(run.task_type(name).trained for name in run.tuned_tasks)
-    speaker = checkpoint.load_speaker(encoder, folder) if spoken else None
+    types = [run.task_type(name) for name in run.tuned_tasks]
+    untrained = any(not (each.trained and run.finetune.epochs) for each in types if each.speaks)
+    speaker = checkpoint.load_speaker(encoder, folder, untrained) if any(each.speaks for each in types) else None
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
 
 
@@ -297,7 +298,8 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
             task_type.check_fit(own, task.examples(run.cache)["train"])
         if run.members * settings.ensemble > 1:
             task_type.check_ensemble(task.key)
-        run.model.check_length(settings.length, "finetune.length")
+        key = "finetune.length" if task_type.row_length(own) == own.length else "finetune.length+target_length"
+        run.model.check_length(task_type.row_length(own), key)
         if not task_type.trained:
             check_scored(run, name, tokenizer)
     if any(settings.of(name).head.pretrained_pooler for name in run.tuned_tasks) and not has_pooler:
@@ -397,7 +399,7 @@ def check_untrained(run: Run, encoder: Network) -> None:
         return
     own = read_with(run, encoder)
     types = {name: run.task_type(name) for name in run.tuned_tasks}
-    heads = [each.make_head(run.finetune.of(name), own, 0) for name, each in types.items() if each.trained]
+    heads = [each.make_head(run.finetune.of(name), own, 0) for name, each in types.items() if not each.speaks]
     if any(list(head.parameters()) for head in heads):
         mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
         raise UserError("finetune.epochs=0 leaves a new head untrained", mend)

@@ -114,6 +114,9 @@ def check_joint(run: Run) -> None:
     if run.model.writes_text and not run.finetune.encoder:
         mend = "set mixture=proportional, or finetune/joint=none"
         raise UserError("finetune/joint gives each task a head, but the model answers in words", mend)
+    if written := next((name for name in chosen if run.task_type(name).writes_text), None):
+        mend = "leave the task out of finetune.joint.tasks, or set finetune/joint=none"
+        raise UserError(f"finetune/joint gives each task a head, but {written} is answered in words", mend)
     if run.members * run.finetune.ensemble > 1:
         raise UserError("finetune/joint is for one model", "set members=1 finetune.ensemble=1")
     others = [name for name in run.tuned_tasks if name not in chosen]

@@ -74,13 +74,15 @@ class TaskSteps:
         self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
         self.per_epoch = -(-len(encoded.length_N) // batch_size)
         self.total = self.per_epoch * epochs
-        self._orders: dict[int, list[Array]] = {}
+        self._passes: dict[int, tuple[Rows, list[Array]]] = {}
 
     def __getitem__(self, step: int) -> Step:
         epoch, at = divmod(step, self.per_epoch)
-        if epoch not in self._orders:
-            self._orders = {epoch: order(self.encoded.length_N, self.batch_size, self.seed, epoch, shuffle=True)}
-        return [task_batch(self.encoded, rows) for rows in self.encoded.split(self._orders[epoch][at])]
+        if epoch not in self._passes:
+            batches = order(self.encoded.length_N, self.batch_size, self.seed, epoch, shuffle=True)
+            self._passes = {epoch: (self.encoded.drawn(self.seed, epoch), batches)}
+        encoded, batches = self._passes[epoch]
+        return [task_batch(encoded, rows) for rows in encoded.split(batches[at])]
 
 
 def task_batch(encoded: Rows, rows: Array) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from transformers.activations import ACT2FN
 
 from paribus.models.heads.cross_entropy import summed_cross_entropy
 from paribus.models.heads.head import Head, TokenHead
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, initialize
 
 
 class MaskedLMHead(TokenHead):
@@ -37,6 +38,15 @@ class MaskedLMHead(TokenHead):
 
     def scores(self, hidden_PD: Tensor) -> Tensor:
         return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
+
+
+def make_masked_lm_head(network: Network, seed: int, weights: Mapping[str, Tensor] | None) -> MaskedLMHead:
+    """The head with these weights, or with initial ones that depend on seed, name and shape alone."""
+    head = MaskedLMHead(network)
+    initialize(head, seed, network.spec.initializer_range)
+    if weights is not None:
+        head.load_state_dict(dict(weights))
+    return head
 
 
 class SideLMHead(MaskedLMHead):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head
     from paribus.models.network import Batch, Network
+    from paribus.models.spec import ModelSpec
     from paribus.tasks.rows import Rows
 
 LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
@@ -47,12 +48,14 @@ class TaskType(ABC):
         example_class: the kind of the examples.
         writes_text: whether the model answers in words.
         trained: whether fine-tuning trains a model on the task; if not, the language model of pre-training answers.
+        speaks: whether the head on tokens of pre-training answers.
     """
 
     known_metrics: ClassVar[tuple[str, ...]]
     example_class: ClassVar[type] = Example
     writes_text: ClassVar[bool] = False
     trained: ClassVar[bool] = True
+    speaks: ClassVar[bool] = False
     classes: tuple[str, ...] = ()
     metrics: tuple[str, ...]
 
@@ -87,12 +90,20 @@ class TaskType(ABC):
             f"tasks.{fields.name} has no text-to-text form, but the model writes text", "set model=bert_tiny"
         )
 
+    def fit(self, model: ModelSpec, key: str) -> TaskType:
+        """The same task for an encoder. Raises UserError, under the config key of the task, if it cannot do it."""
+        return self
+
+    def row_length(self, settings: FineTuning) -> int:
+        """Tokens of the longest row."""
+        return settings.length
+
     def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:  # noqa: B027 (default: nothing)
         """Raise UserError if answers cannot be written with this tokenizer and these settings."""
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """Settings of fine-tuning that change nothing in this task, given the others: `head.pooling`, `focal`."""
-        return ["target_length", "covers"]
+        return ["target_length", "target_masking", "covers"]
 
     def check_settings(self, settings: FineTuning, key: str) -> None:
         """Raise UserError, under the config key of the task, for a setting that would do nothing."""

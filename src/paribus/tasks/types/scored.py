@@ -91,6 +91,7 @@ class Scored(TaskType):
     known_metrics: ClassVar[tuple[str, ...]] = (*CHOSEN, *LIKELY)
     example_class: ClassVar[type] = Choice
     trained: ClassVar[bool] = False
+    speaks: ClassVar[bool] = True
 
     def check(self, key: str) -> None:
         super().check(key)
@@ -132,14 +133,9 @@ class Scored(TaskType):
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head on tokens; `pooler`: its weights after pre-training."""
-        from paribus.models.heads.vocabulary import MaskedLMHead
-        from paribus.models.network import initialize
+        from paribus.models.heads.vocabulary import make_masked_lm_head
 
-        head = MaskedLMHead(model)
-        initialize(head, seed, model.spec.initializer_range)
-        if pooler is not None:
-            head.load_state_dict(pooler)
-        return head
+        return make_masked_lm_head(model, seed, pooler)
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
         """[B]: the log-probability of the tokens of each row that count."""

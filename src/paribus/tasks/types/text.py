@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head, TokenHead
     from paribus.models.network import Batch, Network
+    from paribus.models.spec import ModelSpec
 
 
 class TextTaskType(TaskType):
@@ -45,7 +46,7 @@ class TextTaskType(TaskType):
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """What belongs to a head on an encoder, which a model that writes does not have."""
-        return ["head", "head_lr", "format", "covers", *LOSSES]
+        return ["head", "head_lr", "format", "covers", "target_masking", *LOSSES]
 
     @abstractmethod
     def source(self, example: Any) -> Parts:
@@ -100,7 +101,7 @@ class TextTaskType(TaskType):
         return greedy(model, cast("TokenHead", head), batch, int(batch["most"]))
 
     def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Sequence[Any] | Array:
-        tokenizer = cast(TextRows, rows).tokenizer
+        tokenizer: Tokenizer = cast(Any, rows).tokenizer
         return self.parse(tokenizer.texts(outputs_N), tokenizer)
 
 
@@ -133,6 +134,14 @@ class FreeText(TextTaskType):
 
     def verbalize(self, fields: Fields, single: bool) -> FreeText:
         return replace(self, single=single)
+
+    def fit(self, model: ModelSpec, key: str) -> TaskType:
+        from paribus.tasks.types.written import WrittenText
+
+        if model.attention not in ("full", "left") or not model.open_layers:
+            cause = f"{key} needs a model that writes text, which this encoder cannot"
+            raise UserError(cause, "set model=t5_tiny, or model=bert_tiny with model.attention=full or left")
+        return WrittenText(self.fields, False, self.metrics, left=model.attention == "left")
 
     def check_examples(self, rows: Sequence[Transfer], key: str) -> None:
         if len({row.target for row in rows}) < 2:
