@@ -110,12 +110,27 @@ READ = {  # what T5 reads of the first row, and what it writes
     "wmt14_en_de": ("translate English to German: a river 0", "ein Fluss 0"),
 }
 WRITTEN = ("cnn_dailymail", "wmt14_en_de")
+CBT = (
+    {"sentences": Sequence(TEXT), **dict.fromkeys(("question", "answer"), TEXT), "options": Sequence(TEXT)},
+    lambda n: {
+        "sentences": [f"{at} There was a {WORDS[at % 4]} ." for at in range(20)], "question": "21 The XXXXX is old .",
+        "options": [*WORDS, "tree", "stone", "wall", "roof", "gate", "well"], "answer": WORDS[n % 4],
+    },
+)  # fmt: skip
+SCORED: dict[str, tuple[dict[str, Any], Any]] = {
+    "cbt_cn": CBT,
+    "cbt_ne": CBT,
+    "lambada": (
+        {"text": TEXT, "domain": TEXT},
+        lambda n: {"text": f"it rained {n} on the {WORDS[n % 4]}", "domain": "x"},
+    ),
+}
 
 
 def make(folder: Path, name: str) -> list[str]:
     """A folder as the hub has it, and the overrides that read it."""
-    columns, row = HUB[name]
-    for split, count in (("train", 24), ("validation", 8)):
+    columns, row = {**HUB, **SCORED}[name]
+    for split, count in (("train", 24), ("validation", 8), ("test", 8)):
         data = Dataset.from_list([row(n) for n in range(count)], features=Features(columns))
         (folder / "data").mkdir(parents=True, exist_ok=True)
         data.to_parquet(str(folder / f"data/{split}-00000-of-00001.parquet"))
@@ -170,3 +185,13 @@ def test_a_text_or_an_answer_that_is_missing_is_named(tmp_path: Path) -> None:
     Dataset.from_list([missing]).to_parquet(str(tmp_path / "r/data/train-00000-of-00001.parquet"))
     with pytest.raises(UserError, match="row 0 of train has no answer"):
         build(compose(["scale=test", *own]).tasks.record).examples(tmp_path)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_left_to_right_model_answers_it_without_training(name: str, tmp_path: Path, arguments: list[str]) -> None:
+    left = ["objective=clm", "masking=none", "model.attention=left", "finetune.length=512", "model.positions=512"]
+    folder = run(compose([*arguments, *left, *make(tmp_path / name, name)]))
+    record = json.loads((folder / "result.json").read_text())
+    metrics = record["task_runs"][0]["metrics"]
+    assert metrics.keys() == set(build(compose(["scale=test", f"task={name}"]).tasks[name]).task_type.metrics)
+    assert record["tuned"] == {}

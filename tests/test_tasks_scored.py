@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import Classifier
-from paribus.tasks.choices import LikelyTable
+from paribus.tasks.choices import ClozeTable, LikelyTable
 from paribus.tasks.docs_scored import ScoredNext, ScoredShift, ScoredText
 from paribus.tasks.examples import Choice
 from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored, Totals, plan_windows
@@ -50,7 +50,7 @@ def test_windows_count_every_token_once(stride: int, expected: list[tuple[int, i
 
 def test_options_are_compared_in_every_known_way() -> None:
     options = ["a" * 8, "ä" * 15, "b" * 9]
-    totals = Totals(np.array([-6.0, -9.0, -8.0]), np.array([-7.0, -13.0, -8.5]), np.array([2, 4, 3]))
+    totals = Totals(np.array([-6.0, -9.0, -8.0]), np.array([-7.0, -13.0, -8.5]), np.array([2, 4, 3]), np.ones(3))
     kind = Scored(PLACES)
     found = {right: kind.score([totals], [Choice("", None, options, right)]) for right in range(3)}
     chosen = {name: next(right for right in range(3) if found[right][name]) for name in CHOSEN}
@@ -64,8 +64,12 @@ def test_options_are_compared_in_every_known_way() -> None:
 def test_perplexities_are_of_all_right_options_together() -> None:
     rows = [Choice("", None, ["one two"], 0), Choice("", None, ["drei"], 0)]
     zero = np.zeros(1)
-    totals = [Totals(np.array([-6.0]), zero, np.array([3])), Totals(np.array([-3.0]), zero, np.array([2]))]
-    found = Scored((), LIKELY).score(totals, rows)
+    totals = [
+        Totals(np.array([-6.0]), zero, np.array([3]), zero),
+        Totals(np.array([-3.0]), zero, np.array([2]), zero + 1),
+    ]
+    found = Scored((), (*LIKELY, "exact")).score(totals, rows)
+    assert found["exact"] == 0.5
     assert found["perplexity"] == pytest.approx(math.exp(9 / 5))
     assert found["word_perplexity"] == pytest.approx(math.exp(9 / 3))
     assert found["bits_per_byte"] == pytest.approx(9 / math.log(2) / 11)
@@ -154,6 +158,98 @@ def test_perplexity_is_that_of_a_plain_loop_in_transformers(
     assert record["task_runs"][0]["metrics"]["perplexity"] == pytest.approx(math.exp(total / count), rel=1e-4)
     assert record["budget"]["steps"] == 2
     assert record["tuned"] == {}
+
+
+LAST = """
+_target_: paribus.tasks.choices.LikelyTable
+name: last
+path: {folder}
+columns: {{text: line}}
+last_word: true
+metrics: [exact, word_perplexity]
+"""
+
+
+def test_the_last_word_is_exact_if_a_plain_loop_writes_it(
+    texts: Path, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    lines = [" ".join(story(n, 1).split()[: 4 + n % 5]) for n in range(40)]
+    write(tmp_path / "rows", **{split: [{"line": line} for line in lines] for split in ("train", "validation")})
+    (tmp_path / "conf/task").mkdir(parents=True)
+    (tmp_path / "conf/task/last.yaml").write_text(LAST.format(folder=tmp_path / "rows"))
+    monkeypatch.chdir(tmp_path)
+    folder = run(compose([*arguments, *LEFT, "task=last", "trainer.max_steps=100", "optimizer.lr=0.005"]))
+    metrics = json.loads((folder / "result.json").read_text())["task_runs"][0]["metrics"]
+    model = AutoModelForCausalLM.from_pretrained(folder / "model").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+    exact, total = 0, 0.0
+    for line in lines:
+        before, word = line.rsplit(maxsplit=1)
+        read = [tokenizer.cls_token_id, *tokenizer(before, add_special_tokens=False)["input_ids"]]
+        asked = tokenizer(word, add_special_tokens=False)["input_ids"]
+        with torch.no_grad():
+            logits = model(torch.tensor([[*read, *asked]])).logits[0, len(read) - 1 : -1]
+        counts = torch.tensor([token != tokenizer.unk_token_id for token in asked])
+        exact += bool((logits.argmax(-1) == torch.tensor(asked))[counts].all())
+        total -= float(logits.log_softmax(-1)[range(len(asked)), asked][counts].sum())
+    assert 0 < exact < 40
+    assert metrics["exact"] == pytest.approx(exact / 40)
+    assert metrics["word_perplexity"] == pytest.approx(math.exp(total / 40), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        ([{"line": "word"}], {}, "train has a text of one word: 'word': leave the row out"),
+        ([{"line": "two words"}], {"joined": True}, "last_word=true scores one word of each row: set tasks.x.joined=f"),
+        ([{"line": "two words"}], {"stride": 4}, "last_word=true scores one word of each row"),
+    ],
+)
+def test_a_last_word_that_is_not_one_is_refused(
+    rows: list[dict[str, str]], settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    write(tmp_path, train=rows, validation=rows)
+    with pytest.raises(UserError, match=message):
+        LikelyTable("x", {"text": "line"}, path=str(tmp_path), last_word=True, **settings).examples(tmp_path)
+
+
+CLOZE = {"text": "sentences", "question": "question", "options": "options", "label": "answer"}
+
+
+def cloze(folder: Path, **changes: Any) -> ClozeTable:
+    """A task of gaps in a folder, one of its rows changed."""
+    names = ["fox", "hen", "dog"]
+    row = {
+        "sentences": ["1 A fox sat .", "2 A hen ran ."], "question": "3 The XXXXX saw it .", "options": names,
+        "answer": "hen",
+    }  # fmt: skip
+    write(folder, train=[row], validation=[row, {**row, **changes}])
+    return ClozeTable("gap", CLOZE, PLACES, ["accuracy"], path=str(folder))
+
+
+def test_an_option_of_a_gap_is_compared_with_the_rest_of_its_sentence(tmp_path: Path) -> None:
+    rows = cloze(tmp_path, question="XXXXX ran .", answer="dog").examples(tmp_path)["validation"]
+    text, options = "1 A fox sat . 2 A hen ran .", ["fox saw it .", "hen saw it .", "dog saw it ."]
+    assert rows[0] == Choice(text, "3 The", options, 1)
+    assert rows[1] == Choice(text, "", ["fox ran .", "hen ran .", "dog ran ."], 2)
+    batch = encode(Scored(PLACES), Choice("10 11", "12", ["20 30", "21 30", "22 30"], 1)).batch(np.arange(6), 1)
+    assert batch["target_P"].tolist()[::2] == [20, 20, 21, 21, 22, 22]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"question": "no gap"}, "row 1 of validation has no XXXXX in its question: set tasks.gap.blank"),
+        ({"answer": "cow"}, "the label 'cow' of row 1 of validation is not one of its options"),
+        ({"options": ["fox", "hen"]}, "row 1 of validation has 2 options, but classes name 3"),
+        ({"sentences": []}, "row 1 of validation lacks a text or an option"),
+    ],
+)
+def test_a_gap_that_cannot_be_asked_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        cloze(tmp_path, **changes).examples(tmp_path)
 
 
 CHOICES = """

@@ -167,7 +167,7 @@ ENCODER = [
     "tokenizer=wordpiece",
     "tokenizer.vocab_size=150",
 ]
-RIGHT = ["objective=clm_right", "model.attention=right"]
+RIGHT = ["objective=clm_right", "masking=none", "model.attention=right"]
 
 
 @pytest.mark.parametrize(

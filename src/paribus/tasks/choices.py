@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Choice
@@ -29,8 +29,8 @@ class ChoiceTable(TableTask):
     Rows without a label (-1 or null) are left out. Raises UserError for a row with another number of options.
     """
 
-    required = ("text", "options", "label")
-    optional = ("question",)
+    required: ClassVar[tuple[str, ...]] = ("text", "options", "label")
+    optional: ClassVar[tuple[str, ...]] = ("question",)
     strings = ("text", "question", "options")
 
     def __init__(
@@ -78,13 +78,66 @@ class ChoiceTable(TableTask):
             raise UserError(cause, "leave the row out, or name another number of classes")
 
 
+class ClozeTable(ChoiceTable):
+    """A gap in a sentence behind a text, and options for it; nothing is trained (see `TableTask` and `Scored`).
+
+    What is compared is how likely a left-to-right language model finds an option and the rest of the sentence, as GPT-2
+    does with the Children's Book Test (Radford et al. 2019, section 3.2).
+
+    Args:
+        columns: `{text: ..., question: ..., options: ..., label: ...}`; `text` may be a list of sentences, `question`
+            is the sentence with the gap, `options` a column of lists or a list of columns, `label` the right option.
+        classes: names of the places of the options.
+        blank: what stands in the gap.
+
+    Raises UserError for a row with another number of options, without a gap, or whose label is not an option.
+    """
+
+    required = ("text", "question", "options", "label")
+    optional = ()
+
+    def __init__(
+        self,
+        name: str,
+        columns: Mapping[str, Any],
+        classes: Sequence[str],
+        metrics: Sequence[str] | None = None,
+        blank: str = "XXXXX",
+        **source: Unpack[Source],
+    ) -> None:
+        super().__init__(name, columns, classes, metrics, scored=True, **source)
+        self.blank = blank
+
+    def _settings(self) -> list[Any]:
+        return [*super()._settings(), self.blank]
+
+    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+        values = self._values(table)
+        rows = zip(*(values[ours] for ours in self.required), strict=True)
+        return [self._read_row(f"row {number} of {split}", *row) for number, row in enumerate(rows)]
+
+    def _read_row(self, where: str, text: Any, question: Any, options: Any, answer: Any) -> Choice:
+        text = " ".join(filter(None, text)) if isinstance(text, list) else text
+        self._check_texts(text, question, options, where)
+        before, gap, behind = question.partition(self.blank)
+        if not gap:
+            raise UserError(f"{self.key}: {where} has no {self.blank} in its question", f"set {self.key}.blank")
+        if answer not in options:
+            cause = f"{self.key}: the label {answer!r} of {where} is not one of its options"
+            raise UserError(cause, "fix the row or leave it out")
+        return Choice(text, before.strip(), [option + behind for option in options], options.index(answer))
+
+
 class LikelyTable(TableTask):
     """How likely a left-to-right language model finds texts, without training on them (see `TableTask` and `Scored`).
 
     Args:
         columns: `{text: ...}`.
-        joined: all rows are one text, a row a line; blank rows are left out either way.
+        joined: all rows are one text, one line per row; blank rows are left out either way.
         stride: tokens between the windows of a text that is longer than `finetune.length`; null: half a window.
+        last_word: only the last word of each text counts, as in LAMBADA (arXiv 1606.06031); a text has to fit.
+
+    Raises UserError for `last_word` with `joined`, and for a text of a single word.
     """
 
     required = ("text",)
@@ -97,14 +150,23 @@ class LikelyTable(TableTask):
         metrics: Sequence[str] = LIKELY,
         joined: bool = False,
         stride: int | None = None,
+        last_word: bool = False,
         **source: Unpack[Source],
     ) -> None:
         super().__init__(name, Scored((), tuple(metrics), stride), columns, **source)
-        self.joined = joined
+        if last_word and (joined or stride is not None):
+            cause = f"{self.key}.last_word=true scores one word of each row"
+            raise UserError(cause, f"set {self.key}.joined=false {self.key}.stride=null")
+        self.joined, self.last_word = joined, last_word
 
     def _settings(self) -> list[Any]:
-        return [self.joined]
+        return [self.joined, *(["last_word"] if self.last_word else [])]
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
         texts = [text.strip() for text in self._values(table)["text"] if text and text.strip()]
-        return [Choice("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
+        if not self.last_word:
+            return [Choice("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
+        parts = [text.rsplit(maxsplit=1) for text in texts]
+        if short := next((text for text, words in zip(texts, parts, strict=True) if len(words) < 2), None):
+            raise UserError(f"{self.key}: {split} has a text of one word: {short[:40]!r}", "leave the row out")
+        return [Choice(text, None, [word], 0) for text, word in parts]

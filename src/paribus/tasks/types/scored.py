@@ -31,15 +31,19 @@ if TYPE_CHECKING:
 
 CHOSEN = ("accuracy", "accuracy_token", "accuracy_character", "accuracy_byte", "accuracy_unconditional")
 LIKELY = ("perplexity", "word_perplexity", "bits_per_byte")
+GREEDY = "exact"
 MOST = 2048  # tokens that are scored at once
 
 
 class Totals(NamedTuple):
-    """Of the K options of an example: log-probability in nats, the same without the text before it, tokens."""
+    """Of the K options of an example: log-probability in nats, the same without the text before it, tokens, and tokens
+    that are not the likeliest in their places.
+    """
 
     score_K: Array
     bare_K: Array
     tokens_K: Array
+    wrong_K: Array
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,10 @@ class Scored(TaskType):
 
     `accuracy` compares log-probabilities, the others these by token (GPT-3), character or byte of the option, or minus
     its log-probability without the text. `perplexity` is per token of all right options together, `word_perplexity` per
-    word between blanks, `bits_per_byte` per byte of UTF-8. Special tokens, unknown words among them, do not count.
+    word between blanks, `bits_per_byte` per byte of UTF-8. `exact` is the share of right options whose every token is
+    the likeliest in its place. Special tokens, unknown words among them, do not count.
 
-    A text without options that is longer than `finetune.length` is read in windows, each behind [CLS], that begin
+    A text alone that is longer than `finetune.length` is read in windows, each behind [CLS], that begin
     `stride` tokens apart (None: half a window), and each of its tokens counts once, in the first window that has it. An
     option and the text before it must fit.
 
@@ -88,7 +93,7 @@ class Scored(TaskType):
     classes: tuple[str, ...]
     metrics: tuple[str, ...] = CHOSEN
     stride: int | None = None
-    known_metrics: ClassVar[tuple[str, ...]] = (*CHOSEN, *LIKELY)
+    known_metrics: ClassVar[tuple[str, ...]] = (*CHOSEN, *LIKELY, GREEDY)
     example_class: ClassVar[type] = Choice
     trained: ClassVar[bool] = False
     speaks: ClassVar[bool] = True
@@ -126,7 +131,7 @@ class Scored(TaskType):
         bare = "accuracy_unconditional" in self.metrics
         for number, (row, text) in enumerate(zip(examples, texts, strict=True)):
             for place, option in zip(range(len(row.options)), options, strict=False):
-                found.add(number, place, row, text, option, windowed=not self.classes)
+                found.add(number, place, row, text, option, windowed=not (self.classes or len(text)))
                 if bare:
                     found.add(number, place, row, text[:0], option, bare=True)
         return found.rows()
@@ -138,25 +143,28 @@ class Scored(TaskType):
         return make_masked_lm_head(model, seed, pooler)
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
-        """[B]: the log-probability of the tokens of each row that count."""
+        """[B, 2]: of the tokens of each row that count, the log-probability, and how many are not the likeliest."""
+        import torch
         from torch.nn.functional import cross_entropy
 
         from paribus.models.heads.head import name_places
 
         logits_PV = head.logits(model(name_places([head], batch)), batch).float()
         loss_P = cross_entropy(logits_PV, batch["target_P"], reduction="none").double()
-        total_B: Array = loss_P.new_zeros(len(batch["length_B"])).index_add(0, batch["asked_P"], -loss_P).cpu().numpy()
-        return total_B
+        found_P2 = torch.stack([-loss_P, (logits_PV.argmax(dim=-1) != batch["target_P"]).double()], dim=1)
+        total_B2: Array = (
+            loss_P.new_zeros(len(batch["length_B"]), 2).index_add(0, batch["asked_P"], found_P2).cpu().numpy()
+        )
+        return total_B2
 
     def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Choice]) -> list[Totals]:
         """What each example's options come to."""
         assert isinstance(rows, ScoredRows)
         first_N = np.cumsum([0, *(len(row.options) for row in examples)])
-        at_N, score_N = first_N[rows.label_N] + rows.option_N, np.asarray(outputs_N)
-        sums = [
-            np.bincount(at_N, weights, minlength=first_N[-1])
-            for weights in (score_N * ~rows.bare_N, score_N * rows.bare_N, rows.tokens_N * ~rows.bare_N)
-        ]
+        at_N, (score_N, wrong_N) = first_N[rows.label_N] + rows.option_N, np.asarray(outputs_N).T
+        full_N = ~rows.bare_N
+        kinds = (score_N * full_N, score_N * rows.bare_N, rows.tokens_N * full_N, wrong_N * full_N)
+        sums = [np.bincount(at_N, weights, minlength=first_N[-1]) for weights in kinds]
         return [Totals(*(found[begin:end] for found in sums)) for begin, end in pairwise(first_N.tolist())]
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Choice]) -> dict[str, float]:
@@ -167,6 +175,8 @@ class Scored(TaskType):
             if name in CHOSEN:
                 right = [int(_compare(name, totals, row.options).argmax()) == row.label for totals, row in pairs]
                 found[name] = float(np.mean(right))
+            elif name == GREEDY:
+                found[name] = float(np.mean([totals.wrong_K[row.label] == 0 for totals, row in pairs]))
             else:
                 total = sum(float(totals.score_K[row.label]) for totals, row in pairs)
                 found[name] = _measure(name, total, pairs)
@@ -180,12 +190,14 @@ class Scored(TaskType):
         named = {"majority": most, "bag_of_words": choose_by_words(train, validation)}
         kinds = np.eye(len(self.classes))
         plain = np.zeros(len(self.classes))
-        return {name: [Totals(kinds[at], plain, plain + 1) for at in found] for name, found in named.items()}
+        return {
+            name: [Totals(kinds[at], plain, plain + 1, 1 - kinds[at]) for at in found] for name, found in named.items()
+        }
 
 
 def _compare(name: str, totals: Totals, options: Sequence[str]) -> Array:
     """[K]: what the options are compared by."""
-    score_K, bare_K, tokens_K = totals
+    score_K, bare_K, tokens_K, _ = totals
     if name == "accuracy":
         return score_K
     if name == "accuracy_unconditional":
