@@ -81,32 +81,35 @@ def profile(threads: int | None) -> Any:
     return resolve(Profile(threads=threads, accelerator="cpu"))
 
 
-def parts(shape: Shape, size: int) -> tuple[Any, Any, Any]:
-    """(examples, network, objective)."""
-    from paribus.corruption.collators.encoder import EncoderCollator
-    from paribus.corruption.corruption import Corruption
-    from paribus.corruption.examples import Examples
-    from paribus.corruption.masking.single_tokens import Bernoulli
+def masked_lm() -> Any:
+    """BERT's objective."""
     from paribus.corruption.views.replace import Replace
-    from paribus.data.formats.sentences import FullSentences
-    from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.objectives.mlm import MaskedLM
 
+    return MaskedLM(Replace())
+
+
+def parts(shape: Shape, size: int, asked: Any = None) -> tuple[Any, Any, Any]:
+    """(examples, network, objective); `asked`: another objective than the masked LM."""
+    from paribus.corruption.examples import Examples
+    from paribus.corruption.masking.single_tokens import Bernoulli
+    from paribus.data.formats.sentences import FullSentences
+    from paribus.data.tokens.vocabulary import Vocabulary
+
+    asked = asked or masked_lm()
     vocabulary = Vocabulary(size=size, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
     rows = store(size, shape.batch * (STEPS + WARM), shape.length)
-    corruption = Corruption(Bernoulli(0.15), Replace())
-    examples = Examples(rows, FullSentences(shape.length), corruption, EncoderCollator(), vocabulary, 0, shape.length)
+    corruption, inputs = asked.corruption(Bernoulli(0.15)), FullSentences(shape.length)
+    examples = Examples(rows, inputs, corruption, asked.collator, vocabulary, 0, shape.length)
     network = shape.spec().build(vocabulary, 0)
-    return examples, network, MaskedLM(Replace()).compose(network, vocabulary)
+    return examples, network, asked.build(network, vocabulary, 0)
 
 
 def learner_of(network: Any, objective: Any, steps: int) -> Any:
-    from paribus.models.network import initialize
     from paribus.optim.adamw import AdamW
     from paribus.optim.schedule import Schedule
     from paribus.training.learner import Pretraining
 
-    initialize(objective, 0, 0.02)
     return Pretraining(
         network, objective, AdamW(1e-4), Schedule("linear"), total_steps=steps, total_tokens=0, clip=1.0, seed=0
     )
@@ -173,24 +176,31 @@ def bare(shape: str, size: str) -> Measure:
 
 def peer(shape: str, size: str, bf16: str) -> Measure:
     """The Trainer's tokens a second."""
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from transformers import BertConfig, BertForMaskedLM, DataCollatorForLanguageModeling, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertForMaskedLM
 
     own, count = SHAPES[shape], int(size)
+    model = BertForMaskedLM(BertConfig(
+        vocab_size=count, hidden_size=own.width, num_hidden_layers=own.layers, num_attention_heads=own.width // 64,
+        intermediate_size=4 * own.width, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    ))  # fmt: skip
+    return masked(model, own, count, bf16 == "bf16")
+
+
+def masked(model: Any, own: Shape, count: int, bf16: bool) -> Measure:
+    """The tokens a second that the Trainer reads with its own masks."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
+
     words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4} | {f"w{n}": n for n in range(5, count)}
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(WordLevel(words, unk_token="[UNK]")),
         pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
     )  # fmt: skip
     ids = np.random.default_rng(0).integers(5, count, (own.batch * (STEPS + WARM), own.length)).tolist()
-    model = BertForMaskedLM(BertConfig(
-        vocab_size=count, hidden_size=own.width, num_hidden_layers=own.layers, num_attention_heads=own.width // 64,
-        intermediate_size=4 * own.width, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    ))  # fmt: skip
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
     rows = [{"input_ids": row, "attention_mask": [1] * own.length} for row in ids]
-    return trained(model, rows, collator, bf16 == "bf16", own.batch, own.batch * own.length)
+    return trained(model, rows, collator, bf16, own.batch, own.batch * own.length)
 
 
 def trained(
