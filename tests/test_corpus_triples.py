@@ -85,7 +85,7 @@ def test_the_relations_of_wordnet_are_read_from_its_files(wordnet: Path, tmp_pat
     documents = list(Triples([], str(wordnet), relations=0.0).documents(tmp_path / "cache"))
     assert documents[0].text.splitlines()[0] == "physical entity is a kind of : entity"
     (wordnet / "data.verb").write_text("no synset at all\n")
-    with pytest.raises(UserError, match=r"data\.verb, line 1 is no synset"):
+    with pytest.raises(UserError, match=r"data\.verb, line 1 is not a WordNet synset"):
         list(Triples([], str(wordnet)).documents(tmp_path / "cache"))
 
 

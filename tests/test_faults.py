@@ -73,7 +73,7 @@ def test_a_sweep_with_a_diverged_run_says_so_every_time(ask: Ask, capfd: pytest.
         assert run_sweep(request, plan=plan, train=train) == 1
         said = capfd.readouterr().err
         assert "1/2 done, 1 diverged" in said
-        assert "✗ diverged, and so in no mean of the table: static/seed0" in said
+        assert "✗ diverged and left out of the table's means: static/seed0" in said
     assert survey(request).summary().startswith("1/2 done, 1 diverged")
 
 
@@ -239,7 +239,7 @@ def test_a_damaged_checkpoint_is_not_resumed_from(
     (last,) = (tmp_path / "again").rglob("last.ckpt")
     damage(last, kind)
     assert json.loads((run(again) / store.RECORD).read_text())["metrics"] == wanted
-    assert "is damaged; the training starts anew" in capfd.readouterr().err
+    assert "is damaged; training starts over" in capfd.readouterr().err
 
 
 def test_a_damaged_manifest_is_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -53,8 +53,8 @@ def test_a_run_records_the_length_and_keeps_its_name_without_it(arguments: list[
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (["finetune.covers=0"], r"finetune\.covers=0.* is no share"),
-        (["finetune.covers=1.5"], r"finetune\.covers=1\.5 is no share"),
+        (["finetune.covers=0"], r"finetune\.covers=0.* is not a share"),
+        (["finetune.covers=1.5"], r"finetune\.covers=1\.5 is not a share"),
         (["finetune.covers=0.9", "finetune/head/windows=mean"], r"finetune\.covers is set, but it does nothing"),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_log_of_steps_is_read_at_its_last_step_and_rows_can_be_chosen(tmp_path
              for step in (9, 8, 7) for at, split in enumerate(("dev", "test")))]  # fmt: skip
     found = judge_csv(tmp_path, *lines, step="step", where={"split": "test"})
     assert [arm.metrics["acc"].mean for arm in found.table.arms] == [0.91, 0.91]
-    with pytest.raises(UserError, match="no row of runs is asked for"):
+    with pytest.raises(UserError, match="--where and --name match no row of runs"):
         judge_csv(tmp_path, *lines, where={"split": "train"})
 
 
@@ -153,7 +153,7 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
     [
         ({"metrics": ("acuracy",)}, "has no column 'acuracy': did you mean acc"),
         ({"seed": "run"}, "has no column 'run'"),
-        ({"baseline": "bse"}, "'bse' is no arm: did you mean base"),
+        ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
         ({"claims": ("warm > cold",)}, "names the arm 'cold'"),
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
         ({"pattern": "{arm}_{seed}"}, "no name in runs is like"),

@@ -82,7 +82,7 @@ def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
     before = Path("sweeps/books_trec.yaml").read_text()
     assert main(["init", *given]) == 0, "the same again changes nothing"
     assert main(["init", *given, "batch.size=2"]) == 2
-    assert "sweeps/books_trec.yaml is there already: add name=NAME" in capsys.readouterr().err
+    assert "sweeps/books_trec.yaml already exists: add name=NAME" in capsys.readouterr().err
     assert Path("sweeps/books_trec.yaml").read_text() == before
 
 
@@ -167,7 +167,7 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
     assert guess_task("odd", ("words", "kind")).columns == {"text": "words", "label": "kind"}
     (here / "odd/validation.jsonl").write_text('{"words": "a", "kind": 0.5}\n')
     (here / "odd/train.jsonl").write_text('{"words": "a", "kind": 0.25}\n')
-    with pytest.raises(UserError, match="the column kind holds float, no classes"):
+    with pytest.raises(UserError, match="the column kind holds float, not classes"):
         guess_task("odd", ("words", "kind"))
 
 

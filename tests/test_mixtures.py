@@ -134,7 +134,7 @@ def test_a_mixture_names_another_pre_training(t5: list[str]) -> None:
         Run.of(compose([*t5, *own])).identity.pretrain
         for own in ([], ["mixture=equal"], ["mixture=equal", "mixture.denoising=false"], ["tasks.sst2.max_train=9"])
     }
-    assert len(names) == 3  # what is fine-tuned on is no part of pre-training without a mixture
+    assert len(names) == 3  # what is fine-tuned on is not part of pre-training without a mixture
     smaller = Run.of(compose([*t5, "mixture=equal", "tasks.sst2.max_train=9"])).identity.pretrain
     assert smaller not in names
 

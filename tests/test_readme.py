@@ -188,5 +188,5 @@ def test_the_demo_trains_its_runs_itself() -> None:
     asked = ["git", "ls-files", "analysis/results/smoke/roberta_table1"]
     found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode:
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     assert found.stdout == ""

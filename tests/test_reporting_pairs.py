@@ -89,7 +89,7 @@ def test_the_answers_of_runs_are_means_over_their_fine_tunings(tmp_path: Path) -
 def test_other_examples_are_refused(tmp_path: Path) -> None:
     first = run(tmp_path / "a", {"trec/seed0": [0.9, 0.2]})
     second = run(tmp_path / "b", {"trec/seed0": [0.9, 0.2, 0.1]})
-    with pytest.raises(UserError, match="other numbers of examples"):
+    with pytest.raises(UserError, match="different numbers of examples"):
         compare_runs(first, second)
     third = run(tmp_path / "c", {"trec/seed0": [0.9, 0.3]})
     for folder, path in (("a", "one.jsonl"), ("c", "other.jsonl")):
@@ -97,7 +97,7 @@ def test_other_examples_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="trec/right differs in path"):
         compare_runs(first, third)
     files = samples(tmp_path, "a.jsonl", A), samples(tmp_path, "b.jsonl", B, doc_hash="another")
-    with pytest.raises(UserError, match="were not asked the same"):
+    with pytest.raises(UserError, match="have different examples"):
         compare_runs(*files)
 
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
     file = samples(tmp_path, "a.jsonl", A)
     (tmp_path / "twice.csv").write_text("id,acc\n1,0\n1,1\n")
     for given, message in (
-        ((failed, file), "is no finished run"),
+        ((failed, file), "is not a finished run"),
         ((str(tmp_path / "none"), file), "neither a run nor a file"),
         ((file, str(tmp_path / "twice.csv")), "several rows with the same id"),
         ((file, file, ["f1"]), "'f1' is not in both"),

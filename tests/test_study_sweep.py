@@ -87,7 +87,7 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (
             {"scales": {"smoke": {"arms": {SCRATCH: ["model.hidden=64"]}}}},
-            "'model.hidden=64' in 'scales.smoke.arms.from_scratch' is no setting of fine-tuning",
+            "'model.hidden=64' in 'scales.smoke.arms.from_scratch' is not a fine-tuning setting",
         ),
         (
             {"published": {"table": "roberta_table1", "rows": {"other": "dynamic masking"}}},

@@ -59,15 +59,15 @@ def test_parts_can_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arms", "message"),
     [
-        ({"leave_one_out": "masking.rate=0.4"}, "is no list of overrides"),
-        ({"one_at_a_time": []}, "is no list of overrides"),
+        ({"leave_one_out": "masking.rate=0.4"}, "is not a list of overrides"),
+        ({"one_at_a_time": []}, "is not a list of overrides"),
         (
             {"leave_one_out": ["masking.rate=0.1", "masking.rate=0.4"]},
             "two parts of 'arms.leave_one_out' are named 'rate'",
         ),
         ({"one_at_a_time": ["masking.rate=0.1"], "base": []}, "two arms are named 'base'"),
         ({"one_at_a_time": ["masking.rate"]}, "is not an override"),
-        ({"leave_one_outt": ["masking.rate=0.1"]}, r"one arm is no comparison: did you mean leave_one_out\?"),
+        ({"leave_one_outt": ["masking.rate=0.1"]}, r"one arm cannot be compared: did you mean leave_one_out\?"),
     ],
 )
 def test_a_slip_is_refused(tmp_path: Path, arms: dict[str, Any], message: str) -> None:

@@ -132,7 +132,7 @@ def test_one_seed_prints_no_interval() -> None:
 def test_notes_say_how_much_of_a_task_stands_in_the_text() -> None:
     records = study(seeds=2)
     assert not any("pre-training text" in note for note in build(design(), records)["notes"])
-    said = "Evaluation texts of docs_package that stand in the pre-training text: "
+    said = "Evaluation texts of docs_package that also occur in the pre-training text: "
     alike = [{**each, "overlap": {"docs_package": 0.957}} for each in records]
     assert f"{said}95.7%." in build(design(), alike)["notes"]
     apart = [{**each, "overlap": {"docs_package": 0.25 * (each["arm"] == "dynamic")}} for each in records]
@@ -149,7 +149,7 @@ def test_notes_say_how_many_weights_a_task_trains_if_arms_differ_in_that() -> No
         return [note for note in build(design(), given)["notes"] if note.startswith("Weights")]
 
     head = "1,200 of them in the head"
-    said = f"Weights that a task trains: 4,500, {head} (static_x10, static); 1,900, {head} (dynamic)."
+    said = f"Weights trained in fine-tuning: 4,500, {head} (static_x10, static); 1,900, {head} (dynamic)."
     assert count(1900) == [said]
     assert count(4500) == []
 
@@ -216,7 +216,7 @@ def test_the_mean_over_tasks_is_a_column_of_its_own() -> None:
     assert (made["claims"][0]["verdict"], made["claims"][0]["said"]) == ("reproduced", "reproduced at smoke scale")
     assert made["about"][MEAN] == {"higher_is_better": True, "unit": "points", "decides": True, "reason": None}
     assert MEAN in made["anchors"][0]["metrics"], "from scratch too: it is the control"
-    assert f"{MEAN} is over {TASK}, sst2/accuracy, seed by seed." in made["notes"]
+    assert f"{MEAN} averages {TASK}, sst2/accuracy for each seed." in made["notes"]
     alone = build(design(columns=(LOSS, TASK, MEAN), claims=(), published={}), study())["arms"][0]["metrics"]
     assert alone[MEAN] == alone[TASK], "of one task it is that task"
 

@@ -47,7 +47,7 @@ def test_what_n_could_see_is_said_where_nothing_is_decided_and_the_paper_has_no_
     (note,) = (
         note
         for note in made["notes"]
-        if note.startswith("Smallest differences that would be detected with a chance of 80%: ")
+        if note.startswith("Smallest differences that n seeds detect with a power of 80%: ")
     )
     assert f"dynamic - static_x10 on mlm_loss {found['detectable']:.3g} (n = 5)" in note
 

@@ -105,6 +105,6 @@ def test_the_record_has_it_and_it_is_told(
     own = [*task, f"corpus.path={tmp_path}/*.txt", "tokenizer.vocab_size=100"]
     record = json.loads((run(compose([*arguments, *own])) / "result.json").read_text())
     assert record["overlap"] == {"sst2": 0.5}
-    assert "task sst2: 50.0% of its evaluation texts stand in the pre-training text" in capfd.readouterr().err
+    assert "task sst2: 50.0% of its evaluation texts also occur in the pre-training text" in capfd.readouterr().err
     unread = json.loads((run(compose([*arguments, *own, "trainer.max_steps=0"])) / "result.json").read_text())
     assert unread["overlap"] == {}

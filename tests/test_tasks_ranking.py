@@ -94,13 +94,13 @@ def test_a_ranking_is_learned(ranked: list[str]) -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (["tasks.qnli_ranking.right=yes"], "tasks.qnli_ranking.right=yes is no class"),
+        (["tasks.qnli_ranking.right=yes"], "tasks.qnli_ranking.right=yes is not a class"),
         (["~tasks.qnli_ranking.columns.pair"], "tasks.qnli_ranking.columns"),
         (["tasks.qnli_ranking.metrics=[f1]"], "tasks.qnli_ranking.metrics"),
         (["finetune/head=san"], "finetune/head=san is for tasks on pairs of texts"),
         (["finetune/head=siamese"], "finetune/head=siamese is for tasks on pairs of texts"),
         (["finetune.label_smoothing=0.1"], "finetune.label_smoothing is set, but it does nothing"),
-        (["+finetune.each.qnli_ranking.head=san"], "finetune.each.qnli_ranking.head=san is no head"),
+        (["+finetune.each.qnli_ranking.head=san"], "finetune.each.qnli_ranking.head=san is not a head"),
         (["+finetune/head@finetune.each.qnli_ranking.head=san"], "finetune/head=san is for tasks on pairs"),
         (["tasks.qnli_ranking.columns={text: sentence, pair: question, label: label}"], "no labeled examples in train"),
     ],

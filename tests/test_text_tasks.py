@@ -209,7 +209,7 @@ def test_a_continual_schedule_gives_each_task_its_steps_and_hands_on_heads(cased
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (["+objective.tasks.sentiment=1"], "objective.tasks.sentiment is no task on text"),
+        (["+objective.tasks.sentiment=1"], "objective.tasks.sentiment is not a task on text"),
         (["objective.tasks.mlm=-1"], "objective.tasks.mlm=-1"),
         (["objective.tasks.mlm=0.5"], "objective.tasks.mlm=0.5"),
         (["tokenizer.lowercase=false"], "capitalization asks for capital letters, which the tokenizer shows"),

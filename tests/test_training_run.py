@@ -147,7 +147,7 @@ def test_a_damaged_curve_of_an_interrupted_run_is_trained_again(
     curve.unlink() if damage == "gone" else curve.write_text(changed[damage])
     assert lines(run(broken)) == lines(whole)
     assert weights(tmp_path / "broken") == weights(whole)
-    assert "metrics.jsonl is damaged; the training starts anew" in capsys.readouterr().err
+    assert "metrics.jsonl is damaged; training starts over" in capsys.readouterr().err
 
 
 def test_a_checkpoint_before_the_first_line_of_the_curve_is_resumed(
@@ -168,7 +168,7 @@ def test_a_checkpoint_before_the_first_line_of_the_curve_is_resumed(
     assert not (tmp_path / "broken" / "metrics.jsonl").exists()
     whole = run(compose([*quiet, f"run_dir={tmp_path / 'whole'}"]))
     assert weights(run(asked)) == weights(whole)
-    assert "starts anew" not in capsys.readouterr().err
+    assert "starts over" not in capsys.readouterr().err
 
 
 def test_what_is_trained_outlasts_a_stop_in_the_evaluation(

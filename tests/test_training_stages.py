@@ -355,7 +355,10 @@ def test_replay_of_text_is_remembered(first: list[str], other_text: Path, task_f
     ("bad", "said"),
     [
         (["finetune.replay=-1"], "finetune.replay=-1"),
-        (["finetune.replay=1", "finetune.replay_text=nowhere"], "finetune.replay_text=nowhere is no text of the run"),
+        (
+            ["finetune.replay=1", "finetune.replay_text=nowhere"],
+            "finetune.replay_text=nowhere is not a text of the run",
+        ),
         (["finetune.replay_text=task"], "finetune.replay_text=task, but finetune.replay=0"),
     ],
 )

@@ -64,7 +64,7 @@ def test_the_answer_says_seeds_and_runs(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["power", "--sd", "0.8", "--effect", "-1", "--margin", "0.5", "--arms", "3"]) == 0
     shown = capsys.readouterr().out
     assert "most likely contradicted" in shown
-    assert "Each of 2 claims has 2.5% of the 5%." in shown
+    assert "(2 claims, 2.5% of the error rate of 5% for each):" in shown
 
 
 def test_a_small_difference_needs_more_than_can_be_run() -> None:

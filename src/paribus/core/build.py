@@ -23,7 +23,7 @@ def kind(target: str) -> Any:
     try:
         found = locate(target)
     except ErrorDuringImport as error:
-        raise UserError(f"_target_={target} cannot be imported ({error.value})", "mend its module") from error
+        raise UserError(f"_target_={target} cannot be imported ({error.value})", "fix its module") from error
     if not isinstance(found, type):
         raise UserError(f"_target_={target} cannot be imported", "name an importable class")
     check_class(found, target)

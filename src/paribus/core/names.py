@@ -18,7 +18,7 @@ def is_name(text: object) -> bool:
 
 
 def read_name(text: str) -> str:
-    """Raises ValueError for a text that is no name."""
+    """Raises ValueError for a text that cannot be a name."""
     if not is_name(text):
         raise ValueError(NAMING)
     return text
@@ -34,7 +34,7 @@ def check_names(config: Mapping[str, Any]) -> None:
     given = [(key, str(config[key])) for key in ("study", "arm", "scale") if config.get(key) is not None]
     for key in ("stages", "tasks"):
         if not isinstance(config.get(key), Mapping):
-            raise UserError(f"{key}={config.get(key)} is no mapping", "write NAME: SETTINGS below it")
+            raise UserError(f"{key}={config.get(key)} is not a mapping", "write NAME: SETTINGS below it")
         given += [(key, str(name)) for name in config[key]]
     for key, name in given:
         if not is_name(name):

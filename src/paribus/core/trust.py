@@ -67,7 +67,7 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
 
 
 def check_class(found: type, target: str) -> None:
-    """Raises UserError for a class that only stands in a trusted module, and for one of ours that is no component.
+    """Raises UserError for a class that only stands in a trusted module, and for one of ours that is not a component.
 
     `paribus.core.files.json.JSONDecoder` is not ours.
     """

@@ -131,7 +131,7 @@ def _check_component(key: str, value: Any) -> None:
     if (needed := COMPONENTS.get(key)) is None or (value in (None, {}) and not needed):
         return
     if not isinstance(value, Mapping) or "_target_" not in value:
-        raise UserError(f"{key}={str(value)[:60]} is no component", f"give a choice of {key.replace('.', '/')}=")
+        raise UserError(f"{key}={str(value)[:60]} is not a component", f"give a choice of {key.replace('.', '/')}=")
 
 
 def _check_bounds(key: str, value: float) -> None:

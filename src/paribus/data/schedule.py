@@ -16,7 +16,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Static:
-    """One mask for ever."""
+    """One mask forever."""
 
     semantics: ClassVar[int] = 1
 

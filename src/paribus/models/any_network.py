@@ -53,7 +53,7 @@ class Inside(NamedTuple):
 
 
 def look_inside(config: PretrainedConfig) -> Inside:
-    """What the classes of `transformers` make of a config. Raises UserError if that is no encoder that we can read."""
+    """What the classes of `transformers` make of a config. Raises UserError for one that we cannot read."""
     try:
         with torch.device("meta"):
             model = _MASKED.from_config(config)
@@ -119,7 +119,7 @@ def _list_outside(model: Any) -> list[tuple[str, nn.Module]]:
 
 
 def _find_activation(outside: Iterable[tuple[str, nn.Module]]) -> str:
-    """The name of the function between the head's layers; one that is no module is GELU."""
+    """The name of the function between the head's layers; one that is not a module is GELU."""
     named = {type(ACT2FN[name]): name for name in ("gelu", "gelu_new", "silu", "relu")}
     return next((named[type(module)] for _, module in outside if type(module) in named), "gelu")
 

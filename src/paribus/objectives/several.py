@@ -35,7 +35,7 @@ class SeveralTasks(MaskedLM):
     def __post_init__(self) -> None:
         known = [MLM, *TASKS]
         if unknown := [name for name in self.tasks if name not in known]:
-            raise UserError(f"objective.tasks.{unknown[0]} is no task on text", f"name one of {', '.join(known)}")
+            raise UserError(f"objective.tasks.{unknown[0]} is not a task on text", f"name one of {', '.join(known)}")
         for name, steps in self.tasks.items():
             if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
                 raise UserError(f"objective.tasks.{name}={steps}", "give its steps in a cycle, or 0 for none")

@@ -131,7 +131,7 @@ def _find_run(path: Path) -> Path:
 def _read_run(name: str, folder: Path) -> Answers:
     record, why = read_record(folder / RECORD)
     if record is None or not record.done:
-        raise UserError(f"{folder} is no finished run", why or "finish it first")
+        raise UserError(f"{folder} is not a finished run", why or "finish it first")
     if not matches(folder / GOLD, record.gold.get("hash")):
         raise UserError(f"{folder / GOLD} is damaged or of another run", "copy it again, or run the same command again")
     values: dict[str, list[Sequence[float]]] = defaultdict(list)
@@ -224,7 +224,7 @@ def _require_same(column: str, one: Answers, other: Answers) -> None:
         odd = [key for key in first if key in second and first[key] != second[key]]
         if odd:
             mend = "compare runs with the same tasks on the same data"
-            raise UserError(f"{one.name} and {other.name} were not asked the same: {column} differs in {odd[0]}", mend)
+            raise UserError(f"{one.name} and {other.name} have different examples: {column} differs in {odd[0]}", mend)
 
 
 def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list[str]:
@@ -232,7 +232,7 @@ def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list
     for column in columns:
         alone = len(one.columns[column].keys() ^ other.columns[column].keys())
         if alone and (one.numbered or other.numbered):
-            cause = f"{one.name} and {other.name} have other numbers of examples of {column}"
+            cause = f"{one.name} and {other.name} have different numbers of examples of {column}"
             raise UserError(cause, "compare them on the same data")
         notes += [f"{column}: {alone} examples with a number in one of the two only are left out."] * bool(alone)
     return notes

@@ -38,7 +38,7 @@ def load_runs(study: str, scale: str, runs: str | Path = RUNS, results: str | Pa
         studies = sorted({path.name for root in roots for path in root.glob("*") if path.is_dir()})
         near = [name for name in nearest(study, studies) if name != study]
         mend = f"did you mean {' or '.join(near)}?" if near else f"try `paribus run {study} scale={scale}`"
-        raise UserError(f"no run of {study} at scale={scale} is over below {runs} and {results}", mend)
+        raise UserError(f"no run of {study} at scale={scale} has finished in {runs} or {results}", mend)
     return found
 
 

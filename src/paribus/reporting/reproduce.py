@@ -56,7 +56,7 @@ def find_run(name: str, roots: Sequence[Path]) -> Path:
 def _read_finished(folder: Path) -> Record:
     record, why = read_record(folder / RECORD)
     if record is None:
-        raise UserError(f"{folder / RECORD}: {why}", "only a whole record can be compared")
+        raise UserError(f"{folder / RECORD}: {why}", "only a complete record can be compared")
     if not record.done:
         raise UserError(f"{folder}: the run {record.status}", "only a finished run can be compared")
     return record

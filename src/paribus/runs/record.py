@@ -53,7 +53,7 @@ class Record:
 
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
     really used, by name; `task_points`: scores of tasks on the way; `realised`: statistics of what was really masked;
-    `overlap`: {task: the share of its evaluation texts that stands in the pre-training text}; `gold`: the file with the
+    `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file with the
     probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
     noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a
     run failed or diverged.

@@ -47,7 +47,7 @@ def _read_parts(path: Path, block: str, value: Any) -> Parts:
     if isinstance(value, dict) and value:
         return {str(name): own if isinstance(own, list) else [own] for name, own in value.items()}
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
-        raise UserError(f"{path}: 'arms.{block}' is no list of overrides", f"write {block}: [key=value, key=value]")
+        raise UserError(f"{path}: 'arms.{block}' is not a list of overrides", f"write {block}: [key=value, key=value]")
     names = [_name(text, short=block == "leave_one_out") for text in value]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{path}: two parts of 'arms.{block}' are named '{twice}'", "name the parts: {NAME: key=value}")

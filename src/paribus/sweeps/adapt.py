@@ -85,7 +85,7 @@ def _read_run(folder: Path) -> dict[str, Any]:
 
 
 def _name_task(task: str) -> tuple[str, str, list[str]]:
-    """(its name, its main metric, the overrides that choose it). Raises UserError for a file that is no task's."""
+    """(its name, its main metric, the overrides that choose it). Raises UserError for a file of another kind."""
     if not task.endswith((".yaml", ".yml")):
         node = plain(compose([f"task={task}"]).tasks)[task]
         return task, build(node).task_type.metrics[0], [f"task={task}"]
@@ -147,7 +147,7 @@ def _choice_of(corpus: Mapping[str, Any]) -> str:
         file = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if file.get("_target_") == corpus["_target_"] and file.get("sets", {}).keys() == corpus.get("sets", {}).keys():
             return name
-    raise UserError(f"the corpus {corpus['_target_']} of the checkpoint's run is no choice here", "give general=")
+    raise UserError(f"the corpus {corpus['_target_']} of the checkpoint's run is not available here", "give general=")
 
 
 def _further(question: Question, own: Mapping[str, Any]) -> list[str]:

@@ -35,7 +35,7 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
             near = nearest(task, tasks)
             mend = f"did you mean {' or '.join(f'{one}{column[len(task) :]}' for one in near)}?"
             mend = mend if near else f"write conf/task/{task}.yaml"
-            raise UserError(f"{path}: the column '{column}' is of no known task", mend)
+            raise UserError(f"{path}: the column '{column}' belongs to no known task", mend)
         if not is_task(column) and column not in known and (near := nearest(column, known, _ALIKE)):
             raise UserError(f"{path}: the column '{column}' is unknown", f"did you mean {' or '.join(near)}?")
 

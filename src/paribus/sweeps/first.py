@@ -84,7 +84,7 @@ def write_files(question: Question) -> Iterator[Files]:
     new = [path for path in files if not path.is_file()]
     for path, text in content.items():
         if path not in new and path.read_text(encoding="utf-8") != text:
-            raise UserError(f"{path} is there already", "add name=NAME, or remove the file")
+            raise UserError(f"{path} already exists", "add name=NAME, or remove the file")
     try:
         for path in new:
             write_text(path, content[path])

@@ -307,5 +307,5 @@ class _SweepRun:
         if self.failures:
             say("Run the same command again to retry the failed runs.")
         if diverged := [job.label for job in board.jobs if board.cells[job.label].state == "diverged"]:
-            say(f"✗ diverged, and so in no mean of the table: {', '.join(diverged)}")
+            say(f"✗ diverged and left out of the table's means: {', '.join(diverged)}")
         return 1 if self.failures or diverged else 0

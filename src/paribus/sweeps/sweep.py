@@ -335,7 +335,7 @@ def _check(sweep: Sweep) -> None:
     if len(sweep.arms) < 2:
         near = [block for arm in sweep.arms for block in nearest(arm, BLOCKS, 0.8)]
         mend = f"did you mean {near[0]}?" if near else "give two arms, or run it with `paribus train`"
-        raise UserError(f"{sweep.path}: one arm is no comparison", mend)
+        raise UserError(f"{sweep.path}: one arm cannot be compared", mend)
     if sweep.baseline not in sweep.arms:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"
@@ -349,7 +349,7 @@ def _check(sweep: Sweep) -> None:
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
         for text in refinement.arms.get(SCRATCH, ()):
             if not text.startswith("finetune."):
-                cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is no setting of fine-tuning"
+                cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is not a fine-tuning setting"
                 raise UserError(cause, "the anchor is the baseline but for its fine-tuning: set finetune.KEY=VALUE")
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:

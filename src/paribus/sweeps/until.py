@@ -50,7 +50,7 @@ def _planned(request: Request, most: int) -> Looks:
     if manifest is None or manifest.until is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(FIRST, most)
     if (before := int(manifest.until["most"])) != most:
-        mend = f"resume with max_seeds={before}, or start anew with study=NAME"
+        mend = f"resume with max_seeds={before}, or start over with study=NAME"
         raise UserError(f"max_seeds={most}, but this sweep began with max_seeds={before}", mend)
     return Looks(int(manifest.until["first"]), before)
 

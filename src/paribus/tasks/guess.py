@@ -101,7 +101,7 @@ def _list_labels(table: pa.Table, column: str, path: str) -> dict[Any, int]:
     counts: dict[Any, int] = {}
     for label in table.column(column).to_pylist():
         if isinstance(label, float | list | dict):
-            raise UserError(f"{path}: the column {column} holds {type(label).__name__}, no classes",
+            raise UserError(f"{path}: the column {column} holds {type(label).__name__}, not classes",
                             "see conf/task/stsb.yaml for values, and conf/task/wnut_17.yaml for tags")  # fmt: skip
         if label not in UNLABELED:
             counts[label] = counts.get(label, 0) + 1

@@ -1,4 +1,4 @@
-"""How much of what a task evaluates on stands in the text of the pre-training."""
+"""How much of what a task evaluates on also occurs in the pre-training text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHIFT = np.uint64(64 - BITS)
 def measure_overlap(
     task: Task, cache: Path, read_K: Sequence[Array], tokenizer: Tokenizer, splitter: Splitter, key: object
 ) -> float:
-    """The share of a task's evaluation examples that stand in the pre-training text (see `find_overlap`).
+    """The share of a task's evaluation examples that also occur in the pre-training text (see `find_overlap`).
 
     The value is kept in `cache/overlap/`.
 
@@ -48,12 +48,12 @@ def measure_overlap(
         found_N = find_overlap(rows, read_K, tokenizer, splitter)
         write_sealed(path, kept := {"overlap": float(found_N.mean())}, path.stem)
     value: float = kept["overlap"]
-    say(f"task {task.name}: {value:.1%} of its evaluation texts stand in the pre-training text")
+    say(f"task {task.name}: {value:.1%} of its evaluation texts also occur in the pre-training text")
     return value
 
 
 def find_overlap(rows: Sequence[Labeled], read_K: Sequence[Array], tokenizer: Tokenizer, splitter: Splitter) -> Array:
-    """Bool [N]: whether the longest text of an example stands in one of the texts `read_K`, given as token ids.
+    """Bool [N]: whether the longest text of an example occurs in one of the texts `read_K`, given as token ids.
 
     It does if 70 % of its windows of eight tokens occur there (as in PaLM, arXiv 2204.02311, section 8, with words). A
     shorter text is one window.

@@ -45,7 +45,7 @@ class RankingTable(LabelTable):
         self.task_type = Ranking(tuple(classes), tuple(metrics))
         self.task_type.check(self.key)
         if right not in classes:
-            raise UserError(f"{self.key}.right={right} is no class", f"name one of {', '.join(classes)}")
+            raise UserError(f"{self.key}.right={right} is not a class", f"name one of {', '.join(classes)}")
         self.right = right
 
     def _settings(self) -> list[Any]:

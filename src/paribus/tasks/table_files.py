@@ -50,7 +50,7 @@ def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Ta
 
     try:
         table = pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
-        if len(set(table.column_names)) < len(table.column_names):  # names that are no UTF-8 raise here
+        if len(set(table.column_names)) < len(table.column_names):  # names that are not UTF-8 raise here
             raise KeyError("a column exists twice")
         return table
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
@@ -97,7 +97,7 @@ def _read_file(file: Path, strings: Sequence[str]) -> pa.Table:
 
 
 def _read_json_lines(file: Path) -> pa.Table:
-    """One object per line; Arrow's own reader crashes on some lines that are no objects."""
+    """One object per line; Arrow's own reader crashes on some lines that are not objects."""
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []

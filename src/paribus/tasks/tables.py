@@ -292,7 +292,7 @@ class ValueTable(TableTask):
             if label == -1 or math.isnan(label):
                 return None
         raise UserError(
-            f"{self.key}: row {row} of {split} has the label {label!r}, no number from {self.least} to {self.most}",
+            f"{self.key}: row {row} of {split} has the label {label!r}, not a number from {self.least} to {self.most}",
             f"fix the row, or set {self.key}.least and {self.key}.most",
         )
 

@@ -270,7 +270,8 @@ class LastCheckpoint(StepCallback):
         except (OSError, RuntimeError) as error:
             part.unlink(missing_ok=True)
             raise UserError(
-                f"{self.folder / LAST} cannot be written ({error})", "free space; the run resumes"
+                f"{self.folder / LAST} cannot be written ({error})",
+                "free disk space, then run the same command again to resume",
             ) from error
         self._saved, self._step = time.monotonic(), trainer.global_step
 
@@ -293,7 +294,7 @@ def _read_saved(folder: Path) -> dict[str, Any]:
 
 
 def _start_anew(damaged: Path, folder: Path) -> None:
-    say(f"{damaged} is damaged; the training starts anew")
+    say(f"{damaged} is damaged; training starts over")
     (folder / LAST).unlink(missing_ok=True)
 
 
@@ -347,13 +348,15 @@ def append_line(path: Path, values: dict[str, Any]) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(kept, allow_nan=False) + "\n")
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror})", "free space; the run resumes") from error
+        raise UserError(
+            f"{path} cannot be written ({error.strerror})", "free disk space, then run the same command again to resume"
+        ) from error
 
 
 def keep_lines(path: Path) -> None:
     """Cut a curve to what the checkpoint beside it knows; a resumed run writes the rest again.
 
-    If it has not all of that, both are dropped, and the training starts anew.
+    If it has not all of that, both are dropped, and training starts over.
     """
     from paribus.core.files import write_text
 

@@ -277,7 +277,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_tokens(settings.truncation)
     if settings.covers is not None and not 0 < settings.covers <= 1:
-        raise UserError(f"finetune.covers={settings.covers} is no share", "give one above 0, at most 1, or null")
+        raise UserError(f"finetune.covers={settings.covers} is not a share", "give one above 0, at most 1, or null")
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
         raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
     if run.finetune.encoder:
@@ -332,7 +332,7 @@ def check_each(run: Run) -> None:
             raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
         if "head" in own and not isinstance(own["head"], TaskHead):
             mend = f"choose one: +finetune/head@finetune.each.{task}.head=san"
-            raise UserError(f"finetune.each.{task}.head={own['head']} is no head", mend)
+            raise UserError(f"finetune.each.{task}.head={own['head']} is not a head", mend)
 
 
 def check_format(run: Run) -> None:
@@ -341,7 +341,7 @@ def check_format(run: Run) -> None:
     if settings.format not in FORMATS:
         raise UserError(f"finetune.format={settings.format} is unknown", f"use {' or '.join(FORMATS)}")
     if settings.format == GPT and run.model.attention != "left" and type(settings.head.pooling) is FirstToken:
-        cause = "finetune.format=gpt is read off the last token, but the model summarizes a row by the first"
+        cause = "finetune.format=gpt reads the last token, but the model summarizes a row by the first"
         raise UserError(cause, "set finetune/head/pooling=sep, or objective=clm masking=none model.attention=left")
 
 
@@ -364,7 +364,7 @@ def check_ensemble(run: Run) -> None:
         if value < 1:
             raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
     if run.finetune.forgetting and turns * run.members > 1:
-        raise UserError("finetune.forgetting=true is asked of one model", "set members=1 and finetune.ensemble=1")
+        raise UserError("finetune.forgetting=true needs a single model", "set members=1 and finetune.ensemble=1")
     if turns > 1 and not run.tasks:
         raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
     if turns > 1 and run.finetune.epochs == 0:

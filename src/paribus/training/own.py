@@ -33,7 +33,7 @@ TOKENS: Final = "train/tokens"
 
 class OwnEvaluation:
     """Held-out text as the run itself reads it: its input format, its objective's head on tokens, and its noise, under
-    a seed that is no run's.
+    a seed that no run has.
     """
 
     def __init__(self, run: Run, data: Data, name: str | None) -> None:

@@ -43,7 +43,7 @@ class Snapshots(StepCallback):
 
 
 def check_points(run: Run, profile: Profile) -> None:
-    """Raise UserError for points that are no points, and for runs that cannot be fine-tuned on the way."""
+    """Raise UserError for invalid points, and for runs that cannot be fine-tuned on the way."""
     points = run.evaluation.task_points
     asked = [points] if isinstance(points, int) else points
     numbers = isinstance(asked, Sequence) and all(isinstance(one, int) and one >= 0 for one in asked)
@@ -91,7 +91,7 @@ def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[
 
 def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[str, Any]:
     if (about := read_sealed(path)) is None:
-        raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then has no such point, or train it anew")
+        raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then lacks this point, or train it again")
     if "task_runs" not in about:
         encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
         checkpoint.load(encoder, weights)

@@ -152,7 +152,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
         check_transfer(run, encoder)
         check_points(run, profile)
     if probes and run.members > 1:
-        cause = f"members={run.members}, but what is asked about pairs is asked of one model"
+        cause = f"members={run.members}, but pair accuracies need a single model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
     _warn_of_labels(plan.examples.report(0))
     return stage

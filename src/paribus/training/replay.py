@@ -32,7 +32,7 @@ def check_replay(run: Run, head: Head | None) -> None:
         raise UserError(f"finetune.replay={weight} is negative", "give the weight of the loss, or 0 for none")
     known = [TASK, *(own.last_stage for own in run.chain)]
     if text not in known:
-        raise UserError(f"finetune.replay_text={text} is no text of the run", f"use {', '.join(known)}")
+        raise UserError(f"finetune.replay_text={text} is not a text of the run", f"use {', '.join(known)}")
     if not weight and text != FIRST:
         raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
     if weight and not run.finetune.epochs:

@@ -158,7 +158,7 @@ def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) 
 
 
 def measure_overlaps(run: Run, data: Data) -> dict[str, float]:
-    """{task: the share of its evaluation texts that stands in what the run's pre-trainings read}."""
+    """{task: the share of its evaluation texts that occurs in what the run's pre-trainings read}."""
     stages = [*(own.data() for own in run.chain[:-1]), data]
     read_K = [np.asarray(stage.stores["train"].ids) for stage in stages]
     key = [[stage.fingerprint, own.trainer.train_tokens] for own, stage in zip(run.chain, stages, strict=True)]
@@ -187,7 +187,7 @@ def locked(folder: Path, label: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"… {label} is under way in another process, waiting")
+            say(f"… waiting for {label}, which another process is training")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

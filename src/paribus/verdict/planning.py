@@ -47,14 +47,18 @@ class SeedPlan:
         return self.needs[0].seeds
 
     def __str__(self) -> str:
-        claims = "" if self.arms == 2 else f" Each of {self.arms - 1} claims has {100 * self.level:.3g}% of the 5%."
+        claims = (
+            ""
+            if self.arms == 2
+            else f" ({self.arms - 1} claims, {100 * self.level:.3g}% of the error rate of 5% for each)"
+        )
         lines = [
-            f"The difference between two arms has a standard deviation of {self.sd:g} over seeds that both share, and "
-            f"is {self.effect:g} in truth.{claims}",
+            f"If the difference between two arms is {self.effect:g}, with a standard deviation of {self.sd:g} over "
+            f"shared seeds{claims}:",
             *(_describe_need(need, self) for need in self.needs),
         ]
         heads = [f"{'seeds':>5}", *(f"{_write(need.relation, self.margin):>28}" for need in self.needs), "detectable"]
-        lines += ["", f"Chance of a verdict, and the smallest difference seen with a chance of {POWER:.0%}:"]
+        lines += ["", f"Chance of a verdict, and the smallest difference that is detected with a power of {POWER:.0%}:"]
         rows = ([f"{one.n:>5}", *(f"{p:>28.0%}" for p in one.chances.values()), f"{one.detectable or 0:>10.3g}"]
                 for one in self.chances)  # fmt: skip
         return "\n".join([*lines, "  ".join(heads), *("  ".join(row) for row in rows)]) + "\n"
@@ -93,9 +97,11 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
         UserError: for values that no experiment has.
     """
     if not (0.0 < sd < float("inf")) or not 0.0 <= margin < float("inf") or arms < 2 or abs(effect) == float("inf"):
-        raise UserError("no experiment is like that", "give sd above 0, margin from 0 on, and 2 arms or more")
+        raise UserError("no experiment has these values", "give sd above 0, a margin of 0 or more, and at least 2 arms")
     if not effect and not margin:
-        raise UserError("without a difference nothing can be found", "give an effect, or a margin to be the same")
+        raise UserError(
+            "there is no difference to detect", "give an effect, or a margin within which the arms count as the same"
+        )
     level = ALPHA / (arms - 1)
     relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
     boundaries = {relation: find_boundaries(relation, effect, margin) for relation in relations}

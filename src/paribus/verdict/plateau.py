@@ -26,7 +26,7 @@ class Course(NamedTuple):
 
     Attributes:
         left: the first point below the floor by more than the share `LEFT` of it, or None. A loss that rises again
-            later is of a run that learns its text by heart, not of one on the plateau.
+            later is of a run that memorizes its text, not of one on the plateau.
         by_heart: whether a run that never was so far below ends above its lowest loss by more than that share.
         fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
     """

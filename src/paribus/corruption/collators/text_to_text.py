@@ -111,7 +111,7 @@ class SingleStreamCollator(EncoderDecoderCollator):
 
     def join(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
         """ids_BL [B, L], length_B: start (the pad token), inputs, targets without their last token · label_BL: the next
-        token, -100 if it is no target · slot_P, target_P: flat places of the other labels, and these ·
+        token, -100 if it is not a target · slot_P, target_P: flat places of the other labels, and these ·
         prefix_length_B: start and inputs, which may see each other; 0 if nothing is read. All int64; L is that of the
         longest row.
         """

@@ -42,7 +42,7 @@ class Spacy(ABC):
         import spacy
 
         if not (spacy.util.is_package(self.name) or Path(self.name).expanduser().is_dir()):
-            raise Unavailable(f"the spaCy model {self.name} is not here", f"python -m spacy download {self.name}")
+            raise Unavailable(f"the spaCy model {self.name} is not installed", f"python -m spacy download {self.name}")
 
     def identity(self) -> Any:
         meta = self._pipeline().meta

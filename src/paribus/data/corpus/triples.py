@@ -171,7 +171,7 @@ def read_synsets(path: Path) -> Iterator[Synset]:
             yield _read_synset(line.partition(" | ")[0].split())
         except (ValueError, IndexError) as error:
             raise UserError(
-                f"{path}, line {number} is no synset of WordNet", "give WordNet's own data files"
+                f"{path}, line {number} is not a WordNet synset", "give WordNet's own data files"
             ) from error
 
 

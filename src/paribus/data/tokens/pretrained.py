@@ -97,7 +97,9 @@ def wrap(loaded: Any) -> Tokenizer:
 
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
-        raise UserError(f"{type(loaded).__name__} is no fast tokenizer", "load it with AutoTokenizer.from_pretrained")
+        raise UserError(
+            f"{type(loaded).__name__} is not a fast tokenizer", "load it with AutoTokenizer.from_pretrained"
+        )
     return assemble(Backend.from_str(backend.to_str()), _find_roles(loaded), 0, Path(str(loaded.name_or_path)).name)
 
 

@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
 
 class Tokenizer:
-    """A `tokenizers` tokenizer that reads text as text: the name of a special token in it is no special token."""
+    """A `tokenizers` tokenizer that reads text as text: the name of a special token in it is not a special token."""
 
     def __init__(self, backend: Backend, vocabulary: Vocabulary, name: str) -> None:
         self.backend, self.vocabulary, self.name = backend, vocabulary, name

@@ -17,7 +17,7 @@ ORIGINAL = "original_BL"
 
 
 def find_real(batch: Batch) -> Tensor:
-    """[N]: flat places of [B, L] that are no padding, special tokens included."""
+    """[N]: flat places of [B, L] that are not padding, special tokens included."""
     column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["length_B"].device)
     place_N: Tensor = (column_L < batch["length_B"][:, None]).flatten().nonzero()[:, 0]
     return place_N

@@ -17,7 +17,7 @@ _NAMES = ("name", "run", "run_name")
 
 
 def read(name: str) -> Source:
-    """The rows of a file. Raises UserError for one that is no text, or has no header or surplus cells."""
+    """The rows of a file. Raises UserError for one that is not text, or has no header or surplus cells."""
     path = Path(name).expanduser()
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -36,7 +36,7 @@ def _read_jsonl(name: str, text: str) -> Iterator[Row]:
         except ValueError as error:
             raise UserError(f"line {number} of {name} is not JSON", str(error)) from error
         if not isinstance(found, dict):
-            raise UserError(f"line {number} of {name} is no JSON object", "write one object per run")
+            raise UserError(f"line {number} of {name} is not a JSON object", "write one object per run")
         values = dict(flatten(found))
         yield Row(f"line {number}", values, _find_name(values))
 

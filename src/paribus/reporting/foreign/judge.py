@@ -56,7 +56,7 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
     runs = collect_runs(source, asked, named)
     baseline = name_arm(asked.baseline)
     if baseline not in runs.arms:
-        raise UserError(f"the baseline '{asked.baseline}' is no arm", suggest(baseline, runs.arms))
+        raise UserError(f"the baseline '{asked.baseline}' is not an arm", suggest(baseline, runs.arms))
     columns = {column: describe_column(column, runs, source, asked) for column in runs.columns}
     design = Design(
         study=named,

@@ -24,7 +24,7 @@ def read(name: str) -> Source:
     path = Path(name).expanduser()
     database = path if path.is_file() else path / "mlflow.db"
     if not database.is_file() and not path.is_dir():
-        raise UserError(f"{name} is no store of MLflow", "give mlruns or mlflow.db; a server's runs can be exported")
+        raise UserError(f"{name} is not an MLflow store", "give mlruns or mlflow.db; a server's runs can be exported")
     rows = _read_database(database) if database.is_file() else _read_folder(path)
     return Source("mlflow" if path.stem in ("mlruns", "mlflow") else path.stem, list(rows))
 
@@ -71,7 +71,7 @@ def _read_database(path: Path) -> Iterator[Row]:
             settings = _group(store, "tags"), _group(store, "params")
             metrics = _group(store, "latest_metrics")
     except sqlite3.Error as error:
-        raise UserError(f"{path} is no store of MLflow", str(error)) from error
+        raise UserError(f"{path} is not an MLflow store", str(error)) from error
     for run, name, status in sorted(runs):
         own = _drop_internal({**settings[0][run], **settings[1][run]})
         yield Row(f"run {run}", join(own, metrics[run]), str(name or ""), _describe(status))

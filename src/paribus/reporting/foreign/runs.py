@@ -69,7 +69,7 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     notes: list[str] = []
     rows = [row for row in read_names(source, asked, notes) if _counts(row, asked)]
     if not rows:
-        raise UserError(f"no row of {source.name} is asked for", "change --where or --name")
+        raise UserError(f"--where and --name match no row of {source.name}", "change them")
     known = tuple(dict.fromkeys(column for row in rows for column in row.values))
     for column in (*asked.arm, asked.seed, *([asked.step] if asked.step else [])):
         _require(column, known, source.name)
@@ -146,7 +146,7 @@ def _note_parts(columns: Sequence[str], known: Sequence[str], parts: Mapping[str
 
 
 def _group(rows: Iterable[Row], asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:
-    """{(arm, seed): its rows}; seeds that are no whole numbers are numbered in the order of their names."""
+    """{(arm, seed): its rows}; seeds that are not whole numbers are numbered in the order of their names."""
     named: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         cells = [str(row.values.get(column, "")).strip() for column in (*asked.arm, asked.seed)]
@@ -180,7 +180,7 @@ def _number_seeds(texts: Iterable[str], notes: list[str]) -> dict[str, int]:
 
 
 def _whole(text: str) -> int:
-    """Raises ValueError for what is no whole number; 3.0 is one."""
+    """Raises ValueError for what is not a whole number; 3.0 is one."""
     number = float(text)
     if not number.is_integer():
         raise ValueError(text)

@@ -83,7 +83,7 @@ def _write_legend(contrasts: list[ContrastRow]) -> list[str]:
     band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
     paper = any(contrast.published is not None for contrast in contrasts)
     return [
-        f"{marks}; bar: the interval that the verdict was read off{band}",
+        f"{marks}; bar: the interval behind the verdict{band}",
         *(["◇ the paper's effect"] if paper else []),
     ]
 

@@ -87,7 +87,7 @@ def _write_legend(ladder: Ladder, unit: float) -> list[str]:
     verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
     several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
     marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
-    shown = [f"{marks}; bar: the interval that the verdict was read off"]
+    shown = [f"{marks}; bar: the interval behind the verdict"]
     shown += ["◇ the paper's effect"] if ladder.published is not None else []
     return [*shown, *several]
 

@@ -96,7 +96,7 @@ class Entry:
     def check(self) -> tuple[list[str], int]:
         """(what of the table its records do not give, how many numbers it holds). Raises UserError as `build_table`."""
         if self.design is None:
-            raise UserError("the sweep file is not here", "run this in the folder that has it")
+            raise UserError("the sweep file is missing", "run this in the folder that has it")
         return find_unfollowed(self.content, self.design, self.roots)
 
 
@@ -126,7 +126,7 @@ def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
         raise UserError(f"{path} cannot be read", "make it again with `paribus table`, or remove it") from error
     for name in (table.study, table.scale, *(arm.name for arm in table.arms)):
         if not is_name(name):
-            raise UserError(f"{path} names '{name}', which is no name of a study, scale or arm", "remove the file")
+            raise UserError(f"{path} names '{name}', which cannot name a study, a scale or an arm", "remove the file")
     return table
 
 

@@ -59,7 +59,7 @@ class Samples:
         data = self._prepare(run)
         if fingerprint is not None and data.fingerprint["text"] != fingerprint:
             raise UserError(
-                f"the text here ({data.fingerprint['text']}) is not that of the record",
+                f"the text here ({data.fingerprint['text']}) differs from the record's",
                 "run `paribus audit` on the sweep",
             )
         screen = io.StringIO()

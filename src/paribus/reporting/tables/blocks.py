@@ -29,8 +29,8 @@ from paribus.verdict.plateau import FALLING, LEFT
 NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
 _READ = (
-    "Interval: the one that the verdict was read off, at the level that the table's claims leave it. p in the table: "
-    "of this contrast among all claims and looks; below 0.05 it is decided."
+    "Interval: the one behind the verdict; its level allows for the table's other claims. p in the table: adjusted for "
+    "all claims and looks; below 0.05 the contrast is decided."
 )
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
@@ -257,19 +257,20 @@ def _make_own(table: Table) -> Block:
     lines = [_make_own_line(arm.name, arm.own) for arm in table.arms if arm.own is not None]
     header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
     below = [
-        f"Own loss: on held-out text under the arm's own input and noise, in nats{_list_held_out(table)}. "
-        "Trivial floor: of a model that knows only frequencies and the kinds of the places beside. Left it: runs that "
-        f"once were more than {LEFT:.0%} below; by heart: others that end so far above their lowest loss, since they "
-        f"have memorized their text. Still falling: runs that lost more than {FALLING} nats over the last "
-        "quarter of their tokens, and the mean loss.",
-        "A contrast of which a run has neither left its floor nor memorized its text decides nothing.",
+        "Own loss: the loss on held-out text under the arm's own input format and noise, in nats"
+        f"{_list_held_out(table)}. Trivial floor: the loss of a model that knows only how frequent tokens are and what "
+        f"kind their neighbors are. Left it: runs that were more than {LEFT:.0%} below the floor at some point; "
+        "memorized: other runs that ended that far above their lowest loss, because they memorized their training "
+        f"text. Still falling: runs whose loss fell by more than {FALLING} nats over the last quarter of their tokens, "
+        "and the mean fall.",
+        "A contrast decides nothing if one of its runs has neither left its floor nor memorized its text.",
     ]
     return Block("Pre-training of each arm", header, lines, below)
 
 
 def _list_held_out(table: Table) -> str:
     same = [arm.name for arm in table.arms if arm.own is not None and arm.own.held_out]
-    return f"; that of the held-out evaluation in {', '.join(same)}" if same else ""
+    return f"; in {', '.join(same)} it is the loss of the held-out evaluation" if same else ""
 
 
 def _make_own_line(name: str, own: OwnLoss) -> list[Text]:
@@ -278,7 +279,7 @@ def _make_own_line(name: str, own: OwnLoss) -> list[Text]:
         f"{own.loss:.2f}",
         f"{own.floor:.2f}",
         f"{own.below:.2f}",
-        f"{own.left} of {own.n}" + (f", {own.by_heart} by heart" if own.by_heart else ""),
+        f"{own.left} of {own.n}" + (f", {own.by_heart} memorized" if own.by_heart else ""),
         _format_span(own.steps),
         _format_span(own.tokens),
         NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
@@ -399,7 +400,7 @@ def describe_budget(table: Table) -> str:
     key = BUDGETS.get(budget.matched, budget.matched)
     used = [f"{arm} {values[key]:,.0f}" for arm, values in spent.items() if key in values]
     differing = budget.matched == UNMATCHED
-    matched = "Budgets differ, as the arms do" if differing else f"Matched {budget.matched} (within 1%)"
+    matched = "Budgets differ by design" if differing else f"Matched {budget.matched} (within 1%)"
     return f"{matched}. Used: {'; '.join(used)}."
 
 

@@ -19,7 +19,7 @@ from paribus.verdict.statistics import ALPHA, mean_sd
 from paribus.verdict.words import UNDECIDED
 
 _MORE = (
-    "Ranges of seeds count on effects and spreads anywhere in their 80% intervals. To add seeds at a controlled error "
+    "A range of seeds covers effects and spreads anywhere in their 80% intervals. To add seeds at a controlled error "
     "rate: `paribus run {study} scale={scale} --until-decided max_seeds=N`."
 )
 _UNCHECKED = (
@@ -39,7 +39,7 @@ def write_notes(
     return (
         *([_UNCHECKED] if design.foreign else []),
         *_note_columns(design, about),
-        *([f"{MEAN} is over {', '.join(evidence.find_averaged())}, seed by seed."] if MEAN in about else []),
+        *([f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed."] if MEAN in about else []),
         *_note_seeds(design, evidence),
         *_note_contrasts(contrasts, about),
         *([_MORE.format(study=design.study, scale=design.scale)] if anew else []),
@@ -106,7 +106,7 @@ def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]
             notes.append(f"{name}: more fine-tuning seeds would narrow the interval by at most {share}.")
     if powers:
         listed = "; ".join(dict.fromkeys(powers))
-        notes.append(f"Smallest differences that would be detected with a chance of {100 * POWER:.0f}%: {listed}.")
+        notes.append(f"Smallest differences that n seeds detect with a power of {100 * POWER:.0f}%: {listed}.")
     return list(dict.fromkeys(notes))
 
 
@@ -156,7 +156,7 @@ def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
             share, _ = mean_sd([own[task] for own in overlaps if task in own])
             found.setdefault(task, {}).setdefault(f"{100 * share:.1f}%", []).append(arm)
     return [
-        f"Evaluation texts of {task} that stand in the pre-training text: {_list_shares(arms)}."
+        f"Evaluation texts of {task} that also occur in the pre-training text: {_list_shares(arms)}."
         for task, arms in sorted(found.items())
     ]
 
@@ -168,7 +168,7 @@ def _note_trained(design: Design, evidence: Evidence) -> list[str]:
         counts = [tuned for run in evidence.done(arm).values() if (tuned := run.further.get("tuned"))]
         if counts:
             arms.setdefault(_describe_trained(counts[0]), []).append(arm)
-    return [f"Weights that a task trains: {_list_shares(arms)}."] if len(arms) > 1 else []
+    return [f"Weights trained in fine-tuning: {_list_shares(arms)}."] if len(arms) > 1 else []
 
 
 def _describe_trained(tuned: Mapping[str, float]) -> str:
