@@ -222,7 +222,7 @@ def test_what_cannot_work_is_refused_with_what_to_do() -> None:
         collators.mask_in_place(fast, Infilling(0.3))
     with pytest.raises(UserError, match="no mask token"):
         collators.mask_tokens(PreTrainedTokenizerFast(tokenizer_object=fast.backend_tokenizer, pad_token="[PAD]"))
-    with pytest.raises(UserError, match="no fast tokenizer"):
+    with pytest.raises(UserError, match="not a fast tokenizer"):
         collators.mask_tokens(object())  # type: ignore[arg-type]
     with pytest.raises(UserError, match="nothing to predict in place"):
         collators.mask_in_place(fast, Rotation())

@@ -148,7 +148,7 @@ def test_a_joint_training_that_is_stopped_goes_on_from_its_checkpoint(
 
 
 def test_tasks_learn_together_and_a_task_beside_starts_from_their_encoder(two: list[str]) -> None:
-    fast = ["finetune.optimizer.lr=5e-3", "finetune.joint.epochs=12"]
+    fast = ["finetune.optimizer.lr=2e-3", "finetune.joint.epochs=16"]
     alone = record(run(compose([*two, *fast, "finetune.epochs=0"])))
     assert alone["metrics"]["sst2/accuracy"] > 0.9
     assert alone["metrics"]["cola/matthews"] > 0.8
