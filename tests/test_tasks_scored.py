@@ -203,12 +203,13 @@ def test_the_last_word_is_exact_if_a_plain_loop_writes_it(
     ("rows", "settings", "message"),
     [
         ([{"line": "word"}], {}, "train has a text of one word: 'word': leave the row out"),
+        ([{"line": 7}], {}, "row 0 of train has int, not text, in column 'line'"),
         ([{"line": "two words"}], {"joined": True}, "last_word=true scores one word of each row: set tasks.x.joined=f"),
         ([{"line": "two words"}], {"stride": 4}, "last_word=true scores one word of each row"),
     ],
 )
 def test_a_last_word_that_is_not_one_is_refused(
-    rows: list[dict[str, str]], settings: dict[str, Any], message: str, tmp_path: Path
+    rows: list[dict[str, Any]], settings: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     write(tmp_path, train=rows, validation=rows)
     with pytest.raises(UserError, match=message):
@@ -250,6 +251,14 @@ def test_an_option_of_a_gap_is_compared_with_the_rest_of_its_sentence(tmp_path: 
 def test_a_gap_that_cannot_be_asked_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         cloze(tmp_path, **changes).examples(tmp_path)
+
+
+def test_sentences_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    task = cloze(tmp_path)
+    row = {"sentences": [1, 2], "question": "The XXXXX saw it .", "options": ["fox", "hen", "dog"], "answer": "hen"}
+    write(tmp_path, train=[row], validation=[row])
+    with pytest.raises(UserError, match="row 0 of train lacks a text or an option"):
+        task.examples(tmp_path)
 
 
 CHOICES = """

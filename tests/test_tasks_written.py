@@ -16,7 +16,7 @@ from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.models.greedy import greedy
-from paribus.models.heads.vocabulary import make_masked_lm_head
+from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 from paribus.tasks.types.written import WrittenRows
 from paribus.training.run import run
 from paribus.training.steps import TaskSteps, as_batch
@@ -111,7 +111,7 @@ def test_a_left_to_right_encoder_predicts_every_token_of_the_target() -> None:
 def test_each_token_written_is_the_likeliest_behind_the_source_and_those_before(attention: str, norm: str) -> None:
     spec = Bert(2, 32, 2, 64, 64, 0.0, 0.0, norm=norm, attention=attention, initializer_range=0.5)
     encoder = spec.build(VOCABULARY, seed=3).eval()
-    head = make_masked_lm_head(encoder, 5, None).eval()
+    head = start_head(MaskedLMHead(encoder), encoder, 5, None).eval()
     rows = rows_of(0.7 if attention == "full" else None, most=9)
     batch = as_batch(rows.batch(np.arange(12), 8))
     with torch.inference_mode():

@@ -117,7 +117,8 @@ class ClozeTable(ChoiceTable):
         return [self._read_row(f"row {number} of {split}", *row) for number, row in enumerate(rows)]
 
     def _read_row(self, where: str, text: Any, question: Any, options: Any, answer: Any) -> Choice:
-        text = " ".join(filter(None, text)) if isinstance(text, list) else text
+        if isinstance(text, list) and all(isinstance(each, str) for each in text):
+            text = " ".join(filter(None, text))
         self._check_texts(text, question, options, where)
         before, gap, behind = question.partition(self.blank)
         if not gap:
@@ -163,7 +164,11 @@ class LikelyTable(TableTask):
         return [self.joined, *(["last_word"] if self.last_word else [])]
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
-        texts = [text.strip() for text in self._values(table)["text"] if text and text.strip()]
+        values = self._values(table)["text"]
+        for row, text in enumerate(values):
+            if not isinstance(text, str | None):
+                self._check_text(text, "text", row, split)
+        texts = [text.strip() for text in values if text and text.strip()]
         if not self.last_word:
             return [Choice("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
         parts = [text.rsplit(maxsplit=1) for text in texts]

@@ -40,11 +40,10 @@ class MaskedLMHead(TokenHead):
         return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
 
 
-def make_masked_lm_head(network: Network, seed: int, weights: Mapping[str, Tensor] | None) -> MaskedLMHead:
+def start_head(head: Head, network: Network, seed: int, weights: Mapping[str, Tensor] | None) -> Head:
     """The head with these weights, or with initial ones that depend on seed, name and shape alone."""
-    head = MaskedLMHead(network)
     initialize(head, seed, network.spec.initializer_range)
-    if weights is not None:
+    if weights:
         head.load_state_dict(dict(weights))
     return head
 

@@ -138,9 +138,9 @@ class Scored(TaskType):
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head on tokens; `pooler`: its weights after pre-training."""
-        from paribus.models.heads.vocabulary import make_masked_lm_head
+        from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 
-        return make_masked_lm_head(model, seed, pooler)
+        return start_head(MaskedLMHead(model), model, seed, pooler)
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
         """[B, 2]: of the tokens of each row that count, the log-probability, and how many are not the likeliest."""

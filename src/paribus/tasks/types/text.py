@@ -85,14 +85,9 @@ class TextTaskType(TaskType):
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The language-model head of pre-training; `pooler` holds its weights, if it has its own."""
-        from paribus.models.heads.vocabulary import LanguageModelHead
-        from paribus.models.network import initialize
+        from paribus.models.heads.vocabulary import LanguageModelHead, start_head
 
-        head = LanguageModelHead(model)
-        initialize(head, seed, model.spec.initializer_range)
-        if pooler:
-            head.load_state_dict(pooler)
-        return head
+        return start_head(LanguageModelHead(model), model, seed, pooler)
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Sequence[list[int]]:
         """The token ids that the model writes."""

@@ -130,6 +130,6 @@ class WrittenText(FreeText):
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head on tokens; `pooler`: its weights after pre-training, if it has been trained."""
-        from paribus.models.heads.vocabulary import make_masked_lm_head
+        from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 
-        return make_masked_lm_head(model, seed, pooler)
+        return start_head(MaskedLMHead(model), model, seed, pooler)
