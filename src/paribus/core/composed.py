@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,7 @@ def _describe(folders: Sequence[Path], pattern: str) -> list[list[Any]]:
     return sorted([str(path), state.st_size, state.st_mtime_ns] for path, state in found)
 
 
+@cache
 def _versions() -> list[str]:
     return [metadata.version(name) for name in ("hydra-core", "omegaconf")]
 

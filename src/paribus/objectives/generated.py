@@ -12,7 +12,7 @@ from torch.nn.functional import softmax
 
 from paribus.models import checkpoint
 from paribus.models.device_noise import DeviceNoise
-from paribus.models.heads.cross_entropy import summed_cross_entropy
+from paribus.models.heads.cross_entropy import cut_rows, summed_cross_entropy
 from paribus.models.heads.head import Head, name_places
 from paribus.models.heads.replaced import ORIGINAL
 from paribus.models.heads.vocabulary import MaskedLMHead
@@ -93,10 +93,15 @@ class FromGenerator(FromNoise):
         One uniform number per place, of the row's noise key, is looked up in the cumulative distribution: the same law
         as the authors' Gumbel noise over the vocabulary, and it depends on neither microbatch, rank nor resume.
         """
-        logits_PV = logits_PV.float() / self.temperature
-        if self.disallow_correct:
-            logits_PV = logits_PV.scatter(1, batch["target_P"][:, None], float("-inf"))
         width = batch["ids_BL"].shape[1]
         drawn_P = DeviceNoise.of(batch).uniform("replaced", batch["slot_P"] // width, batch["slot_P"] % width)
-        upto_PV = softmax(logits_PV, -1).double().cumsum(-1)
-        return torch.searchsorted(upto_PV, drawn_P[:, None] * upto_PV[:, -1:])[:, 0]
+        pieces = cut_rows(logits_PV, batch["target_P"][:, None], drawn_P[:, None])
+        return torch.cat([self._look_up(*piece) for piece in pieces])[:, 0]
+
+    def _look_up(self, logits_RV: Tensor, target_R1: Tensor, drawn_R1: Tensor) -> Tensor:
+        """int64 [R, 1]: the ids at these shares of the cumulative distributions."""
+        logits_RV = logits_RV.float() / self.temperature
+        if self.disallow_correct:
+            logits_RV = logits_RV.scatter(1, target_R1, float("-inf"))
+        upto_RV = softmax(logits_RV, -1).cumsum(-1, dtype=torch.float64)
+        return torch.searchsorted(upto_RV, drawn_R1 * upto_RV[:, -1:])

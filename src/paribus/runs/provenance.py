@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from paribus import __version__
@@ -17,15 +20,16 @@ PACKAGES = (
 )  # fmt: skip
 
 
-def versions() -> dict[str, str]:
-    """{package: version} of what computes the numbers, with Python's and our own."""
+@cache
+def versions() -> Mapping[str, str]:
+    """{package: version} of what computes the numbers, with Python's and our own. What is imported does not change."""
     found = {"python": platform.python_version(), "paribus": __version__}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return MappingProxyType(found)
 
 
 def git_state() -> dict[str, Any] | None:

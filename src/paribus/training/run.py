@@ -265,6 +265,6 @@ def _frame(run: Run, data: Data, profile: Profile) -> dict[str, Any]:
         "sweep_hash": run.sweep_hash,
         "data": {"fingerprint": data.fingerprint["text"], **data.fingerprint, "tasks": identity.tasks},
         "profile": profile.record(),
-        "versions": versions(),
+        "versions": dict(versions()),
         "git": git_state(),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -28,8 +29,7 @@ class _ByRows(torch.autograd.Function):
         found_P = torch.empty(target_P.shape, dtype=torch.float32, device=logits_PV.device)
         gradient_PV = torch.empty_like(logits_PV) if ctx.needs_input_grad[0] else None
         parts = [logits_PV, target_P[:, None], found_P[:, None], *([] if gradient_PV is None else [gradient_PV])]
-        pieces = (_cut(part, logits_PV) for part in parts)
-        for logits_RV, target_R1, found_R1, *gradient_RV in zip(*pieces, strict=True):
+        for logits_RV, target_R1, found_R1, *gradient_RV in cut_rows(*parts):
             if gradient_RV:
                 found_R1.copy_(_differentiate(logits_RV, target_R1, *gradient_RV))
             else:
@@ -55,7 +55,8 @@ def _differentiate(logits_RV: Tensor, target_R1: Tensor, gradient_RV: Tensor) ->
     return found_R1
 
 
-def _cut(part: Tensor, logits_PV: Tensor) -> tuple[Tensor, ...]:
-    """Pieces of a few rows."""
-    rows = max(1, (CACHED if logits_PV.device.type == "cpu" else RESIDENT) // logits_PV.shape[1])
-    return torch.split(part, rows)
+def cut_rows(*parts_PN: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Pieces of a few rows of each part, as many as the first part makes small enough to be read again quickly."""
+    first = parts_PN[0]
+    rows = max(1, (CACHED if first.device.type == "cpu" else RESIDENT) // first.shape[1])
+    return zip(*(torch.split(part, rows) for part in parts_PN), strict=True)
