@@ -6,12 +6,13 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_records import own
 from test_study_store import record
 
 from paribus.core.errors import UserError
@@ -64,15 +65,17 @@ def made_record(config: Any, **changes: Any) -> dict[str, Any]:
 class Commands:
     """Command lines of runs that copy a ready record into place, or fail while `<label>.fails` exists."""
 
-    def __init__(self, request: Request, folder: Path) -> None:
+    def __init__(self, request: Request, folder: Path, losses: Mapping[str, float] | None = None) -> None:
         self.expanded, self.folder, self.called = expand(request), folder, list[str]()
+        self.losses = losses or {}
         folder.mkdir(exist_ok=True)
 
     def __call__(self, job: Job) -> list[str]:
         self.called.append(job.label)
         identity = self.expanded.identity(job)
         source = self.folder / f"{identity.signature}.json"
-        write_json(source, made_record(self.expanded.config(job)))
+        found = {"own": own(self.losses[job.label])} if job.label in self.losses else {}
+        write_json(source, made_record(self.expanded.config(job), **found))
         fails = self.flag(job.label)
         return [sys.executable, "-c", SCRIPT, str(source), str(identity.folder / store.RECORD), str(fails)]
 
@@ -107,6 +110,25 @@ def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
     assert found.left_out == []
     assert run_sweep(request, plan=plan, command=commands) == 0
     assert commands.called == ["dynamic/seed0"], "the third time nothing is left"
+
+
+def test_arms_on_the_plateau_are_named_at_the_end(ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    request = ask("seeds=0,1", "slots=2")
+    losses = {
+        "static_x10/seed0": 4.0,
+        "dynamic/seed0": 4.0,
+        "dynamic/seed1": 5.5,
+        "static/seed0": 5.9,
+        "static/seed1": 7.0,
+    }
+    commands = Commands(request, tmp_path / "made", losses)
+    for _ in range(2):  # of new runs, and of those that are found
+        assert run_sweep(request, plan=plan, command=commands) == 0
+        told = "runs still on the plateau of a trivial model: dynamic (1 of 2), static (2 of 2). "
+        assert f"{told}These arms decide nothing: train them longer." in capfd.readouterr().err
+    short = request._replace(arms=("static_x10",))
+    assert run_sweep(short, plan=plan, command=commands) == 0
+    assert "plateau" not in capfd.readouterr().err
 
 
 def begun(said: str) -> list[str]:

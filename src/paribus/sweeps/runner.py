@@ -26,6 +26,8 @@ from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
+from paribus.verdict.controls import find_stuck
+from paribus.verdict.plateau import read_course
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -298,6 +300,13 @@ class _SweepRun:
         self.board.set(job.label, "failed")
         self.board.note(f"✗ {job.label} failed: {self.failures[job.label]}")
 
+    def _find_stuck(self) -> str | None:
+        stuck: dict[str, list[bool]] = {}
+        for job in self.board.jobs:
+            if (record := self.find(job)) is not None and record.done and record.own:
+                stuck.setdefault(job.arm, []).append(read_course(record.own).stuck)
+        return find_stuck(stuck)
+
     def _report(self) -> int:
         board = self.board
         new = board.count("done", "diverged")
@@ -308,4 +317,6 @@ class _SweepRun:
             say("Run the same command again to retry the failed runs.")
         if diverged := [job.label for job in board.jobs if board.cells[job.label].state == "diverged"]:
             say(f"✗ diverged and left out of the table's means: {', '.join(diverged)}")
+        if self.request.scale != TRIAL and (stuck := self._find_stuck()):
+            say(f"{stuck}. These arms decide nothing: train them longer.")
         return 1 if self.failures or diverged else 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 # A share of the trivial floor. T5 on single tokens creeps to 9% below it within 6 million tokens before its loss breaks
 # away, and fine-tunes worse from 5% below than from scratch (28.9 against 34.4 points), from 11% better.
@@ -43,6 +43,11 @@ class Course(NamedTuple):
     @property
     def falling(self) -> bool:
         return self.fall is not None and self.fall > FALLING
+
+
+def read_course(own: Mapping[str, Any]) -> Course:
+    """The course of a run, from what its record says of the loss on its own noise."""
+    return follow([Point(*each) for each in own["curve"]], own["floor"])
 
 
 def follow(points: Sequence[Point], floor: float) -> Course:

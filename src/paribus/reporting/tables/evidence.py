@@ -12,7 +12,7 @@ from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.verdict.metrics import MEAN, find_metric, in_points, is_task
-from paribus.verdict.plateau import Course, Point, follow
+from paribus.verdict.plateau import Course, read_course
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,7 @@ class Evidence:
 
     def courses(self, arm: str, seeds: Collection[int] | None = None) -> list[Course]:
         """What the loss of each run that measured it, of these seeds or of all, went through."""
-        found = [own for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
-        return [follow([Point(*each) for each in own["curve"]], own["floor"]) for own in found]
+        return [read_course(own) for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
