@@ -68,7 +68,11 @@ def run_sweep(
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
-    return _SweepRun(expanded, _plan_steps(expanded, plan), *means, tuning).run()
+    runs = _SweepRun(expanded, _plan_steps(expanded, plan), *means, tuning)
+    status = runs.run()
+    if request.scale != TRIAL and (stuck := find_stuck(runs.stuck)):
+        say(f"{stuck}. These arms decide nothing: train them longer.")
+    return status
 
 
 def _plan_steps(expanded: Expanded, plan: Plan | None) -> dict[str, int]:
@@ -89,7 +93,10 @@ def train_command(job: Job) -> list[str]:
 
 @dataclass
 class _SweepRun:
-    """The runs of one expansion. `steps`: {arm: planned optimizer steps}; `failures`: {label: why}."""
+    """The runs of one expansion. `steps`: {arm: planned optimizer steps}; `failures`: {label: why}.
+
+    `stuck`: {arm: whether each finished run is on its plateau}.
+    """
 
     expanded: Expanded
     steps: Mapping[str, int]
@@ -101,11 +108,13 @@ class _SweepRun:
     identities: dict[str, Identity] = field(init=False)
     shelves: dict[str, set[Path]] = field(init=False)
     failures: dict[str, str] = field(default_factory=dict)
+    stuck: dict[str, list[bool]] = field(init=False)
 
     def __post_init__(self) -> None:
         request = self.request
         title = f"{request.named} at scale={request.scale}"
         self.board = Board(title, self.expanded.jobs, request.sweep.columns[0], absent=self.expanded.absent)
+        self.stuck = {job.arm: [] for job in self.expanded.jobs}
         stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
         self.identities = {label: own[-1] for label, own in stages.items()}
         self.shelves = {
@@ -156,6 +165,7 @@ class _SweepRun:
     def _skip(self, job: Job) -> bool:
         if (record := self.find(job)) is None:
             return False
+        self._follow(job, record)
         state, mark = ("found", "✓") if record.done else (record.status, "✗")
         self.board.set(job.label, state, metric=metric_of(record.metrics, self.request.sweep.columns))
         why = "" if record.done else f" {record.status}"
@@ -273,6 +283,7 @@ class _SweepRun:
         if record is None:
             self._fail(job, error or "no record with this signature; did a file change during the run?", end)
             return
+        self._follow(job, record)
         (identity.folder / store.FAILED).unlink(missing_ok=True)
         if self.request.keep:
             self._keep(identity)
@@ -300,12 +311,9 @@ class _SweepRun:
         self.board.set(job.label, "failed")
         self.board.note(f"✗ {job.label} failed: {self.failures[job.label]}")
 
-    def _find_stuck(self) -> str | None:
-        stuck: dict[str, list[bool]] = {}
-        for job in self.board.jobs:
-            if (record := self.find(job)) is not None and record.done and record.own:
-                stuck.setdefault(job.arm, []).append(read_course(record.own).stuck)
-        return find_stuck(stuck)
+    def _follow(self, job: Job, record: Record) -> None:
+        if record.done and record.own:
+            self.stuck[job.arm].append(read_course(record.own).stuck)
 
     def _report(self) -> int:
         board = self.board
@@ -317,6 +325,4 @@ class _SweepRun:
             say("Run the same command again to retry the failed runs.")
         if diverged := [job.label for job in board.jobs if board.cells[job.label].state == "diverged"]:
             say(f"✗ diverged and left out of the table's means: {', '.join(diverged)}")
-        if self.request.scale != TRIAL and (stuck := self._find_stuck()):
-            say(f"{stuck}. These arms decide nothing: train them longer.")
         return 1 if self.failures or diverged else 0
