@@ -84,12 +84,8 @@ def check(line: str) -> None:
         assert left_out or not known or given[word] in known or given[word].isupper(), f"{line}: {given[word]}"
 
 
-def test_the_arm_of_ten_lines_is_a_fair_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
-    assert len(example.splitlines()) <= 11
-    (tmp_path / "sweeps").mkdir()
-    (tmp_path / "sweeps" / "my_rates.yaml").write_text(example)
-    monkeypatch.chdir(tmp_path)
+def test_the_arm_of_ten_lines_is_a_fair_sweep(folder: Path) -> None:
+    assert len(dict(FILES)["sweeps/my_rates.yaml"].splitlines()) <= 11
     sweep = load("my_rates")
     runs = jobs(sweep, "smoke", seeds=(0,))
     found = audit(sweep, {job.arm: compose(job.overrides) for job in runs})
