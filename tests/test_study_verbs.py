@@ -21,9 +21,10 @@ from paribus.runs import store
 from paribus.sweeps.board import Board, Cell
 from paribus.sweeps.costs import costs, text
 from paribus.sweeps.expand import expand
+from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.survey import survey
-from paribus.sweeps.sweep import Job, jobs, load
+from paribus.sweeps.sweep import SCRATCH, Job, jobs, load
 from paribus.training.description import Run
 
 
@@ -113,13 +114,25 @@ def test_board_estimates_what_is_left() -> None:
     assert board.left() is None
     board.set("a/seed0", state="done", metric=1.0)
     board.set("b/seed0", state="running", share=0.5)
-    board.durations.append(100.0)
+    board.durations["a/seed0"] = 100.0
     assert board.left() == pytest.approx((0.5 + 1 + 1) * 100 / 2)
     assert board.summary() == "1/4 done, 1 running, about 2 min left"
     assert board.text().splitlines()[2].split() == ["a", "✓", "1.000", "·"]
     assert str(Cell("running", 0.25)) == "▶ 25%"
     shown = board.table()
     assert shown.row_count == 2
+    board.durations["b/seed0"] = 40.0
+    assert board.left() == pytest.approx((0.5 * 40 + 100 + 40) / 2)
+
+
+def test_the_anchor_without_pre_training_says_nothing_of_the_others() -> None:
+    board = Board("s", [Job("s", arm, seed, ()) for seed in (0, 1) for arm in ("a", SCRATCH)], "mlm_loss")
+    board.set(f"{SCRATCH}/seed0", state="done")
+    board.durations[f"{SCRATCH}/seed0"] = 10.0
+    assert board.left() is None
+    board.set("a/seed0", state="done")
+    board.durations["a/seed0"] = 100.0
+    assert board.left() == pytest.approx(110.0)
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(4, "4 s"), (300, "5 min"), (9000, "2.5 h"), (864000, "10 days")])
@@ -146,7 +159,7 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
         }
         return {"seconds_per_step": 2.0, **own}
 
-    found = costs(expand(request), 3, planned, measure)
+    found = costs(expand(request), [Slot((0, 1, 2))], planned, measure)
     assert measured == [(arm, 3) for arm in ("static_x10", "dynamic", "static", "from_scratch")]
     assert [(cost.runs, cost.seconds) for cost in found] == [(2, 26.0), (2, 26.0), (2, 26.0), (2, 6.0)]
     lines = text(request, found, 2).splitlines()
@@ -168,7 +181,7 @@ def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[
         own = {"start_seconds": 1.0, "pretrain_seconds": 30.0, "finetune_seconds": 5.0, "seconds_per_step": 1.0}
         return {**own, "stages": {"common": 10.0, str(config.arm): 20.0}}
 
-    found = costs(expand(request), 3, planned, measure)
+    found = costs(expand(request), [Slot((0, 1, 2))], planned, measure)
     assert [cost.own_seconds for cost in found] == [72.0, 52.0, 52.0, 52.0][: len(found)]
     shared = 1000 * 2 * (len(found) - 1)
     total = text(request, found, 1).splitlines()[-2].split()

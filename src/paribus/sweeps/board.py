@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from paribus.core.console import cover, duration, say, watched
 from paribus.core.processes import Stopped
-from paribus.sweeps.sweep import Job
+from paribus.sweeps.sweep import SCRATCH, Job
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -64,7 +65,8 @@ class Sheet(ABC):
 
     @abstractmethod
     def left(self) -> float | None:
-        """Seconds until everything has ended, estimated from the mean duration; None before the first end."""
+        """Seconds until everything has ended, estimated from the mean duration of each arm, or of all that train; None
+        before the first end."""
 
     def summarize(self, done: int, total: int, *states: str) -> str:
         """The summary, with the counts of `states` that occur."""
@@ -99,7 +101,7 @@ class Board(Sheet):
         metric: the column that the cells show.
         slots: runs side by side.
         cells: {label: Cell} of the runs.
-        durations: wall-clock seconds of the runs that ended here.
+        durations: {label: wall-clock seconds} of the runs that ended here.
         absent: {arm: why it cannot run}; such arms have no runs.
         live: the live display, while there is one.
     """
@@ -109,7 +111,7 @@ class Board(Sheet):
     metric: str
     slots: int = 1
     cells: dict[str, Cell] = field(default_factory=dict)
-    durations: list[float] = field(default_factory=list)
+    durations: dict[str, float] = field(default_factory=dict)
     live: Live | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,11 +132,18 @@ class Board(Sheet):
         return sum(self.cells.get(job.label, Cell()).state in states for job in self.jobs)
 
     def left(self) -> float | None:
-        if not self.durations:
+        arms: dict[str, list[float]] = {}
+        for label, seconds in self.durations.items():
+            arms.setdefault(label.rpartition("/")[0], []).append(seconds)
+        trained = [seconds for arm, found in arms.items() if arm != SCRATCH for seconds in found]
+        open_ = [job for job in self.jobs if self.cells.get(job.label, Cell()).state not in OVER]
+        if not all(arms.get(job.arm, trained) for job in open_):
             return None
-        open_ = [cell for job in self.jobs if (cell := self.cells.get(job.label, Cell())).state not in OVER]
-        mean = sum(self.durations) / len(self.durations)
-        return mean * sum(1.0 - cell.share for cell in open_) / max(1, min(self.slots, len(open_)))
+        seconds = sum(
+            statistics.fmean(arms.get(job.arm, trained)) * (1.0 - self.cells.get(job.label, Cell()).share)
+            for job in open_
+        )
+        return seconds / max(1, min(self.slots, len(open_)))
 
     def summary(self) -> str:
         done = self.count("done", "found")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paribus.core.console import duration, progress, say
+from paribus.core.processes import die_with_parent
 from paribus.sweeps.board import absent_lines, align
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
-from paribus.sweeps.launchers.local import machine_slots
+from paribus.sweeps.launchers.local import Slot, machine_slots
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.verdict.metrics import is_task
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
+    from omegaconf import DictConfig
 
 Measure = Callable[[Any], Mapping[str, Any]]
 
@@ -26,8 +37,8 @@ class Part(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """One arm: how many runs, and the budget and seconds of each. `seconds` includes start and fine-tuning; `shared` is
-    the part of each run that an arm before it trains already.
+    """One arm: how many runs, and the budget and seconds of each, from start to the last task. `shared` is the part of
+    each run that an arm before it trains already.
     """
 
     arm: str
@@ -48,39 +59,68 @@ class Cost(NamedTuple):
 
 def report(request: Request) -> str:
     """Measure the arms, and describe the costs of each and of the sweep. Raises UserError as `run_sweep` does."""
+    from paribus.training.timing import loading_seconds
+
     expanded = expand(request)
     slots = machine_slots(len(expanded.jobs), request.slots)
-    measured = costs(expanded, threads=len(slots[0].cores))
-    return "\n".join([text(request, measured, len(slots)), *absent_lines(expanded.absent)])
+    measured = costs(expanded, slots)
+    return "\n".join([text(request, measured, len(slots), loading_seconds()), *absent_lines(expanded.absent)])
 
 
-def costs(expanded: Expanded, threads: int, planned: Plan | None = None, measure: Measure | None = None) -> list[Cost]:
+def costs(
+    expanded: Expanded, slots: Sequence[Slot], planned: Plan | None = None, measure: Measure | None = None
+) -> list[Cost]:
     """The cost of every requested arm, the anchor included.
 
     Args:
-        threads: how many a run has.
+        slots: where runs train side by side.
         planned, measure: the budget of a config, and its seconds on this machine; the real ones by default.
     """
     if expanded.request.tuned is not None:
         check_tuning(expanded, expanded.request.tuned)
     budgets = plan_budgets(expanded, planned)
-    arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
-    say(f"measuring {len(arms)} arms with a few steps each, {threads} threads per run")
+    threads, first = len(slots[0].cores), {job.arm: job for job in reversed(expanded.jobs)}
+    configs = {arm: expanded.config(first[arm]) for arm in dict.fromkeys(job.arm for job in expanded.jobs)}
+    for config in configs.values():
+        if config.profile.threads is None:
+            config.profile.threads = threads
+    beside = f"{len(slots)} side by side, " if len(slots) > 1 else ""
+    say(f"measuring {len(configs)} arms with a few steps each, {beside}{threads} threads per run")
+    taken = map(measure, configs.values()) if measure else _measure_arms(list(configs.values()), slots)
     found: list[Cost] = []
     known: set[str] = set()
-    for arm in progress(arms, "measuring", unit="arm"):
-        found += _cost(expanded, arm, budgets[arm], threads, measure, known)
+    for arm, measured in zip(configs, progress(taken, "measuring", len(configs), "arm"), strict=True):
+        found += _cost(expanded, arm, budgets[arm], measured, known)
     return found
 
 
+def _measure_arms(configs: Sequence[DictConfig], slots: Sequence[Slot]) -> Iterator[Mapping[str, Any]]:
+    """What each arm takes beside others in the further slots, as in the sweep: they share caches and memory."""
+    if min(len(slots), len(configs)) == 1:
+        yield from map(_seconds, configs)
+        return
+    context = multiprocessing.get_context("spawn")
+    free = context.Queue()
+    for slot in slots:
+        free.put(slot)
+    with ProcessPoolExecutor(len(slots), context, _enter, (free,)) as pool:
+        yield from pool.map(_seconds, configs)
+
+
+def _enter(free: Queue[Slot]) -> None:
+    """Put a process that measures into a slot; it ends with the command."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    slot = free.get()
+    os.environ.update(slot.environment())
+    with suppress(OSError, AttributeError):  # the system has no CPU affinity
+        os.sched_setaffinity(0, slot.cores)
+
+
 def _cost(
-    expanded: Expanded, arm: str, budget: Mapping[str, Any], threads: int, measure: Measure | None, known: set[str]
+    expanded: Expanded, arm: str, budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str]
 ) -> list[Cost]:
     """The cost of an arm's runs; for a tuned arm, that of its trials first. Its stages become `known`."""
-    config = expanded.config(next(job for job in expanded.jobs if job.arm == arm))
-    if config.profile.threads is None:
-        config.profile.threads = threads
-    measured = (measure or _seconds)(config)
     cost = Cost(
         arm=arm,
         runs=sum(job.arm == arm for job in expanded.jobs),
@@ -123,15 +163,19 @@ def _seconds(config: Any) -> Mapping[str, Any]:
     return seconds(Run.of(config))
 
 
-def text(request: Request, found: Sequence[Cost], slots: int) -> str:
-    """The costs as a table with a total; finished runs count too, and a stage that arms share once for each seed."""
+def text(request: Request, found: Sequence[Cost], slots: int, loading: float = 0.0) -> str:
+    """The costs as a table with a total; finished runs count too, and a stage that arms share once for each seed.
+
+    Args:
+        loading: seconds until the first runs start.
+    """
     header = ["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time per run", "time"]
     rows = [_row(cost) for cost in found]
     runs, seconds = sum(cost.runs for cost in found), sum(cost.own_seconds for cost in found)
     tokens = sum(cost.runs * (cost.tokens - cost.shared.tokens) for cost in found)
     flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in found)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
-    end = f"about {duration(seconds / slots)} on this machine, {slots} runs side by side"
+    end = f"about {duration(loading + seconds / slots)} on this machine, {slots} runs side by side"
     return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
 
 

@@ -224,7 +224,7 @@ class _SweepRun:
             self.board.note(f"‖ {work.label} is back in the queue")
 
         def ended(end: Ended) -> None:
-            self.board.durations.append(end.seconds)
+            self.board.durations[end.work.label] = end.seconds
             self._read_progress(pending)
             self._finish(jobs[end.work.label], failure_reason(end) if end.status else "", end)
 

@@ -37,7 +37,8 @@ def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest |
     cells = [_cell(request, folder, *own, steps) for folder, own in found.items()]
     known = board.cells.get(job.label, Cell())
     board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
-    board.durations += [seconds for folder in found if (seconds := _seconds(folder))]
+    durations = [seconds for folder in found if (seconds := _seconds(folder))]
+    board.durations |= {job.label: durations[0]} if durations else {}
 
 
 def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, Cell]:

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import copy
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from functools import cache
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
+from paribus.training.callbacks import evaluation_steps
 from paribus.training.description import Run
-from paribus.training.finetune import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
+from paribus.training.evaluate import placed
+from paribus.training.finetune import (
+    ROWS,
+    Base,
+    encode_training,
+    finetuner,
+    joint_finetuner,
+    joint_tasks,
+    judge_answers,
+    read_with,
+)
 from paribus.training.lightning import pl
 from paribus.training.points import count_rounds
-from paribus.training.pretrain import learner_of, open_stage
+from paribus.training.pretrain import Stage, learner_of, open_stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
 from paribus.training.trainer import Profile, resolve, trainer
 
 STEPS = 24  # measured, after the first WARM ones
 WARM = 4
+BATCHES = 4  # of an evaluation
+
+
+class Fit(NamedTuple):
+    """Seconds of a call of Lightning's Trainer beside its steps, and of a step."""
+
+    fixed: float = 0.0
+    step: float = 0.0
+
+    def of(self, steps: int) -> float:
+        """Of a call with so many steps."""
+        return self.fixed + steps * self.step
 
 
 class _Clock(pl.Callback):
@@ -41,61 +66,91 @@ class _Clock(pl.Callback):
 
 
 def seconds(run: Run) -> dict[str, Any]:
-    """{"seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds", "seconds"} of one run of the arm,
-    nothing kept. What its evaluations take is not in it. `stages`: {the name of its pre-training: seconds} in order.
+    """What one run of the arm takes after its libraries are loaded, nothing kept.
+
+    Returns {"seconds_per_step": of its last pre-training, "start_seconds": until its first step, "pretrain_seconds":
+    its evaluations included, "finetune_seconds", "stages": {the name of its pre-training: seconds} in order}.
     """
-    profile, last = resolve(run.profile), 0.0
+    profile, start, step = resolve(run.profile), 0.0, 0.0
     stages: dict[str, float] = {}
     for own in run.chain:
+        before = time.perf_counter()
         data = own.data()
         with tempfile.TemporaryDirectory() as folder:
             stage = open_stage(own, data, profile, Path(folder))
-        steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
-        last = _measure(learner_of(stage), steps, profile) if stage.steps else 0.0
-        stages[own.identity.pretrain] = last * stage.steps
+        start += time.perf_counter() - before
+        fit = Fit()
+        if stage.steps:
+            fit = _measure(learner_of(stage), PretrainingSteps(stage.plan, stage.steps, profile.microbatch), profile)
+        stages[own.identity.pretrain], step = fit.of(stage.steps) + _evaluation_seconds(stage), fit.step
     tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tuned_tasks)
     tasks += _joint_seconds(run, data, stage.encoder, profile) if run.finetune.joint else 0.0
-    found = {
-        "seconds_per_step": last,
-        "start_seconds": start_seconds(),
+    return {
+        "seconds_per_step": step,
+        "start_seconds": start,
         "pretrain_seconds": sum(stages.values()) * run.members,
         "finetune_seconds": tasks * run.members * run.finetune.ensemble * count_rounds(run.evaluation.task_points),
-    }
-    return {
-        **found,
         "stages": stages,
-        "seconds": sum(found[f"{part}_seconds"] for part in ("start", "pretrain", "finetune")),
     }
 
 
-@cache
-def start_seconds() -> float:
-    """Until a process like a run's has read its libraries: measured once, by one that does nothing else."""
-    before = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import paribus.training.pretrain, paribus.training.finetune"], check=True)
-    return time.perf_counter() - before
+def loading_seconds() -> float:
+    """Until a process that forks runs has loaded its libraries."""
+    return _timed(lambda: subprocess.run([sys.executable, "-c", "import paribus.training.preload"], check=True))
+
+
+def _evaluation_seconds(stage: Stage) -> float:
+    """All held-out evaluations of a pre-training, from a few batches of each."""
+    asked, points = [stage.evaluation, *stage.earlier], [stage.run.evaluation.points, *(1 for _ in stage.earlier)]
+    total = 0.0
+    if stage.own is not None and stage.own.held_out is not None:
+        asked, points = [*asked, stage.own.held_out], [*points, stage.run.evaluation.own_points]
+        total += _timed(stage.own.find_floor)
+    with placed(stage.profile.device, stage.encoder, stage.objective):
+        for evaluation, often in zip(asked, points, strict=True):
+            part = copy.copy(evaluation)
+            part.arrays = evaluation.arrays[:: max(1, len(evaluation.arrays) // BATCHES)]
+            taken = _timed(partial(part.measure, stage.encoder, stage.head)) / len(part.arrays)
+            total += taken * len(evaluation.arrays) * (1 + len(evaluation_steps(often, stage.steps)))
+        return total + sum(_timed(partial(probe.measure, stage.encoder, stage.pair_head)) for probe in stage.probes)
 
 
 def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Profile) -> float:
+    """All fine-tunings of a task, with the answers that are evaluated."""
     run = run.tuned_for(name)
-    settings, task_type = run.finetune, run.task_type(name)
-    train = run.tasks[name].examples(run.cache)["train"]
-    rows = train[: settings.batch_size * (WARM + STEPS)]
-    encoded = task_type.encode(rows, data.tokenizer, data.vocabulary, settings)
+    settings, task_type, examples = run.finetune, run.task_type(name), run.tasks[name].examples(run.cache)
+    train, validation = examples["train"], examples["validation"]
+    few, asked = train[: settings.batch_size * (WARM + STEPS)], validation[: BATCHES * ROWS]
+    before = time.perf_counter()
+    encoded, held_out = (task_type.encode(rows, data.tokenizer, data.vocabulary, settings) for rows in (few, asked))
+    encoding = (time.perf_counter() - before) / (len(few) + len(asked)) * sum(map(len, examples.values()))
     learner, steps = finetuner(run, read_with(run, encoder), encoded, task_type, 0)
-    count = len(train) * len(encoded.length_N) // len(rows)
-    total = -(-count // settings.batch_size) * settings.epochs
-    return _measure(learner, steps, profile) * total * len(settings.seeds)
+    count = len(train) * len(encoded.length_N) // len(few)
+    training = _measure(learner, steps, profile).of(-(-count // settings.batch_size) * settings.epochs)
+    head = learner.objective.heads["task"]
+    with placed(profile.device, learner.encoder, head):
+        answer = _timed(lambda: judge_answers(learner.encoder, head, task_type, held_out, asked)) / len(asked)
+    answers = sum(len(rows) for split, rows in examples.items() if split != "train")
+    answers += settings.points * len(validation)
+    return encoding + (training + answer * answers) * len(settings.seeds)
 
 
 def _joint_seconds(run: Run, data: Data, encoder: Network, profile: Profile) -> float:
     encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)}
     learner, steps = joint_finetuner(Base(run, read_with(run, encoder), None), encoded, 0)
-    return _measure(learner, steps, profile) * steps.total * len(run.finetune.seeds)
+    return _measure(learner, steps, profile).of(steps.total) * len(run.finetune.seeds)
 
 
-def _measure(learner: pl.LightningModule, steps: Steps, profile: Profile) -> float:
+def _measure(learner: pl.LightningModule, steps: Steps, profile: Profile) -> Fit:
     clock = _Clock()
     few = min(steps.total, WARM + STEPS)
-    trainer(profile, few, [clock]).fit(learner, StepData(steps, 0, profile.workers))
-    return clock.seconds()
+    loop = trainer(profile, few, [clock])
+    whole = _timed(lambda: loop.fit(learner, StepData(steps, 0, profile.workers)))
+    step = clock.seconds()
+    return Fit(max(0.0, whole - few * step), step)
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    before = time.perf_counter()
+    work()
+    return time.perf_counter() - before
