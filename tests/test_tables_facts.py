@@ -96,6 +96,7 @@ def test_many_budgets_are_a_range() -> None:
     assert _join_budgets(of(7, 3, 5)) == "7M tokens or 3M tokens or 5M tokens"
     assert _join_budgets(of(7, 3, 5, 4)) == "3M to 7M tokens"
     assert _join_budgets(of(7, 3, 0, 5)) == "3M to 7M tokens or no pre-training"
+    assert _join_budgets(of(4.18, 4.16, 4.2, 8)) == "4.18M tokens or 8M tokens"
 
 
 @pytest.fixture

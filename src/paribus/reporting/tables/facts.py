@@ -9,6 +9,7 @@ from typing import Any
 from paribus.runs.record import Record
 from paribus.runs.store import find_folder, portable_overrides, read_config
 from paribus.runs.texts import name_text
+from paribus.verdict.controls import TOLERANCE
 
 NOTHING = "no pre-training"
 MOST = 3  # different values that are listed
@@ -81,8 +82,12 @@ def _name_texts(config: Config) -> list[str]:
 
 
 def _join_budgets(records: Sequence[Record]) -> str:
-    """The different budgets, or the least and the most if there are many."""
-    found = {_describe_budget(record): record.budget.get("raw_tokens", 0.0) for record in records}
+    """The different budgets, or the least and the most if there are many; those that match count as one."""
+    found: dict[str, float] = {}
+    for record in records:
+        tokens = record.budget.get("raw_tokens", 0.0)
+        if not any(abs(tokens - known) <= TOLERANCE * known for known in found.values() if known):
+            found[_describe_budget(record)] = tokens
     if len(found) <= MOST:
         return _join(found)
     least, *_, most = sorted((text for text in found if found[text]), key=found.__getitem__)
