@@ -205,7 +205,7 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_other_hosts(tmp_path:
     assert [source for _, source in found if re.match(r"(https?:)?//", source)] == []
     here = [(path, source.partition("?")[0]) for path, source in found if path.name in pages]
     assert [source for path, source in here if not (path.parent / source).is_file()] == []
-    assert "<code>masking/schedule=static|copies|dynamic</code>" in (tmp_path / "index.html").read_text(
+    assert "<code>masking/schedule=static|copies|dynamic</code>" in (tmp_path / "what-you-can-compare.html").read_text(
         encoding="utf-8"
     )
     assert '<a href="config-keys.html">Config keys</a>' in (tmp_path / "own-sweep.html").read_text(encoding="utf-8")
