@@ -25,7 +25,7 @@ from paribus.models.heads.replaced import ORIGINAL, CopyHead, find_real, sum_cop
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Outputs, initialize
 from paribus.objectives.electra import Electra
-from paribus.objectives.generated import GENERATOR, FromGenerator, write
+from paribus.objectives.generated import GENERATOR, FromGenerator, put
 from paribus.objectives.spec import Statistics
 from paribus.training.run import run
 
@@ -56,7 +56,7 @@ def batch(seed: int = 0, rows: int = 4) -> dict[str, Any]:
 def written(objective: FromGenerator, network: Any, given: dict[str, Any]) -> Tensor:
     """The ids that the network reads."""
     logits_PV = objective.fill.logits((objective.generator or network)(given), given).detach()
-    return write(given["ids_BL"], given["slot_P"], objective.sample(logits_PV, given))
+    return put(given["ids_BL"], given["slot_P"], objective.sample(logits_PV, given))
 
 
 def test_the_golden_values() -> None:
@@ -87,7 +87,7 @@ def test_the_losses_are_those_of_transformers(tmp_path: Path) -> None:
     judge.discriminator_predictions.dense.load_state_dict(head.dense.state_dict())
     judge.discriminator_predictions.dense_prediction.load_state_dict(head.score.state_dict())
     read_BL = written(objective, network, given)
-    original_BL = write(given["ids_BL"], given["slot_P"], given["target_P"])
+    original_BL = put(given["ids_BL"], given["slot_P"], given["target_P"])
     said = judge(read_BL, attention_mask=mask_BL, labels=(read_BL != original_BL).long())
     assert losses["replaced"].item() / int(mask_BL.sum()) == pytest.approx(said.loss.item(), rel=1e-5)
 
@@ -99,7 +99,7 @@ def test_each_row_reads_the_same_samples_and_has_its_own_loss(row: str) -> None:
     losses, _ = objective(network, given)
     own = objective.heads[objective_name(row)]
     read_BL = written(objective, network, given)
-    filled = {**given, "ids_BL": read_BL, ORIGINAL: write(given["ids_BL"], given["slot_P"], given["target_P"])}
+    filled = {**given, "ids_BL": read_BL, ORIGINAL: put(given["ids_BL"], given["slot_P"], given["target_P"])}
     places = find_real(given) if "noised" not in ROWS[row].values() else given["slot_P"]
     hidden_PD = network(filled).hidden_BLD.flatten(0, 1)[places]
     original_P, read_P = filled[ORIGINAL].flatten()[places], read_BL.flatten()[places]
@@ -227,7 +227,7 @@ def test_random_tokens_are_replaced_ones_without_a_generator() -> None:
     assert losses.keys() == {"replaced"}
     assert not objective.collator.row_keys
     head: Any = made.heads["replaced"]
-    original_BL = write(given["ids_BL"], given["slot_P"], given["target_P"])
+    original_BL = put(given["ids_BL"], given["slot_P"], given["target_P"])
     wanted = head(Outputs(network(given).hidden_BLD), {**given, ORIGINAL: original_BL})
     assert losses["replaced"].item() == pytest.approx(wanted.item(), rel=1e-6)
 

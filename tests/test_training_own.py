@@ -14,7 +14,7 @@ from text_to_text import T5
 from paribus.core.config import compose
 from paribus.corruption.collators.collator import Places
 from paribus.training.description import Run
-from paribus.training.floor import Kinds, Trivial, join
+from paribus.training.floor import Kinds, Trivial, TrivialReader, join
 from paribus.training.own import OwnEvaluation, read_points, reads_held_out
 from paribus.training.run import run
 
@@ -86,6 +86,25 @@ def test_a_floor_is_finite_if_no_random_token_was_seen() -> None:
     assert np.isfinite(trivial.losses(Places(own, near, other))).all()
 
 
+def test_the_floor_of_a_text_with_written_tokens_knows_which_of_them_are_often_written() -> None:
+    """Token 0 is written in one of two places, token 1 in none. What was there before is 1 or 2, each half the time."""
+    shown, target = np.array([0, 0, 0, 0, 1, 1, 2, 2] * 5000), np.array([0, 0, 1, 2, 1, 1, 2, 2] * 5000)
+    places = Places(target, [np.full(len(shown), 5), np.full(len(shown), 5)], shown)
+    arrays = {"ids_BL": np.stack([np.full(len(shown), 5), shown, np.full(len(shown), 5)], 1).reshape(1, -1)}
+    arrays["slot_P"] = np.arange(len(shown)) * 3 + 1
+    one = ids_alike()
+    tells, restores = (
+        TrivialReader(one, np.array([2, 3, 3, 0, 0, 0]), [(arrays, places)], tells=tells) for tells in (True, False)
+    )
+    assert tells.losses(places)[:8] == pytest.approx([np.log(2)] * 4 + [0.0] * 4, abs=0.02)
+    assert restores.losses(places)[[0, 2]] == pytest.approx([np.log(2), np.log(2 * 8 / 3)], abs=0.02)
+
+
+def ids_alike() -> Kinds:
+    """All three ordinary tokens are of one kind."""
+    return Kinds(np.array([0, 0, 0, 2, 2, 4]), np.array([0, 1, 2, 3, 3, 5]))
+
+
 def test_places_of_batches_are_joined() -> None:
     joined = join([place([0], [3]), place([1, 2], [4, 5], 1)])
     assert joined.row_P is not None
@@ -105,6 +124,10 @@ def test_places_of_batches_are_joined() -> None:
         [*T5, "model.architecture=prefix_lm", "masking=iid"],
         [*T5, "masking=iid", "objective/inputs=mask_random", "objective/targets=full"],
         [*T5, "masking=permute", "objective/inputs=permuted", "objective/targets=full"],
+        ["objective=electra"],
+        ["objective=electra", "objective.over=noised"],
+        ["objective=electra", "objective.asks=original", "objective.weight=1"],
+        ["objective=electra", "objective.asks=original", "objective.weight=1", "objective.over=noised"],
     ],
 )
 def test_a_record_holds_the_own_loss_and_its_floor(arguments: list[str], change: list[str]) -> None:
@@ -112,6 +135,7 @@ def test_a_record_holds_the_own_loss_and_its_floor(arguments: list[str], change:
     assert [step for step, _, _ in found["curve"]] == [1, 2]
     assert found["curve"][-1][2] == found["loss"] > found["floor"] > 0
     assert found["predicted"] > 10
+    assert "objective=electra" not in change or not found["held_out"]
 
 
 def test_the_record_says_if_the_held_out_evaluation_is_on_the_own_noise(arguments: list[str]) -> None:
@@ -127,10 +151,18 @@ def test_the_record_says_if_the_held_out_evaluation_is_on_the_own_noise(argument
     assert not asks(*T5, "masking=iid")
 
 
+def find_floor(arguments: list[str]) -> float:
+    described = Run.of(compose(arguments))
+    data = described.data()
+    network = described.model.build(data.vocabulary, 0)
+    floor = OwnEvaluation(described, data, described.objective.build(network, data.vocabulary, 0)).find_floor(network)
+    assert floor is not None
+    return floor
+
+
 def test_the_floor_follows_the_noise_and_not_the_seed(arguments: list[str]) -> None:
     def find(*change: str) -> float:
-        described = Run.of(compose([*arguments, *change]))
-        return OwnEvaluation(described, described.data(), "mlm").find_floor()
+        return find_floor([*arguments, *change])
 
     assert find() == find("seed=5")
     assert find("objective.view.mask=1", "objective.view.random=0", "objective.view.keep=0") > find()
@@ -138,8 +170,7 @@ def test_the_floor_follows_the_noise_and_not_the_seed(arguments: list[str]) -> N
 
 def test_the_floor_of_a_whole_text_copies_what_is_read_in_its_place(arguments: list[str]) -> None:
     def find(*change: str) -> float:
-        described = Run.of(compose([*arguments, *T5, *change]))
-        return OwnEvaluation(described, described.data(), "denoising").find_floor()
+        return find_floor([*arguments, *T5, *change])
 
     copied = find("masking=iid", "objective/inputs=mask_random", "objective/targets=full")
     assert copied < 0.3 * find("masking=permute", "objective/inputs=permuted", "objective/targets=full")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from paribus.objectives.objective import Objective
 GENERATOR = "generator"  # the name of its loss
 
 
-def write(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
+def put(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
     """A copy of the ids with these at flat places."""
     return ids_BL.flatten().index_copy(0, slot_P, written_P).view_as(ids_BL)
 
@@ -30,9 +30,17 @@ def write(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
 class FromNoise(Objective):
     """The network reads the batch as it is: its random tokens are what was replaced."""
 
+    writes: ClassVar[bool] = True
+
+    @property
+    def own_head_name(self) -> str:
+        return next(iter(self.heads))
+
+    def write(self, network: nn.Module, batch: Batch) -> Batch:
+        return {**batch, ORIGINAL: put(batch["ids_BL"], batch["slot_P"], batch["target_P"])}
+
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
-        original_BL = write(batch["ids_BL"], batch["slot_P"], batch["target_P"])
-        return super().forward(network, {**batch, ORIGINAL: original_BL}, state)
+        return super().forward(network, self.write(network, batch), state)
 
 
 class FromGenerator(FromNoise):
@@ -79,13 +87,25 @@ class FromGenerator(FromNoise):
         own = {GENERATOR: self.fill.denominator} if self.learns else {}
         return {**own, **super().denominators()}
 
+    def write(self, network: nn.Module, batch: Batch) -> Batch:
+        return self._write(batch, self._predict(network, batch))
+
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
-        reader = network if self.generator is None else self.generator
-        logits_PV = self.fill.logits(reader(name_places([self.fill], batch)), batch)
-        written_BL = write(batch["ids_BL"], batch["slot_P"], self.sample(logits_PV.detach(), batch))
-        losses, state = super().forward(network, {**batch, "ids_BL": written_BL}, state)
+        logits_PV = self._predict(network, batch)
+        losses, state = Objective.forward(self, network, self._write(batch, logits_PV), state)
         own = {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"])} if self.learns else {}
         return {**own, **losses}, state
+
+    def _predict(self, network: nn.Module, batch: Batch) -> Tensor:
+        """[P, V]: the generator's logits at the noised places."""
+        reader = network if self.generator is None else self.generator
+        return self.fill.logits(reader(name_places([self.fill], batch)), batch)
+
+    def _write(self, batch: Batch, logits_PV: Tensor) -> Batch:
+        """The batch with a sample from these logits at each noised place."""
+        sampled_P = self.sample(logits_PV.detach(), batch)
+        original_BL = put(batch["ids_BL"], batch["slot_P"], batch["target_P"])
+        return {**batch, "ids_BL": put(batch["ids_BL"], batch["slot_P"], sampled_P), ORIGINAL: original_BL}
 
     def sample(self, logits_PV: Tensor, batch: Batch) -> Tensor:
         """int64 [P]: one id for each predicted place, drawn from the generator's distribution.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
@@ -21,7 +21,12 @@ class Objective(nn.Module):
         weights: of the losses in the sum; 1 for those without one.
         tasks: {head: the task that it belongs to}. If a batch names its task as `batch["task"]`, the heads of other
             tasks are not asked; a head that is missing here serves every batch.
+
+    Attributes:
+        writes: whether the network reads another batch than it is given, the one that `write` returns.
     """
+
+    writes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -48,6 +53,11 @@ class Objective(nn.Module):
         return next((head for head in self.heads.values() if isinstance(head, TokenHead)), None)
 
     @property
+    def own_head_name(self) -> str | None:
+        """The head whose loss shows what the network has learned from its own noise."""
+        return self.token_head_name
+
+    @property
     def pair_head(self) -> PairHead | None:
         """The head on pairs, if any."""
         return next((head for head in self.heads.values() if isinstance(head, PairHead)), None)
@@ -60,6 +70,10 @@ class Objective(nn.Module):
 
     def take_over(self, folder: Path) -> None:
         """Read what further networks start from, out of the checkpoint of the stage before."""
+
+    def write(self, network: nn.Module, batch: Batch) -> Batch:
+        """The batch as the network reads it."""
+        return batch
 
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are

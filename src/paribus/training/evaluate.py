@@ -42,6 +42,11 @@ class HeldOutEvaluation:
         self.arrays = list(packed(examples, most))
         self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
 
+    @property
+    def asked(self) -> int:
+        """How many places the head is asked about."""
+        return len(self.targets)
+
     def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
         the head's name; empty if there is no such head.

@@ -20,6 +20,7 @@ from paribus.data.text import Arrays
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
 
+FEW: Final = 50.0  # occurrences of a token for which what holds for all tokens counts
 BACKOFF: Final = 500.0  # occurrences for which the frequency in all of the text counts
 START, INSIDE, SENTINEL, OTHER, ROLES = range(5)  # kinds of tokens; from the last on special ones by role
 
@@ -132,6 +133,48 @@ class Trivial:
         context_P = self.kinds.contexts(places)
         found: Floats = self.kind_NCK[word_P, context_P, self.kinds.kind_V[id_P]] * self.token_CV[context_P, id_P]
         return found
+
+
+class TrivialReader(Trivial):
+    """The trivial model of a text into which an objective has written tokens.
+
+    It knows how often each token was written there between places of these kinds, and takes a written token for a
+    random one.
+
+    Args:
+        batches: with the places about which is asked; what is shown there is read.
+        tells: whether it tells written tokens from the text's own. If not, it says what the text's own was.
+    """
+
+    def __init__(self, kinds: Kinds, count_V: Ints, batches: Sequence[tuple[Arrays, Places]], *, tells: bool) -> None:
+        super().__init__(kinds, count_V, np.zeros(len(count_V)), batches)
+        self.tells = tells
+        self.written_CV = self._count_written(join([places for _, places in batches]))
+
+    def _count_written(self, places: Places) -> Floats:
+        """[C, V]: how likely a token is a written one given those beside."""
+        size, rows = len(self.drawn_V), self.kinds.size ** len(places.near_KP)
+        at_P = self.kinds.contexts(places) * size + _shown(places)
+        count_CV = np.bincount(at_P, minlength=rows * size).reshape(rows, size)
+        written_P = _shown(places) != places.target_P
+        written_CV = np.bincount(at_P, weights=written_P, minlength=rows * size).reshape(rows, size)
+        any_1 = (written_P.sum() + 0.5) / (len(written_P) + 1.0)
+        any_V = (written_CV.sum(0) + FEW * any_1) / (count_CV.sum(0) + FEW)
+        share_CV: Floats = (written_CV + FEW * any_V) / (count_CV + FEW)
+        return share_CV
+
+    def losses(self, places: Places) -> Floats:
+        """[P]: cross-entropy in nats."""
+        shown_P = _shown(places)
+        written_P = self.written_CV[self.kinds.contexts(places), shown_P]
+        own_P = shown_P == places.target_P
+        chance_P = np.ones(len(shown_P)) if self.tells else self._find_chances(places, places.target_P)
+        return -np.log(np.where(own_P, 1.0 - written_P, written_P * chance_P))
+
+
+def _shown(places: Places) -> Ints:
+    assert places.shown_P is not None
+    return places.shown_P
 
 
 def count_words(kinds: Kinds, places: Places) -> Ints:

@@ -15,8 +15,9 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.runs.store import read_lines
 from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, packed
-from paribus.training.floor import Trivial, find_kinds, join
+from paribus.training.floor import Trivial, TrivialReader, find_kinds, join
 from paribus.training.streams import held_out_examples, training_examples
+from paribus.training.written import WrittenEvaluation
 from paribus.verdict.plateau import Point
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from paribus.corruption.examples import Examples
     from paribus.data.text import Arrays
     from paribus.data.tokens.prepare import Data
+    from paribus.objectives.objective import Objective
     from paribus.training.description import Run
 
 ROWS: Final = 8192  # examples of the training split to which the trivial model is fitted, at most
@@ -32,18 +34,23 @@ TOKENS: Final = "train/tokens"
 
 
 class OwnEvaluation:
-    """Held-out text as the run itself reads it: its input format, its objective's head on tokens, and its noise, under
-    a seed that no run has.
+    """Held-out text as the run itself reads it: its input format, the head that shows what its network learns, and its
+    noise, under a seed that no run has.
     """
 
-    def __init__(self, run: Run, data: Data, name: str | None) -> None:
+    def __init__(self, run: Run, data: Data, objective: Objective) -> None:
         self.run, self.data = run, data
         self.examples: Examples | None = None
         self.held_out: HeldOutEvaluation | None = None
+        most, name = run.evaluation.own_examples, objective.own_head_name
         try:
             if name is not None:
                 self.examples = training_examples(run, data, "validation", run.evaluation.seed)
-                self.held_out = HeldOutEvaluation(self.examples, run.evaluation.own_examples, name)
+                self.held_out = (
+                    WrittenEvaluation(self.examples, most, objective)
+                    if objective.writes
+                    else HeldOutEvaluation(self.examples, most, name)
+                )
         except UserError as error:  # no example of this length
             say(f"no loss on the arm's own noise: {error}")
 
@@ -52,16 +59,31 @@ class OwnEvaluation:
         found = {} if self.held_out is None else self.held_out.measure(network, head)
         return {name: value for name, value in found.items() if name.endswith("_loss")}
 
-    def find_floor(self) -> float:
-        """The mean loss of the trivial model on the same places."""
-        assert self.held_out is not None
+    def find_floor(self, network: Model) -> float | None:
+        """The mean loss of the trivial model on the same places; None if nothing is asked.
+
+        Args:
+            network: whose objective writes into the text, if it does.
+        """
+        if self.held_out is None:
+            return None
         assert self.examples is not None
-        train = training_examples(self.run, self.data, "train", self.run.evaluation.seed)
+        train = packed(training_examples(self.run, self.data, "train", self.run.evaluation.seed), ROWS)
         store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
         kinds = find_kinds(vocabulary, store.ids, store.word_start)
+        if isinstance(self.held_out, WrittenEvaluation):
+            fitted, asked = (
+                [
+                    (arrays, self._find_places(arrays))
+                    for arrays in self.held_out.write(network, part, vocabulary.specials)
+                ]
+                for part in (train, self.held_out.arrays)
+            )
+            reader = TrivialReader(kinds, count_V, fitted, tells=self.held_out.name == "replaced")
+            return float(reader.losses(join([places for _, places in asked])).sum() / self.held_out.asked)
         word_V = kinds.is_word(np.arange(vocabulary.size))
         drawn_V = word_V * (count_V if self.examples.corruption.inputs.needs_counts else 1.0)
-        batches = [(arrays, self._find_places(arrays)) for arrays in packed(train, ROWS)]
+        batches = [(arrays, self._find_places(arrays)) for arrays in train]
         trivial = Trivial(kinds, count_V, drawn_V / drawn_V.sum(), batches)
         return float(trivial.losses(join([self._find_places(arrays) for arrays in self.held_out.arrays])).mean())
 
@@ -71,17 +93,17 @@ class OwnEvaluation:
         reorders = self.examples.corruption.masking.reorders
         return found._replace(shown_P=None) if reorders else found  # what is read there is from elsewhere
 
-    def describe(self, path: Path) -> dict[str, Any]:
+    def describe(self, path: Path, floor: float | None) -> dict[str, Any]:
         """The part `own` of a record, from the lines of metrics.jsonl; empty if nothing was asked."""
         points = read_points(path)
         if self.held_out is None or not points:
             return {}
         return {
             "head": self.held_out.name,
-            "held_out": reads_held_out(self.run, self.data),
-            "predicted": len(self.held_out.targets),
+            "held_out": not isinstance(self.held_out, WrittenEvaluation) and reads_held_out(self.run, self.data),
+            "predicted": self.held_out.asked,
             "loss": points[-1].loss,
-            "floor": self.find_floor(),
+            "floor": floor,
             "curve": [list(point) for point in points],
         }
 

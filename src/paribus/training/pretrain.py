@@ -140,7 +140,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
         asked = None  # its weights are random and stay so
     evaluation = HeldOutEvaluation(held_out_examples(run, data), run.evaluation.examples, objective.token_head_name)
     probes = probes_of(run, data, objective, asked)
-    own = OwnEvaluation(run, data, objective.token_head_name) if run.evaluation.own_points and steps else None
+    own = OwnEvaluation(run, data, objective) if run.evaluation.own_points and steps else None
     stage = Stage(run, data, profile, folder, plan, steps, encoder, objective, evaluation, own, probes, pooler)
     stage.earlier = tuple(one.evaluation for one in earlier)
     stage.speaks = filled or steps > 0 or any(one.speaks for one in earlier)
@@ -184,6 +184,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     with placed(stage.profile.device, stage.encoder, stage.objective):
         metrics = stage.evaluation.measure(stage.encoder, stage.head)
         own = {} if stage.own is None else stage.own.measure(stage.encoder, stage.head)
+        floor = None if stage.own is None else stage.own.find_floor(stage.encoder)
         for probe in stage.probes:
             metrics |= probe.measure(stage.encoder, stage.pair_head)
         earlier = [one.measure(stage.encoder, stage.head) if _is_asked(stage, one) else {} for one in stage.earlier]
@@ -200,7 +201,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
     part = _record(stage, meter, metrics)
     if stage.own is not None:
-        part["own"] = stage.own.describe(stage.folder / CURVES)
+        part["own"] = stage.own.describe(stage.folder / CURVES, floor)
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     part |= {"earlier": earlier} if earlier else {}
     part["curves"] = {CURVES: hash_file(stage.folder / CURVES)}

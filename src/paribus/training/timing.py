@@ -105,7 +105,7 @@ def _evaluation_seconds(stage: Stage) -> float:
     total = 0.0
     if stage.own is not None and stage.own.held_out is not None:
         asked, points = [*asked, stage.own.held_out], [*points, stage.run.evaluation.own_points]
-        total += _timed(stage.own.find_floor)
+        total += _timed(partial(stage.own.find_floor, stage.encoder))
     with placed(stage.profile.device, stage.encoder, stage.objective):
         for evaluation, often in zip(asked, points, strict=True):
             part = copy.copy(evaluation)
