@@ -9,12 +9,13 @@ import struct
 import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_records import LOSS, TASK, design, make_table, study
 
 from paribus.reporting.ladder import build_ladders
-from paribus.reporting.plots import arms, axes, curves, effects, pareto, scales
+from paribus.reporting.plots import arms, axes, curves, effects, pareto, png, scales
 from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.png import render_png
 from paribus.reporting.plots.scene import (
@@ -105,8 +106,27 @@ def test_png_draws_the_same_scene() -> None:
     drawn = render_png(Scene(100, 50, items))
     assert pixels(drawn)[:2] == (200, 100)
     assert len(set(pixels(drawn)[2])) > 4
-    assert drawn == render_png(Scene(100, 50, items))
+    assert drawn == png._draw_png(Scene(100, 50, items))
     assert drawn != render_png(Scene(100, 50, items[:-1]))
+
+
+def test_a_picture_is_drawn_once_and_again_if_the_kept_one_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
+    drawn: list[Scene] = []
+    draw = png._draw_png
+    monkeypatch.setattr(png, "_draw_png", lambda scene: [drawn.append(scene), draw(scene)][1])
+    scene = Scene(100, 50, (Mark(20, 20),))
+    first = render_png(scene)
+    assert render_png(scene) == first
+    assert len(drawn) == 1
+    (kept,) = (tmp_path / "plots").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-10])
+    assert render_png(scene) == first
+    assert len(drawn) == 2
+    render_png(Scene(100, 50, (Mark(20, 21),)))
+    assert len(drawn) == 3
 
 
 def test_scenes_flow_into_rows() -> None:

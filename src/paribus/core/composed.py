@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError
-from paribus.core.files import write_text
+from paribus.core.files import user_cache, write_text
 from paribus.core.hashing import digest
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose
     if any(not path.name.startswith(_PLUGINS) for path in plugins):
         return compose(name, overrides)
     state = [_describe(roots, "*.yaml"), _describe([Path(__file__).parent, *plugins], "*.py"), _versions()]
-    path = _folder() / f"{digest([name, list(overrides), state], 32)}.json"
+    path = user_cache("configs") / f"{digest([name, list(overrides), state], 32)}.json"
     with suppress(OSError, ValueError):
         stored = json.loads(path.read_text(encoding="utf-8"))
         config: DictConfig = OmegaConf.create(stored, flags={"struct": True})
@@ -112,9 +111,3 @@ def _describe(folders: Sequence[Path], pattern: str) -> list[list[Any]]:
 @cache
 def _versions() -> list[str]:
     return [metadata.version(name) for name in ("hydra-core", "omegaconf")]
-
-
-def _folder() -> Path:
-    """Below the default of `paths.cache`."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("PARIBUS_CACHE") or home / "paribus") / "configs"

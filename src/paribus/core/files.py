@@ -29,6 +29,12 @@ def _named(path: Path) -> Iterator[None]:
         ) from error
 
 
+def user_cache(name: str) -> Path:
+    """The folder of this name below the default of `paths.cache`."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("PARIBUS_CACHE") or home / "paribus") / name
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file as UTF-8, as `write_bytes` does."""
     write_bytes(path, text.encode("utf-8"))

@@ -42,6 +42,7 @@ class Expanded:
     audit: dict[str, Any]
     everything: Sequence[Job]
     absent: Mapping[str, str]
+    _arms: dict[str, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     _runs: dict[str, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, job: Job) -> DictConfig:
@@ -58,15 +59,17 @@ class Expanded:
         return [stage.identity for stage in self._run_of(job).chain]
 
     def _run_of(self, job: Job) -> Run:
-        return self.run(job.arm).like(plain(self.config(job)))
+        if job.label not in self._runs:
+            self._runs[job.label] = self.run(job.arm).like(plain(self.config(job)))
+        return self._runs[job.label]
 
     def run(self, arm: str) -> Run:
         """The run of an arm with the seed of its config, built once."""
         from paribus.training.description import Run
 
-        if arm not in self._runs:
-            self._runs[arm] = Run.of(self.configs[arm])
-        return self._runs[arm]
+        if arm not in self._arms:
+            self._arms[arm] = Run.of(self.configs[arm])
+        return self._arms[arm]
 
 
 def expand(request: Request, composed: Compose = compose) -> Expanded:

@@ -12,7 +12,15 @@ from typing import Any, TypedDict, Unpack
 
 from paribus.core.console import bar
 from paribus.core.errors import UserError
-from paribus.data.corpus.docstrings import CHUNK, Docstrings, find_documented, modules, readers, split_module
+from paribus.data.corpus.docstrings import (
+    CHUNK,
+    Docstrings,
+    find_documented,
+    find_version,
+    modules,
+    readers,
+    split_module,
+)
 from paribus.tasks.examples import Examples, limit_rows, normalize
 from paribus.tasks.task import Task
 from paribus.tasks.types.base import TaskType
@@ -67,7 +75,7 @@ class DocsTask(Task):
 
     def source(self) -> Any:
         """The settings and the versions of the packages."""
-        versions = [[name, package.version] for name, package in self.distributions.items()]
+        versions = [[name, find_version(name)] for name in self.distributions]
         return [self.words, self.validation, self.limits, Docstrings.semantics, versions]
 
     def fits(self, text: str) -> bool:

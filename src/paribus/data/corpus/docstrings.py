@@ -63,7 +63,7 @@ class Docstrings(Corpus):
         return found
 
     def source(self) -> Any:
-        versions = [[name, _version(name)] for name in self.installed]
+        versions = [[name, find_version(name)] for name in self.installed]
         return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
 
     def documents(self, cache: Path) -> Iterator[Document]:
@@ -83,7 +83,7 @@ class Docstrings(Corpus):
 
     def _folder(self, name: str, cache: Path) -> Path:
         """The folder of one distribution's prose, whichever corpus or task uses it."""
-        key = digest([EXTRACTION, sys.version_info[:2], _version(name)])
+        key = digest([EXTRACTION, sys.version_info[:2], find_version(name)])
         return cache / "docstrings" / f"{name.lower()}-{key}"
 
     def _extract(self, folders: dict[str, Path]) -> None:
@@ -102,7 +102,8 @@ def split_module(name: str, validation: float) -> str:
 
 
 @cache  # a file is parsed for it
-def _version(name: str) -> str:
+def find_version(name: str) -> str:
+    """The version of an installed distribution."""
     return metadata.version(name)
 
 

@@ -16,7 +16,15 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
-from paribus.data.corpus.docstrings import CHUNK, Docstrings, find_documented, modules, readers, split_module
+from paribus.data.corpus.docstrings import (
+    CHUNK,
+    Docstrings,
+    find_documented,
+    find_version,
+    modules,
+    readers,
+    split_module,
+)
 from paribus.data.corpus.document import Corpus, Document, keep_documents
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share, hash_share
@@ -74,7 +82,7 @@ class Triples(Corpus):
         return Docstrings(self.distributions).installed
 
     def source(self) -> Any:
-        versions = [[name, found.version] for name, found in self.installed.items()]
+        versions = [[name, find_version(name)] for name in self.installed]
         stats = [(path.name, at.st_size, at.st_mtime_ns) for path in self._files for at in [path.stat()]]
         return [sys.version_info[:2], versions, stats, self.relations]
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
+from hashlib import sha256
+from importlib import import_module, metadata
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.core.errors import UserError
+from paribus.core.files import user_cache, write_bytes
 from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark, Points, Scene
 from paribus.reporting.plots.svg import OPEN, OUTLINES
 
@@ -13,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_CODE = (__name__, "paribus.reporting.plots.scene", "paribus.reporting.plots.svg")  # what decides on a picture
+_SEAL = 32  # bytes of the hash before a picture in the cache
 _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
 _COLORS = 256  # in the palette
 _POINT = 0.72  # typographic points in a pixel of a scene
@@ -20,7 +28,26 @@ _SLIM = 0.93  # DejaVu Sans is wider than the fonts that scenes are measured for
 
 
 def render_png(scene: Scene) -> bytes:
-    """The picture on white, two dots for each pixel of the scene."""
+    """The picture on white, two dots for each pixel of the scene. One that was drawn before is read from the cache."""
+    path = user_cache("plots") / f"{_find_name(scene)}.png"
+    with suppress(OSError):
+        seal, picture = (stored := path.read_bytes())[:_SEAL], stored[_SEAL:]
+        if sha256(picture).digest() == seal:
+            return picture
+    picture = _draw_png(scene)
+    with suppress(UserError):  # a folder that cannot be written
+        write_bytes(path, sha256(picture).digest() + picture)
+    return picture
+
+
+def _find_name(scene: Scene) -> str:
+    """A hash of all that decides on the picture."""
+    code = [Path(module.__file__ or "").read_bytes() for module in map(import_module, _CODE)]
+    versions = [metadata.version(name) for name in ("matplotlib", "pillow", "numpy")]
+    return sha256(repr((scene, versions, code)).encode()).hexdigest()
+
+
+def _draw_png(scene: Scene) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
