@@ -184,6 +184,15 @@ def test_curves_show_bands_and_lines_inside_the_panel(table: Table) -> None:
             assert all(0 <= x <= panel.width and 0 <= y <= panel.height for x, y in item.points)
 
 
+def test_a_panel_is_in_the_unit_of_its_column_and_names_the_arms_that_it_draws(table: Table) -> None:
+    band = Band((10.0, 20.0, 30.0), (0.5, 0.6, 0.7), (0.4, 0.5, 0.6), (0.6, 0.7, 0.8))
+    for metric in ("docs/accuracy after pre-training", "docs/accuracy: difference from dynamic", "validation/mlm_loss"):
+        (panel,) = curves.draw_curves(View(replace(table, curves={metric: {"dynamic": band}})))
+        words = [item.text for item in panel.items if isinstance(item, Label)]
+        assert ("60" in words) == any("points; mean over seeds" in word for word in words) == ("docs/" in metric)
+        assert [word for word in words if word.startswith(tuple(arm.name for arm in table.arms))] == ["dynamic (n=1)"]
+
+
 def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
     means = {"a": (1.0, 0.5), "b": (2.0, 0.4), "c": (3.0, 0.7), "d": (3.0, 0.6)}
     points = {arm: (flops, Cell(mean, None, None, None, (mean,))) for arm, (flops, mean) in means.items()}

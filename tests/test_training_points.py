@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from safetensors.numpy import load_file
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
-from paribus.reporting.tables.curves import Curve, average_effects, read_points, subtract
+from paribus.reporting.tables.curves import Curve, average_effects, collect_curves, read_points, subtract
 from paribus.runs.record import Record, read_record
 from paribus.training.points import Snapshots, count_rounds
 from paribus.training.run import run
@@ -81,9 +82,26 @@ def test_curves_and_effects_hold_the_points(asked: list[str], tmp_path: Path) ->
         records[0].task_points[0].task_runs[0].metrics["accuracy"],
         records[0].metrics["sst2/accuracy"],
     ]
-    effects = average_effects(records, ("a", "b"), "a", [tmp_path / "runs"])
+    effects = average_effects(collect_curves(records, ("a", "b"), [tmp_path / "runs"]), ("a", "b"), "a")
     assert effects["sst2/accuracy: difference from a"]["b"].n == 2
     assert "validation/mlm_loss: difference from a" in effects
+
+
+def test_the_mean_over_tasks_has_a_curve_if_every_task_has_one(asked: list[str]) -> None:
+    record, _ = read_record(run(compose([*asked, "evaluation.task_points=2"])) / "result.json")
+    assert record is not None
+    twice = []
+    for point in record.task_points:
+        other = tuple(replace(one, task="b", metrics={"f1": 0.25}) for one in point.task_runs)
+        twice.append(replace(point, task_runs=(*point.task_runs, *other)))
+    end = tuple(replace(one, task="b", metrics={"f1": 0.75}) for one in record.task_runs)
+    both = replace(record, task_points=tuple(twice), task_runs=(*record.task_runs, *end))
+    parts = read_points(both, ["sst2/accuracy", "b/f1"])
+    first, second, mean = (parts[f"{name} after pre-training"] for name in ("sst2/accuracy", "b/f1", "mean"))
+    assert mean.tokens == first.tokens
+    assert mean.values == pytest.approx([(a + b) / 2 for a, b in zip(first.values, second.values, strict=True)])
+    assert second.values == [0.25, 0.75]
+    assert "mean after pre-training" not in read_points(record, ["sst2/accuracy", "b/f1"])
 
 
 def test_differences_are_taken_at_the_same_points() -> None:

@@ -8,7 +8,7 @@ from paribus.reporting.plots import axes
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_margin, draw_text, draw_title, make_scene
 from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style
-from paribus.reporting.tables.curves import DIFFERENCE
+from paribus.reporting.tables.curves import DIFFERENCE, find_factor, scale_band
 from paribus.reporting.tables.schema import Band
 
 _HEIGHT = 190.0
@@ -29,8 +29,18 @@ def draw_curves(view: View) -> list[Scene]:
             "mean over seeds, band: 95% interval (of two seeds: both)",
             0.0 if DIFFERENCE in metric else None,
         )
-        panels.append(draw_panel(metric, listed, bands, below, margin=margin))
+        panels.append(draw_metric(metric, listed, bands, below, margin))
     return panels
+
+
+def draw_metric(
+    metric: str, names: Sequence[str], found: Mapping[str, Band], below: str, margin: float | None = None
+) -> Scene:
+    """The panel of one metric, in the unit that its column is read in."""
+    factor = find_factor(metric)
+    unit = "" if factor == 1.0 else "points; "
+    scaled = {name: scale_band(band, factor) for name, band in found.items()}
+    return draw_panel(metric, names, scaled, f"{unit}{below}", margin=margin)
 
 
 def reaches(band: Band) -> bool:
@@ -67,7 +77,7 @@ def draw_panel(
         if name in found:
             items += _draw_curve(found[name], at, x, y)
     items.append(Label((LEFT + RIGHT) / 2, bottom + 28, across, 10, "middle", "soft"))
-    marks, end = draw_key(names, bottom + 32, lines=True)
+    marks, end = draw_key(names, bottom + 32, lines=True, drawn=found)
     words, end = draw_text([], end)
     return make_scene([*items, *marks, *words], end, f"{metric} against {across}")
 

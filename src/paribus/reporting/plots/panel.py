@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 from paribus.reporting.plots import axes
@@ -54,17 +54,23 @@ def draw_title(text: str, below: str = "") -> list[Item]:
     return [*items, Label(10, 33, cut_text(below, WIDTH - 20, 10), 10, color="soft")] if below else items
 
 
-def draw_key(names: Sequence[str], top: float, lines: bool = False) -> tuple[list[Item], float]:
-    """(markers, or with `lines` pieces of lines, with their names in two columns; the bottom of them)."""
+def draw_key(
+    names: Sequence[str], top: float, lines: bool = False, drawn: Container[str] | None = None
+) -> tuple[list[Item], float]:
+    """(markers, or with `lines` pieces of lines, with their names in two columns; the bottom of them).
+
+    `drawn`: the names that the panel shows, by default all; a name keeps the style of its place among all of them.
+    """
     items: list[Item] = []
-    for at, name in enumerate(names):
+    shown = [(place, name) for place, name in enumerate(names) if drawn is None or name in drawn]
+    for at, (place, name) in enumerate(shown):
         x, y = 12 + (at % 2) * (WIDTH / 2 - 6), top + 15 * (at // 2) + 12
-        color, shape, dash = get_style(at)
+        color, shape, dash = get_style(place)
         items.append(
             Line(((x - 2, y - 4), (x + 22, y - 4)), color, 2, dash) if lines else Mark(x + 10, y - 4, shape, color, 7)
         )
         items.append(Label(x + 27, y, cut_text(name, WIDTH / 2 - 44, 10), 10))
-    return items, top + 15 * ((len(names) + 1) // 2) + 6
+    return items, top + 15 * ((len(shown) + 1) // 2) + 6
 
 
 def draw_text(lines: Sequence[str], top: float) -> tuple[list[Item], float]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from paribus.core.console import duration
-from paribus.reporting.plots.curves import draw_panel, reaches
+from paribus.reporting.plots.curves import draw_metric, reaches
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
@@ -135,7 +135,7 @@ def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Scene]:
     found = {metric: bands for metric, bands in found.items() if any(map(reaches, bands.values()))}
     wanted = sorted(found, key=lambda metric: (not metric.endswith("_loss"), metric))[:_PANELS]
     names = [f"seed {record.seed}" for record in own]
-    return [draw_panel(metric, names, found[metric], "each run") for metric in wanted]
+    return [draw_metric(metric, names, found[metric], "each run") for metric in wanted]
 
 
 def _render_examples(sample: Sample) -> Iterator[str]:

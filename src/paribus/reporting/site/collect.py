@@ -16,6 +16,7 @@ from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowe
 from paribus.reporting.plots import landscape
 from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
+from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.schema import Table
 from paribus.runs.store import Found, Manifest, find_folder, find_manifest, find_records
 from paribus.sweeps.sweep import Sweep, load, names
@@ -61,8 +62,9 @@ class Entry:
     @cached_property
     def curves(self) -> dict[tuple[str, int], dict[str, Curve]]:
         """{(arm, seed): {metric: curve}} of the runs that are here."""
+        averaged = () if self.design is None else gather(self.design, self.found.records).find_averaged()
         return {
-            (record.arm, record.seed): read_curves(folder, record)
+            (record.arm, record.seed): read_curves(folder, record, averaged)
             for record in self.found.records
             if (folder := find_folder(record, self.roots)) is not None
         }

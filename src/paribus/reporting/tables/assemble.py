@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from paribus.reporting.tables.build import build_table
-from paribus.reporting.tables.curves import average_curves, average_effects
+from paribus.reporting.tables.curves import average_curves, average_effects, collect_curves
 from paribus.reporting.tables.design import Design, make_design
+from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.facts import find_facts
 from paribus.reporting.tables.schema import Table, Tuned
 from paribus.runs.store import find_manifest, find_records
@@ -30,13 +31,13 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     design = design.apply(manifest)
     found = find_records(design.study, design.scale, roots)
     table, arms = build_table(design, found.records), tuple(design.arms)
+    curves = collect_curves(found.records, arms, roots, gather(design, found.records).find_averaged())
     return replace(
         table,
         notes=(*table.notes, *(f"Left out: {why}." for why in found.left_out)),
         tuned=count_trials(design.tuning),
         facts=find_facts(arms, found.records, roots, manifest.overrides if manifest else ()),
-        curves=average_curves(found.records, arms, roots)
-        | average_effects(found.records, arms, design.baseline, roots),
+        curves=average_curves(curves, arms) | average_effects(curves, arms, design.baseline),
     )
 
 

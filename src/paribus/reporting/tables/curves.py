@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record, TaskPoint
 from paribus.runs.store import TUNING, find_folder, read_curve_lines
+from paribus.verdict.metrics import MEAN, in_points
 from paribus.verdict.statistics import summarize
 
 POINTS = 40  # of a curve, at most
@@ -31,17 +33,20 @@ class Curve(NamedTuple):
     values: list[float]
 
 
-def read_curves(folder: Path, record: Record) -> dict[str, Curve]:
-    """{metric: curve} of a run: losses and accuracies of pre-training, what its fine-tunings wrote, then the scores of
-    tasks on the way.
+Runs = Mapping[str, Mapping[str, Mapping[int, Curve]]]  # {metric: {arm: {seed: curve}}}
 
-    A line that cannot be read is left out.
+
+def read_curves(folder: Path, record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve]:
+    """{metric: curve} of a run: losses and accuracies of pre-training, what its fine-tunings wrote, then the scores of
+    tasks on the way and their mean.
+
+    A line that cannot be read is left out. `averaged`: the columns that the mean over tasks is of.
     """
     lines = read_curve_lines(folder, record)
     steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
     shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
     found = {name: _make_curve(name, lines, steps) for name in shown} | _read_tuning(folder, record)
-    return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record)
+    return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record, averaged)
 
 
 def _read_tuning(folder: Path, record: Record) -> dict[str, Curve]:
@@ -56,8 +61,10 @@ def _read_tuning(folder: Path, record: Record) -> dict[str, Curve]:
     return {name: _average_points([points for _, points in sorted(steps.items())]) for name, steps in found.items()}
 
 
-def read_points(record: Record) -> dict[str, Curve]:
-    """{"task/metric after pre-training": its scores against the tokens of the pre-training, the end included}."""
+def read_points(record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve]:
+    """{"task/metric after pre-training": its scores against the tokens of the pre-training, the end included}, and
+    "mean after pre-training" if every averaged column has one.
+    """
     found: dict[str, Curve] = {}
     last = record.own["curve"][-1][1] if record.own else record.budget.get("input_tokens", 0)  # of its last stage
     ends = [TaskPoint(0, int(last), record.task_runs)] if record.task_points else []
@@ -71,6 +78,10 @@ def read_points(record: Record) -> dict[str, Curve]:
             curve = found.setdefault(name, Curve([], []))
             curve.tokens.append(float(point.tokens))
             curve.values.append(math.fsum(scores) / len(scores))
+    parts = [found.get(f"{column}{ON_THE_WAY}", Curve([], [])) for column in averaged]
+    if parts and all(part.tokens and part.tokens == parts[0].tokens for part in parts):
+        rows = zip(*(part.values for part in parts), strict=True)
+        found[f"{MEAN}{ON_THE_WAY}"] = Curve(parts[0].tokens, [math.fsum(row) / len(row) for row in rows])
     return found
 
 
@@ -111,42 +122,39 @@ def thin(curve: Curve, points: int = POINTS) -> Curve:
     return Curve(*([math.fsum(part[span]) / len(part[span]) for span in spans] for part in curve))
 
 
-def average_curves(records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path]) -> dict[str, dict[str, Band]]:
-    """{metric: {arm: the mean curve}} over the seeds of finished runs."""
-    found = _collect(records, arms, roots)
+def average_curves(runs: Runs, arms: Sequence[str]) -> dict[str, dict[str, Band]]:
+    """{metric: {arm: the mean curve over seeds}}."""
     return {
-        metric: {arm: average([thin(curve) for curve in runs[arm].values()]) for arm in arms if arm in runs}
-        for metric, runs in sorted(found.items())
+        metric: {arm: average([thin(curve) for curve in found[arm].values()]) for arm in arms if arm in found}
+        for metric, found in sorted(runs.items())
     }
 
 
-def average_effects(
-    records: Sequence[Record], arms: Sequence[str], baseline: str, roots: Sequence[Path]
-) -> dict[str, dict[str, Band]]:
+def average_effects(runs: Runs, arms: Sequence[str], baseline: str) -> dict[str, dict[str, Band]]:
     """{"metric: difference from BASELINE": {arm: the mean difference, paired by seed}} against tokens, of the held-out
     losses and of the tasks that were fine-tuned on the way.
     """
     effects: dict[str, dict[str, Band]] = {}
-    for metric, runs in sorted(_collect(records, arms, roots).items()):
+    for metric, found in sorted(runs.items()):
         if not metric.endswith(ON_THE_WAY) and not (metric.startswith(HELD_OUT) and metric.endswith("_loss")):
             continue
         for arm in arms:
-            base = runs.get(baseline, {})
-            pairs = [subtract(own, base[seed]) for seed, own in runs.get(arm, {}).items() if seed in base]
-            if arm != baseline and (found := [one for one in pairs if one.tokens]):
+            base = found.get(baseline, {})
+            pairs = [subtract(own, base[seed]) for seed, own in found.get(arm, {}).items() if seed in base]
+            if arm != baseline and (shared := [one for one in pairs if one.tokens]):
                 name = f"{metric.removesuffix(ON_THE_WAY)}{DIFFERENCE}{baseline}"
-                effects.setdefault(name, {})[arm] = average(found)
+                effects.setdefault(name, {})[arm] = average(shared)
     return effects
 
 
-def _collect(
-    records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path]
-) -> dict[str, dict[str, dict[int, Curve]]]:
-    """{metric: {arm: {seed: curve}}} of finished runs."""
+def collect_curves(
+    records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path], averaged: Sequence[str] = ()
+) -> Runs:
+    """The curves of finished runs; `averaged`: the columns that the mean over tasks is of."""
     found: dict[str, dict[str, dict[int, Curve]]] = {}
     for record in records:
         folder = find_folder(record, roots) if record.done and record.arm in arms else None
-        for metric, curve in (read_curves(folder, record) if folder else {}).items():
+        for metric, curve in (read_curves(folder, record, averaged) if folder else {}).items():
             found.setdefault(metric, {}).setdefault(record.arm, {})[record.seed] = curve
     return found
 
@@ -185,6 +193,27 @@ def _is_in_step(curves: Sequence[Curve]) -> bool:
     return all(
         len(other) == len(first) and all(abs(a - b) <= near for a, b in zip(first, other, strict=True))
         for other in others
+    )
+
+
+def find_factor(metric: str) -> float:
+    """What the values of a curve are multiplied by to be drawn: 100 if its column is in points."""
+    column = metric.partition(DIFFERENCE)[0].removesuffix(ON_THE_WAY)
+    return 100.0 if in_points(column) else 1.0
+
+
+def scale_band(band: Band, factor: float) -> Band:
+    """The curve with every value multiplied."""
+
+    def scale(values: Sequence[float | None]) -> tuple[float | None, ...]:
+        return tuple(None if value is None else value * factor for value in values)
+
+    return replace(
+        band,
+        mean=scale(band.mean),
+        ci_low=scale(band.ci_low),
+        ci_high=scale(band.ci_high),
+        runs=tuple(map(scale, band.runs)),
     )
 
 
