@@ -79,6 +79,26 @@ def test_each_stage_is_an_offline_run_named_by_its_signature(arguments: list[str
     assert any("sst2/seed0/train_loss" in row for row in history(finetuning))
 
 
+def test_a_run_imports_nothing_of_wandb_launch(tmp_path: Path) -> None:
+    code = """
+import sys
+from paribus.runs.tracker import About, Destination, Tracked
+from pathlib import Path
+if "--staged" in sys.argv:
+    from wandb.sdk.launch.inputs import internal
+    internal.StagedLaunchInputs.apply = lambda self, run: print("applied", run.id)
+about = About("id1", "name", "group", "pretrain", (), {}, Path("runs"))
+tracked = Tracked(about, Destination("p", None, lambda: False))
+assert tracked.alive
+tracked.close("done")
+print(any(name.startswith("wandb.sdk.launch") for name in sys.modules))
+"""
+    for flags, told in (([], "False"), (["--staged"], "applied id1\nTrue")):
+        command = [sys.executable, "-c", code, *flags]
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == told
+
+
 def test_an_interrupted_run_goes_on_under_its_id(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = compose([*arguments, *STEPS, "profile.checkpoint_steps=3", "logger=wandb"])
     save = callbacks.LastCheckpoint.save

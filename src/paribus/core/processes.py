@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -37,9 +38,14 @@ def collect_rarely() -> None:
 
 def collect_often() -> None:
     """Collect garbage as usual again, and never look through what the process imported before its first run."""
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
+    _freeze()
     gc.set_threshold(*OFTEN)
+
+
+@cache
+def _freeze() -> None:
+    """Once in a process and those forked from it: to ask whether anything is frozen counts all of it."""
+    gc.freeze()
 
 
 def ranks_of(given: int | None, accelerator: str) -> int:

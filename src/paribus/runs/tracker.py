@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.core.stand_in import stand_in
 
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
@@ -137,13 +138,24 @@ class Tracked:
         settings = wandb.Settings(
             init_timeout=INIT_SECONDS, finish_timeout=FINISH_SECONDS, console="off", disable_git=True, disable_code=True
         )
-        run = wandb.init(
-            name=about.name, project=self.to.project, entity=self.to.entity, id=about.id, dir=str(about.folder),
-            group=about.group, job_type=about.job_type, tags=list(about.tags), config=dict(about.config),
-            resume="allow", mode=mode, settings=settings,
-        )  # fmt: skip
+        with stand_in("wandb.sdk.launch.inputs.internal", StagedLaunchInputs):
+            run = wandb.init(
+                name=about.name, project=self.to.project, entity=self.to.entity, id=about.id, dir=str(about.folder),
+                group=about.group, job_type=about.job_type, tags=list(about.tags), config=dict(about.config),
+                resume="allow", mode=mode, settings=settings,
+            )  # fmt: skip
         run.define_metric("*", step_metric=STEP)
         return run
+
+
+class StagedLaunchInputs:
+    """Stands in for W&B's class of this name, whose module imports all of `wandb launch`.
+
+    It holds what a program has staged for `wandb launch`: nothing, if the program has not imported that module.
+    """
+
+    def apply(self, run: Any) -> None:
+        """Apply nothing."""
 
 
 def _stage_below(folder: Path) -> None:

@@ -16,7 +16,7 @@ MODULES = (
     "torch._dynamo",  # by the first optimizer
     "torch.utils.serialization.config",  # by the first checkpoint
     "torchmetrics.functional",
-    "wandb.sdk.launch.inputs.internal",  # by the first run of W&B
+    "wandb",
 )
 
 for name in MODULES:
