@@ -70,6 +70,7 @@ def test_each_stage_is_an_offline_run_named_by_its_signature(arguments: list[str
     head = next(line["run"] for line in inspected(pretraining) if line["type"] == "run")
     assert (head["run_group"], head["job_type"], head["resume"]) == ("s-test", "pretrain", True)
     assert head["tags"] == ["s", "test", "a"]
+    assert head["config"]["update"]["versions"] == found["versions"]
     assert steps(pretraining) == lines(folder)
     axis = next(line["metric"] for line in inspected(pretraining) if line["type"] == "metric")
     assert axis["step_metric"] == "trainer/global_step"

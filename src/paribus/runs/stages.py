@@ -12,6 +12,7 @@ from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
 from paribus.core.sealed import read_sealed
 from paribus.runs.identity import Identity
+from paribus.runs.provenance import versions
 from paribus.runs.record import Record
 from paribus.runs.store import CURVES, is_trial_study, portable_config, read_lines
 from paribus.runs.tracker import About, Tracked, agent_run
@@ -109,8 +110,8 @@ class Stages:
         )
 
     def _config(self, stage: str) -> dict[str, Any]:
-        names = {"signature": self.identity.signature, "pretrain_signature": self.identity.pretrain, "stage": stage}
-        return {**portable_config(self.config), **names}
+        own = {"signature": self.identity.signature, "pretrain_signature": self.identity.pretrain, "stage": stage}
+        return {**portable_config(self.config), **own, "versions": dict(versions())}
 
 
 def _abandon(tracked: Tracked | None, error: BaseException) -> None:
