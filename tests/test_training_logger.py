@@ -80,7 +80,7 @@ def test_each_stage_is_an_offline_run_named_by_its_signature(arguments: list[str
     assert any("sst2/seed0/train_loss" in row for row in history(finetuning))
 
 
-def test_a_run_imports_nothing_of_wandb_launch(tmp_path: Path) -> None:
+def test_a_run_neither_imports_wandb_launch_nor_reports_to_a_server(tmp_path: Path) -> None:
     code = """
 import sys
 from paribus.runs.tracker import About, Destination, Tracked
@@ -90,9 +90,11 @@ if "--staged" in sys.argv:
     internal.StagedLaunchInputs.apply = lambda self, run: print("applied", run.id)
 about = About("id1", "name", "group", "pretrain", (), {}, Path("runs"))
 tracked = Tracked(about, Destination("p", None, lambda: False))
+tracked.log({"loss": 1.0}, 1)
 assert tracked.alive
 tracked.close("done")
 print(any(name.startswith("wandb.sdk.launch") for name in sys.modules))
+assert "opentelemetry.sdk" not in sys.modules, "an offline run reports to W&B's server"
 """
     for flags, told in (([], "False"), (["--staged"], "applied id1\nTrue")):
         command = [sys.executable, "-c", code, *flags]

@@ -14,6 +14,7 @@ from paribus.core.stand_in import stand_in
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
 STATUS = "status"
+_REPORTING = "WANDB_ERROR_REPORTING"  # whether W&B sends its own errors and timings to its server
 _DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until they are uploaded
 
 
@@ -130,6 +131,8 @@ class Tracked:
 
     def _begin(self, mode: Literal["online", "offline"]) -> Any:
         os.environ.setdefault("WANDB_SILENT", "true")
+        if mode == "offline":
+            os.environ.setdefault(_REPORTING, "false")  # W&B would otherwise call home about itself
         _stage_below(self.about.folder)
         import wandb
 

@@ -7,12 +7,16 @@ import importlib
 MODULES = (
     "hydra.utils",
     "optuna",
-    "paribus.models.encoder",
     "paribus.models.text_to_text",
+    "paribus.models.two_way",
+    "paribus.optim.adamw",
     "paribus.runs.provenance",
+    "paribus.tasks.docs_package",
     "paribus.training.finetune",
+    "paribus.training.logger",
     "paribus.training.pretrain",
     "paribus.training.run",
+    "requests",
     "torch._dynamo",  # by the first optimizer
     "torch.utils.serialization.config",  # by the first checkpoint
     "torchmetrics.functional",
