@@ -90,7 +90,7 @@ def test_only_the_option_counts_and_no_special_token() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(UserError, match="has 5 tokens with an option: finetune.length=4: set finetune.length=5 and"):
+    with pytest.raises(UserError, match=r"has 5 tokens with an option: finetune\.length=4: set finetune\.length=5 and"):
         encode(Scored(("A", "B")), Choice("10 11", None, ["20 21", "22"], 0), length=4)
     with pytest.raises(UserError, match="the option '1' has no known token"):
         encode(Scored(("A", "B")), Choice("10 11", None, ["1", "22"], 0))
