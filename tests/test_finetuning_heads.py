@@ -131,6 +131,16 @@ def test_losses_are_their_formulas() -> None:
     assert Loss(focal=2)(logits_BC, label_B) == pytest.approx(float(focal), rel=1e-6)
 
 
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
+def test_a_certain_row_costs_the_focal_loss_nothing(gamma: float) -> None:
+    logits_BC = torch.tensor([[200.0, 0.0], [0.5, 0.0]], requires_grad=True)
+    Loss(focal=gamma)(logits_BC, torch.tensor([0, 0])).backward()
+    assert logits_BC.grad is not None
+    assert torch.isfinite(logits_BC.grad).all()
+    assert not logits_BC.grad[0].any()
+    assert logits_BC.grad[1].all()
+
+
 @pytest.mark.parametrize("decoupled", [True, False])
 @pytest.mark.parametrize("corrected", [True, False])
 def test_every_kind_of_adam_is_its_formula(decoupled: bool, corrected: bool) -> None:

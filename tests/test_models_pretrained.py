@@ -308,6 +308,19 @@ def test_our_own_run_by_folder_and_by_signature(arguments: list[str]) -> None:
     assert not torch.equal(load_file(further / "model" / "model.safetensors")[min(kept)], kept[min(kept)])
 
 
+@pytest.mark.parametrize("other", ["tokenizer.vocab_size=140", "tokenizer.lowercase=false"])
+def test_the_words_of_our_own_run_are_those_of_the_tokenizer(
+    other: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = run(compose([*arguments, "trainer.max_steps=1"]))
+    on = ["train", *arguments, "objective=electra", "model=pretrained", f"model.name={name}", "trainer.max_steps=1"]
+    assert main(on) == 0
+    assert main([*on, other]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("paribus: the tokenizer has")
+    assert last.endswith("set tokenizer=pretrained and tokenizer.name to the value of model.name")
+
+
 def test_the_anchor_has_no_pre_training() -> None:
     assert "untrained=true" in arm_overrides(load("roberta_table1"), "smoke", SCRATCH)
 

@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from paribus.corruption.collators.collator import Collator
+    from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
 MODES = ("cls", "mean", "max")
 ORDER = "order"  # what ALBERT's head on pairs was trained on
-PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings
+PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings of others
+WORDS = "tokenizer.json"
+OWN_TOKENIZER = "set tokenizer=pretrained and tokenizer.name to the value of model.name"
 
 
 @dataclass(frozen=True)
@@ -163,12 +166,23 @@ class Pretrained(ModelSpec):
         shape = asdict(cast(Any, self.shape))
         return {"kind": type(self.shape).__name__, "shape": shape, "weights": weights, **heads, **pairs}
 
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """The words of our run, whose tokenizer lies beside its weights, must be those of the tokenizer."""
+        path = self.folder / WORDS
+        if self.fresh or _own(self.folder) is None or not path.is_file():
+            return
+        theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+        words = theirs if isinstance(theirs, dict) else {word: at for at, (word, _) in enumerate(theirs)}
+        own = tokenizer.backend.get_vocab()
+        if word := next((word for word, at in words.items() if own.get(word) != at), None):
+            raise UserError(f"the tokenizer has other words than the checkpoint, such as {word!r}", OWN_TOKENIZER)
+
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         """The network with the checkpoint's weights, or with initial ones.
 
         Raises UserError for weights that do not fit, and for a vocabulary that is not the checkpoint's.
         """
-        _check_vocabulary(self.folder, vocabulary)
+        _check_vocabulary(self.folder, vocabulary, 1 if _own(self.folder) else PADDED)
         network = self.shape.build(vocabulary, seed)
         if not self.fresh:
             self.shape.load(network, self.folder)
@@ -299,14 +313,15 @@ def _setting(folder: Path, part: str) -> Any:
     return build(own)
 
 
-def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
+def _check_vocabulary(folder: Path, vocabulary: Vocabulary, padded: int) -> None:
+    """`padded`: fewer rows than this may follow the vocabulary."""
     config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
     rows, pad = int(config["vocab_size"]), config.get("pad_token_id")
-    if not 0 <= rows - vocabulary.size < PADDED or pad not in (None, vocabulary.pad):
+    if not 0 <= rows - vocabulary.size < padded or pad not in (None, vocabulary.pad):
         raise UserError(
             f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
             f"the checkpoint {rows} and {pad}",
-            "set tokenizer=pretrained and tokenizer.name to the value of model.name",
+            OWN_TOKENIZER,
         )
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from paribus.corruption.collators.collator import Collator
+    from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 
@@ -77,6 +78,9 @@ class ModelSpec(ABC):
 
     def check_length(self, length: int, key: str) -> None:  # noqa: B027 (most networks have no longest input)
         """Raise UserError, under the config key, if an input of `length` tokens is too long."""
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:  # noqa: B027 (most models come without words)
+        """Raise UserError if the model came with embeddings of other words than those of the tokenizer."""
 
     @abstractmethod
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:

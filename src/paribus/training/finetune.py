@@ -542,7 +542,7 @@ def finetuner(
     if start is not None and start.head is not None:
         head.load_state_dict(dict(start.head))
     steps = _steps(run, encoded, task_type, seed)
-    if replay is not None:
+    if replay is not None and replay.text is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
     return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ from paribus.training.finetune import Base, base_of, finetune
 from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
+    from paribus.models.network import Network
     from paribus.training.description import Run
+    from paribus.training.forgetting import Memory
     from paribus.training.learner import Learner
     from paribus.training.pretrain import Stage
     from paribus.training.trainer import Profile
@@ -89,13 +92,23 @@ def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[
     return [_tune_point(base, data, profile, path) for path in places]
 
 
+def _recall(memory: Memory | None, encoder: Network, folder: Path) -> Memory | None:
+    """What fine-tunings of a point rehearse with: its own head on tokens. What they forget is not measured."""
+    if memory is None:
+        return None
+    head = copy.deepcopy(memory.head, {id(memory.encoder): encoder})
+    checkpoint.load_head(encoder, head, folder)
+    return replace(memory, encoder=encoder, head=head, before={})
+
+
 def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[str, Any]:
     if (about := read_sealed(path)) is None:
         raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then lacks this point, or train it again")
     if "task_runs" not in about:
         encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
         checkpoint.load(encoder, weights)
-        tuned = finetune([base_of(base.run, encoder, weights)], data, profile, path.parent)
+        memory = _recall(base.memory, encoder, weights)
+        tuned = finetune([base_of(base.run, encoder, weights, memory)], data, profile, path.parent)
         about["task_runs"] = tuned["task_runs"]
         write_sealed(path, about)
     if not base.run.finetune.keep:

@@ -128,6 +128,7 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     if not 0.0 < run.trainer.layer_decay <= 1.0:
         raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
     plan, steps = plan_of(run, data)
+    run.model.check_tokenizer(data.tokenizer)
     encoder = run.model.build(data.vocabulary, run.root_seed)
     check_continues(run)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)

@@ -12,6 +12,7 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 
 RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
+SMALLEST = 2.0**-24  # of 1 - p in single precision, if that is not 0
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Loss:
         if not self.focal:
             return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
         loss_B = cross_entropy(logits_BC, label_B, reduction="none")
-        return ((1 - (-loss_B).exp()) ** self.focal * loss_B).sum()
+        wrong_B = 1 - (-loss_B).exp()
+        focal_B = wrong_B.clamp_min(SMALLEST) ** self.focal * loss_B  # a power below 1 has no slope at 0
+        return focal_B.where(wrong_B > 0, 0.0).sum()
 
 
 def loss_of(settings: FineTuning) -> Loss:

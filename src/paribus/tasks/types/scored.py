@@ -260,8 +260,9 @@ class _RowList:
         if not counts_T.any():
             raise UserError(f"the option {row.options[place][:40]!r} has no known token", "leave the example out")
         if len(ids_T) > self.room and not windowed:
-            cause = f"the prompt {row.text[:40]!r} has {len(ids_T) + 1} tokens with an option"
-            mend = f"raise finetune.length={self.room + 1}, at most to model.positions, or leave the example out"
+            own = len(ids_T) + 1
+            cause = f"the prompt {row.text[:40]!r} has {own} tokens with an option: finetune.length={self.room + 1}"
+            mend = f"set finetune.length={own} and model.positions to {own} or more, or leave the example out"
             raise UserError(cause, mend)
         for begin, first, end in plan_windows(len(ids_T), self.room, self.stride):
             self.ids.append(np.concatenate([[self.vocabulary.cls], ids_T[begin:end]]))
