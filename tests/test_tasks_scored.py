@@ -318,6 +318,7 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
             "finetune/joint is set, but nothing is trained in tasks.exam",
         ),
         (["+tasks.exam.metrics=[f1]"], "choose from accuracy, accuracy_token"),
+        (["finetune.replay=0.5"], "finetune.replay=0.5, but no task is fine-tuned"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(

@@ -44,6 +44,8 @@ def check_replay(run: Run, head: TokenHead | None) -> None:
         raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
     if weight and not run.finetune.epochs:
         raise UserError(f"finetune.replay={weight}, but finetune.epochs=0", "give at least 1 epoch, or no replay")
+    if weight and run.tuned_tasks and not any(run.task_type(name).trained for name in run.tuned_tasks):
+        raise UserError(f"finetune.replay={weight}, but no task is fine-tuned", "add a task, or set finetune.replay=0")
     if weight and head is None:
         raise UserError("finetune.replay needs a head on tokens, which the objective lacks", "set objective=mlm")
     if weight and text == ROWS and run.objective.needed_attention != "left":
