@@ -134,10 +134,10 @@ def write_task(question: Question) -> str:
         "_target_: paribus.tasks.tables.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
         f"name: {question.task}",
         f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
-        f"columns: {{{columns}}}   # ours: the file's",
-        f"splits: {{{splits}}}   # ours: the file's",
+        f"columns: {{{columns}}}   # our name: the file's name",
+        f"splits: {{{splits}}}   # our name: the file's name",
         *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
-        f"classes: [{names}]   # as the file has them; numbers 0, 1, ... mean this order",
+        f"classes: [{names}]   # spelled as in the file; label numbers 0, 1, ... follow this order",
         "metrics: [accuracy]   # or f1, matthews; the first is the main one",
         "max_train: null       # at most this many examples; null: all",
         "max_validation: null",
@@ -159,8 +159,8 @@ def write_sweep(question: Question) -> str:
         f"# {question.compared.replace(',', ' or ')}: which is better for {question.text} and {question.task}?",
         f"# paribus run {question.name}",
         f"study: {question.name}   # names the folders of runs and reports",
-        f"family: {family}       # bert or t5: whose recipes scale= chooses from",
-        "base:               # of every arm",
+        f"family: {family}       # bert or t5; scale= chooses among its recipes",
+        "base:               # settings of every arm",
         *(f"  - {_plain(text)}" for text in base),
         f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
         "matched: tokens     # the budget that is equal in all arms: tokens, predictions, sequences, steps or flops",
@@ -177,7 +177,7 @@ def write_sweep(question: Question) -> str:
             "    whose: ours",
         ]
     seeds = ", ".join(map(str, table_seeds(family, "cpu")))
-    return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line those of the scale"]) + "\n"
+    return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line, those of the scale"]) + "\n"
 
 
 def _plain(text: str) -> str:
