@@ -143,7 +143,7 @@ def test_bad_settings(folder: Path, tmp_path: Path, changes: dict[str, Any], mes
     [
         (
             {"sentence": ["a", "b", "c"], "label": [0, 1, 2]},
-            "row 2 of train has the label 2: name all classes, now bad",
+            "row 2 of train has the label 2: add it to the classes, now bad",
         ),
         ({"sentence": ["a", " "], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),
         ({"sentence": ["a", None], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),

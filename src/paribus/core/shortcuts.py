@@ -1,4 +1,4 @@
-"""Shortcuts in Hydra that leave what it composes as it is: half of the time of a composition."""
+"""Shortcuts that halve the time of a Hydra composition without changing its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Key(NamedTuple):
-    """A config file as it is now, and what Hydra calls its folder."""
+    """A config file in its current version, with Hydra's name for its folder."""
 
     provider: str
     file: str

@@ -17,7 +17,7 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
     """(the audit, whether nothing is wrong).
 
     Args:
-        runs, results: where the records are.
+        runs, results: folders with the records.
         out: the folder of the table to check; None for those of the reports and of the committed results.
 
     Raises:

@@ -69,7 +69,7 @@ def _list_paths(study: str, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _prefer(found: dict[tuple[str, int, str], Record], record: Record) -> None:
-    """Keep the record, unless one of the same run is there; a run that did not fail replaces its failure."""
+    """Keep the record unless one of the same run is kept already; a run that did not fail replaces a failure."""
     key = record.arm, record.seed, record.signature
     if key not in found or (found[key].status == "failed" and record.status != "failed"):
         found[key] = record
@@ -238,7 +238,9 @@ def read_state(folder: Path) -> tuple[str, Record | None]:
 
 
 def shelf(runs: Path, pretrain: str) -> Path:
-    """The folder that runs of one pre-training lock while one of them does it; its POINTER names that run's folder."""
+    """The folder that runs with the same pre-training lock while one of them trains it; its POINTER names that run's
+    folder.
+    """
     return runs / ".pretrained" / pretrain
 
 

@@ -1,4 +1,4 @@
-"""A user's first sweep: one commented sweep file and one task file, from a text, a task and what to compare."""
+"""A user's first sweep: writes a commented sweep file and a task file from a text, a task and a comparison."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Files(NamedTuple):
 
 
 def name_of(path: str, taken: Sequence[str] = ()) -> str:
-    """A name for what is at a path: letters, digits and _; with `my_` before it if it is taken."""
+    """A name for the text at a path: letters, digits and _; with the prefix `my_` if the name is taken."""
     name = re.sub(r"\W+", "_", Path(path).expanduser().absolute().name.partition(".")[0].lower(), flags=re.ASCII)
     name = name.strip("_") or "task"
     return f"my_{name}" if name in taken or not name[0].isalpha() else name
@@ -77,7 +77,7 @@ def split_compared(text: str) -> tuple[str, list[str]]:
 def write_files(question: Question) -> Iterator[Files]:
     """Write `sweeps/NAME.yaml` and `conf/task/TASK.yaml` in the working directory; they are removed if the block fails.
 
-    Raises UserError if one of them is there with another content, before anything is written.
+    Raises UserError, before anything is written, if one of them exists with different content.
     """
     files = Files(Path("sweeps") / f"{question.name}.yaml", Path("conf/task") / f"{question.task}.yaml")
     content = dict(zip(files, (write_sweep(question), write_task(question)), strict=True))

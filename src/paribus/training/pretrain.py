@@ -126,7 +126,9 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     """Compose everything and check it; `earlier`: the stages before. Raises UserError before any compute."""
     check_ranks(run, profile)
     if not 0.0 < run.trainer.layer_decay <= 1.0:
-        raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
+        raise UserError(
+            f"trainer.layer_decay={run.trainer.layer_decay} is out of range", "give a share above 0, at most 1 for none"
+        )
     plan, steps = plan_of(run, data)
     encoder = run.model.build(data.vocabulary, run.root_seed)
     check_continues(run)
@@ -273,7 +275,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
 
 
 def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
-    """What evaluates on the stage's own noise, if that is asked for."""
+    """The evaluation on the stage's own noise, if requested."""
     if (own := stage.own) is None:
         return []
     points = stage.run.evaluation.own_points
@@ -313,9 +315,7 @@ def enough_memory(run: Run) -> Iterator[None]:
         mend = "choose a smaller model or input.length"
         if less is not None:
             mend = f"set profile.microbatch={less}: the batch stays {size}, and the run resumes"
-        raise UserError(
-            f"the memory does not hold {now} sequences of {run.input.length} tokens at once", mend
-        ) from error
+        raise UserError(f"{now} sequences of {run.input.length} tokens do not fit into memory at once", mend) from error
 
 
 def learner_of(stage: Stage) -> Pretraining:
@@ -353,7 +353,7 @@ def help_to_train(stage: Stage, group: Group) -> None:
 
 
 def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
-    """What measures the gradient noise scale, if that is asked for."""
+    """The callback that measures the gradient noise scale, if requested."""
     every = stage.run.trainer.noise_every
     if every is None:
         return None
@@ -361,7 +361,7 @@ def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
 
 
 def _gathering(stage: Stage) -> list[Gathering]:
-    """What puts shards together in the stage's modules, if there are shards."""
+    """The callback that gathers shards into the stage's modules, if there are shards."""
     if not stage.profile.sharded:
         return []
     points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
@@ -446,7 +446,7 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
 
 
 def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
-    """What fine-tuning may rehearse or forget, if that is asked for; `part`: the last stage's part of the record."""
+    """The data for replay and forgetting in fine-tuning, if requested; `part`: the last stage's part of the record."""
     settings = stage.run.finetune
     if stage.head is None or not (settings.forgetting or settings.replay):
         return None
@@ -511,7 +511,8 @@ def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None)
     """
     if run.evaluation.probe_examples < 0:
         raise UserError(
-            f"evaluation.probe_examples={run.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+            f"evaluation.probe_examples={run.evaluation.probe_examples} is out of range",
+            "give a number of pairs, or 0 for no probes",
         )
     found: list[Probe | TrainedProbe] = []
     for name in PROBES:

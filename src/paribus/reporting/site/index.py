@@ -54,7 +54,7 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
 
 
 def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
-    """Verdicts at each scale that has tables; identical arms are counted apart."""
+    """Verdicts at each scale that has tables; claims about identical arms are counted separately."""
     words = [word.name for word in WORDS.all()]
     scales = [scale for scale in list_scales(entries) if any(entry.scale == scale for entry in entries)]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("scale", *words))
@@ -115,14 +115,14 @@ def _render_waiting(line: Line) -> Row:
 
 
 def _render_claim(line: Line) -> str:
-    """The plain sentence with whose it is and where it is from."""
+    """The plain sentence, who claims it, and its source."""
     source = "" if line.paper is None else f", {render_source(line)}"
     owner = f'<span class="small">{OWNERS[line.claim.whose or ""]}{source}</span>' if line.claim.says else ""
     return f'<span class="say">{render_link(line.place, line.claim.says or line.claim.text)}</span><br>{owner}'
 
 
 def _describe_row(line: Line) -> dict[str, str]:
-    """What a row is searched and filtered by."""
+    """The attributes to search and filter a row by."""
     shown = [(entry.scale, claim.verdict) for entry, claim in line.entries] or [("", NOT_RUN)]
     at = ";".join(f"{scale}:{verdict}" for scale, verdict in shown)
     words = [line.study, line.claim.sentence, line.claim.text, line.authors, at.replace(":", " ")]

@@ -37,7 +37,7 @@ class Samples:
     _data: dict[str, Data | UserError] = field(default_factory=dict)
 
     def draw(self, entry: Entry, arm: str) -> Sample:
-        """The first examples of the arm's first finished run; a reason if its text is not here."""
+        """The first examples of the arm's first finished run, or the reason if its text is not available."""
         done = [record for record in entry.found.records if record.arm == arm and record.done]
         folder = find_folder(done[0], entry.roots) if done else None
         config = read_config(folder) if folder else None
