@@ -96,7 +96,7 @@ def test_missing_cells_unequal_seeds_and_repeated_rows_are_named_and_never_guess
     for note in (
         "warm/seed3: acc is not a number and is left out.",
         "warm/seed1 counts once: line 6, line 7 have the same numbers.",
-        "odd/seed0 is left out: its rows differ in acc (line 10, line 11); --step takes the last one.",
+        "odd/seed0 is left out: its rows differ in acc (line 10, line 11); with --step the last one counts.",
         "line 13 is left out: it has no arm or no seed.",
         "base: no record of seed 2.",
     ):

@@ -47,7 +47,7 @@ def init(given: Arguments) -> int:
         print(report(request), say_power(request), sep="\n")
     for line in find_wrapped(question.text):
         say(line)
-    print(f"\nWritten: {files.sweep} and {files.task}. Look at them; then type\n\n  {request.command('run')}")
+    print(f"\nWritten: {files.sweep} and {files.task}. Look at them, then run\n\n  {request.command('run')}")
     return 0
 
 

@@ -53,7 +53,7 @@ def read_sealed(path: Path, owner: str = "") -> dict[str, Any] | None:
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict) or not verify(content) or content.get("owner", "") != owner:
-        say(f"{path} is damaged or of an older version; it is made again")
+        say(f"{path} is damaged or from an older version; it is rebuilt")
         return None
     return {key: value for key, value in content.items() if key not in ("checksum", "owner")}
 
@@ -91,7 +91,7 @@ def is_stored(folder: Path) -> bool:
         return False
     if not (damaged := find_damage(folder)):
         return True
-    say(f"{folder / damaged} is damaged or of an older version; {folder.name} is built again")
+    say(f"{folder / damaged} is damaged or from an older version; {folder.name} is rebuilt")
     _move_away(folder)
     return folder.is_dir()  # another process may have built it by now
 

@@ -65,7 +65,7 @@ def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Pat
     configs = {arm: config for arm in design.arms if (config := _read_arm_config(arm, done, roots)) is not None}
     base = configs.pop(design.baseline, None)
     if base is None:
-        return ["no config of a finished run of the baseline is here"], []
+        return ["no config of a finished run of the baseline was found"], []
     lines, hidden = [], []
     for arm, own in configs.items():
         odd = sorted(key for key in base.keys() | own.keys() if base.get(key) != own.get(key))
@@ -183,7 +183,7 @@ def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
     if not design.varies_text and len(texts := sorted({record.text for record in done if record.text})) > 1:
         found.append(f"runs on different texts: {', '.join(texts)}")
     odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
-    return found + ([f"made under another version of the sweep file: {_list_some(odd)}"] if odd else [])
+    return found + ([f"made with a different version of the sweep file: {_list_some(odd)}"] if odd else [])
 
 
 def _find_uncommitted(done: Sequence[Record]) -> list[str]:

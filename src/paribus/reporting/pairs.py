@@ -234,5 +234,5 @@ def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list
         if alone and (one.numbered or other.numbered):
             cause = f"{one.name} and {other.name} have different numbers of examples of {column}"
             raise UserError(cause, "compare them on the same data")
-        notes += [f"{column}: {alone} examples with a number in one of the two only are left out."] * bool(alone)
+        notes += [f"{column}: {alone} examples are left out, since only one of the two has a number."] * bool(alone)
     return notes

@@ -141,7 +141,7 @@ def _compare_part(name: str, old: object, new: object) -> Iterator[str]:
     odd = [f"✗ {name}{key}: {value} then, {now.get(key)} now" for key, value in before.items() if now.get(key) != value]
     yield from odd or [f"✓ {name}: the same bits"]
     if later := sorted(now.keys() - before.keys()):
-        yield f"- {name}: measured now and not then: {', '.join(later)}"
+        yield f"- {name}: measured now but not in the record: {', '.join(later)}"
 
 
 def _list_leaves(value: object, path: str = "") -> dict[str, Any]:

@@ -160,7 +160,7 @@ def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
     except (OSError, ValueError):
         content = None
     if (found := _read_manifest(content)) is None:
-        say(f"{path} is damaged and left out; `paribus run` writes it again")
+        say(f"{path} is damaged and ignored; `paribus run` rewrites it")
     return found
 
 
@@ -269,7 +269,7 @@ def _read_last_step(folder: Path) -> int:
 def read_curve_lines(folder: Path, record: Record, name: str = CURVES) -> list[dict[str, Any]]:
     """The lines of a run's learning curves; none, with a message, if they are not those that it wrote."""
     if (path := folder / name).is_file() and not matches(path, record.curves.get(name)):
-        say(f"{path} is damaged or of another run; its curves are left out")
+        say(f"{path} is damaged or from another run; its curves are left out")
         return []
     return read_lines(path)
 

@@ -221,7 +221,7 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
     damaged = [model / name] if (name := find_damage(model)) else []
     damaged += [] if matches(folder / CURVES, kept.get("curves", {}).get(CURVES)) else [folder / CURVES]
     if damaged:
-        say(f"{damaged[0]} is damaged; the pre-training is done again")
+        say(f"{damaged[0]} is damaged; pre-training starts over")
         return None
     return kept
 

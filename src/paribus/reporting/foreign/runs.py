@@ -99,7 +99,7 @@ def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
     if not found:
         raise UserError(f"no name in {source.name} matches {asked.pattern}", f"the first is '{odd[0]}'")
     if odd:
-        notes.append(f"Left out, because their names are not like {asked.pattern}: {', '.join(odd)}.")
+        notes.append(f"Left out, because their names do not match {asked.pattern}: {', '.join(odd)}.")
     return found
 
 
@@ -199,7 +199,7 @@ def _make_record(
     values = {column: _list_numbers(done, column) for column in columns}
     if odd := [column for column, numbers in values.items() if len(set(numbers)) > 1]:
         places = ", ".join(row.place for row in done)
-        notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); --step takes the last one.")
+        notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); with --step the last one counts.")
         return None
     if len(done) > 1 and max(map(len, values.values())) > 1:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")

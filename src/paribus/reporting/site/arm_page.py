@@ -162,7 +162,7 @@ def _group_configs(own: Sequence[Record], folders: dict[int, Path]) -> list[Conf
 def _render_configs(configs: Sequence[Config]) -> Iterator[str]:
     yield "<h2>Whole config</h2>"
     if not configs:
-        yield "<p>No config of these runs is here.</p>"
+        yield "<p>No config of these runs was found.</p>"
     for config in configs:
         which = ", ".join(map(str, config.seeds))
         text = f"<pre>{escape(config.text)}</pre>"

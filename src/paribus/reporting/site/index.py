@@ -33,8 +33,8 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
     ran, waiting = [line for line in lines if line.measured], [line for line in lines if not line.measured]
     yield "<h1>Does the published choice hold here?</h1>"
     yield (
-        '<p class="lead">Each claim of a published table was fixed before its first run. A verdict holds at its scale '
-        "alone; behind each number are its runs.</p>"
+        '<p class="lead">Each claim of a published table was fixed before its first run. A verdict holds only at its '
+        "scale; each number links to its runs.</p>"
     )
     yield _render_counts(entries, lines)
     yield "<h2>Every measured contrast</h2>"
@@ -67,7 +67,7 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     if unsure := sum(is_unsure(entry, claim) for line in own for entry, claim in line.entries):
         below += (
             f'<p class="below">{unsure} of the decided claims rest on runs that did not record whether they left the '
-            "plateau of a trivial model. Run them again before you trust them.</p>"
+            "plateau of a trivial model. Rerun them before you trust them.</p>"
         )
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
     return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'

@@ -42,7 +42,7 @@ class Samples:
         folder = find_folder(done[0], entry.roots) if done else None
         config = read_config(folder) if folder else None
         if self.count == 0 or not done or config is None:
-            reason = "No examples were asked for." if self.count == 0 else "No config of a finished run is here."
+            reason = "No examples were requested." if self.count == 0 else "No config of a finished run was found."
             return Sample(reason=reason)
         try:
             return Sample(self._draw(config, done[0].text))
