@@ -96,7 +96,7 @@ def test_missing_cells_unequal_seeds_and_repeated_rows_are_named_and_never_guess
     for note in (
         "warm/seed3: acc is not a number and is left out.",
         "warm/seed1 counts once: line 6, line 7 have the same numbers.",
-        "odd/seed0 is left out: its rows differ in acc (line 10, line 11); --step takes the last one.",
+        "odd/seed0 is left out: its rows differ in acc (line 10, line 11); with --step the last one counts.",
         "line 13 is left out: it has no arm or no seed.",
         "base: no record of seed 2.",
     ):
@@ -154,9 +154,9 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
         ({"metrics": ("acuracy",)}, "has no column 'acuracy': did you mean acc"),
         ({"seed": "run"}, "has no column 'run'"),
         ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
-        ({"claims": ("warm > cold",)}, "names the arm 'cold'"),
+        ({"claims": ("warm > cold",)}, "names the unknown arm 'cold'"),
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
-        ({"pattern": "{arm}_{seed}"}, "no name in runs is like"),
+        ({"pattern": "{arm}_{seed}"}, "no name in runs matches"),
         ({"pattern": "{arm}-{arm}"}, "name each column once"),
         ({"pattern": "arm-seed"}, "name each column once"),
     ],
@@ -341,5 +341,5 @@ def test_a_server_that_cannot_be_asked_is_named(monkeypatch: pytest.MonkeyPatch)
         raise ConnectionError("no route")
 
     monkeypatch.setattr(wandb, "Api", fail)
-    with pytest.raises(UserError, match="W&B cannot be asked for me/project"):
+    with pytest.raises(UserError, match="W&B cannot load me/project"):
         open_source("wandb:me/project")

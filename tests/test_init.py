@@ -66,7 +66,7 @@ def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
     given = ["--text", "books", "--task", "trec", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
     assert main(["init", *given]) == 0
     out = capsys.readouterr().out
-    assert out.endswith("then type\n\n  paribus run books_trec scale=smoke\n")
+    assert out.endswith("then run\n\n  paribus run books_trec scale=smoke\n")
     assert "the cost" in out
     assert "With 80% power, 3 seeds see" in out
     sweep = load("books_trec")

@@ -162,7 +162,7 @@ def test_a_pooler_that_the_checkpoint_lacks_is_not_fine_tuned_from(
     on = [*given, "model=pretrained", "tokenizer=pretrained", f"model.name={foreign}", f"tokenizer.name={foreign}"]
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
     asked = [*on, "objective=mlm_nsp", "input=segment_pair", *task]
-    with pytest.raises(UserError, match="neither the objective nor the model brings a pooler"):
+    with pytest.raises(UserError, match="neither the objective nor the model has a pooler"):
         run(compose([*asked, "trainer.max_steps=0"]))
     for more in ("trainer.max_steps=1", "untrained=true"):
         assert (run(compose([*asked, more])) / "result.json").is_file()

@@ -242,7 +242,7 @@ def test_what_a_table_page_tells(site: Path) -> None:
     text = (site / "roberta_table1/smoke/index.html").read_text()
     for words in (
         "Arms with their intervals", "Effect sizes", "Learning curves", "Effect at each scale", "../claim-1.html",
-        "numbers of the table follow from the records", "FLOPs",
+        "numbers of the table match the records", "FLOPs",
         "paribus run roberta_table1 scale=smoke", "../cpu/index.html", "published/roberta_table1.html",
     ):  # fmt: skip
         assert words in text, words

@@ -104,7 +104,7 @@ def test_other_examples_are_refused(tmp_path: Path) -> None:
 def test_examples_that_one_file_lacks_are_left_out_and_counted(tmp_path: Path) -> None:
     found = compare_runs(samples(tmp_path, "a.jsonl", A), samples(tmp_path, "b.jsonl", B[:150]))
     assert found.rows[0].n == 150
-    assert "acc: 50 examples with a number in one of the two only are left out." in found.notes
+    assert "acc: 50 examples are left out, since only one of the two has a number." in found.notes
 
 
 def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ def test_settings_that_do_not_fit_are_refused(
 
 def test_a_table_of_options_may_be_scored(tmp_path: Path) -> None:
     assert isinstance(table(tmp_path, scored=True).task_type, Scored)
-    with pytest.raises(UserError, match="of a task with options null"):
+    with pytest.raises(UserError, match="or null for a task with options"):
         Scored(PLACES, stride=3).check("tasks.x")
     with pytest.raises(UserError, match="at least two different classes"):
         LikelyTable("x", {"text": "line"}, metrics=["accuracy"], path=str(tmp_path))

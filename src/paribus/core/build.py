@@ -1,4 +1,4 @@
-"""Components from config: the class named by `_target_`, with one clear line when it cannot be made."""
+"""Components from config: the class named by `_target_`, with a one-line error if it cannot be built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kind(target: str) -> Any:
 
 
 def unavailable(config: Any) -> str | None:
-    """Why this machine lacks a component of a composed config, or None: those that have a `require` are asked."""
+    """Why this machine lacks a component of a composed config, or None; asks the components that have `require`."""
     try:
         for group in config:
             if group != "hydra":
@@ -54,7 +54,7 @@ def build(node: Any, **extra: Any) -> Any:
     """Instantiate a config node as plain settings.
 
     Raises UserError for settings that the component refuses, for unknown arguments, and for classes that are not
-    trusted; those are looked for in the whole node before anything is imported.
+    trusted; the whole node is checked for those before anything is imported.
     """
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
@@ -72,7 +72,7 @@ def build(node: Any, **extra: Any) -> Any:
 
 
 def _explain(said: str) -> UserError:
-    """The UserError for what Hydra says: the key that a component does not have, or its own words."""
+    """The UserError for Hydra's error: it names the key that a component does not have, or repeats Hydra's message."""
     found = _UNKNOWN.search(said)
     if found is None:
         return UserError(said[:300])
@@ -98,7 +98,7 @@ def _checked(node: Any) -> Any:
 
 
 def _is_plain(node: Any) -> bool:
-    """Whether OmegaConf would give this back unchanged."""
+    """Whether OmegaConf would return this unchanged."""
     if type(node) is dict:
         return all(type(key) is str and _is_plain(value) for key, value in node.items())
     if type(node) is list:

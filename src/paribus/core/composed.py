@@ -1,9 +1,9 @@
-"""Composed configs, so that an unchanged one is not composed again: that takes 0.2 seconds for each arm.
+"""A cache of composed configs: composing takes 0.2 seconds per arm, so an unchanged config is not composed again.
 
-What Hydra composes follows from the overrides and the files that it reads. The name of a stored config covers both:
+A composed config depends only on the overrides and the files that Hydra reads. The name of a stored config covers both:
 the overrides, the config files, our code for configs, and the versions of Hydra and OmegaConf. Whole configs are kept
-on disk. What the choices of groups alone give is kept in memory: Hydra sets plain values last, so that configs that
-differ in values share the rest.
+on disk. Configs before plain values are set are kept in memory: Hydra sets plain values last, so configs that differ
+only in values share the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _bases: dict[str, bytes] = {}  # what choices of groups give, by name; pickled, 
 
 
 def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose: Compose) -> DictConfig:
-    """The config that `compose(name, overrides)` gives, from disk if it is there.
+    """The config that `compose(name, overrides)` returns, read from disk if it is stored there.
 
     Args:
         roots: the folders that Hydra reads.
@@ -65,7 +65,7 @@ def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose
 def _compose_in_parts(
     name: str, overrides: Sequence[str], roots: Sequence[Path], state: str, compose: Compose
 ) -> DictConfig:
-    """What `compose` gives: the kept config of the choices with the values set. Errors are those of `compose`."""
+    """The result of `compose`: the cached config of the choices, with the values set. Raises what `compose` raises."""
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException

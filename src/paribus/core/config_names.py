@@ -1,4 +1,4 @@
-"""The names that a config has, read from the files alone: for help pages and shells, without Hydra."""
+"""The names in the config, read from the files without Hydra, for help pages and shell completion."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plain_keys() -> list[Key]:
 
 
 class Key(NamedTuple):
-    """A key of a config file. default: as the file writes it; comment: what it says beside it."""
+    """A key of a config file. default: as written in the file; comment: the comment beside it."""
 
     name: str
     default: str

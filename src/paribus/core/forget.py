@@ -1,4 +1,4 @@
-"""What Hydra need not keep of the runs of a multirun."""
+"""Frees what Hydra keeps of each run of a multirun."""
 
 from __future__ import annotations
 

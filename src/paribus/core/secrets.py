@@ -1,4 +1,4 @@
-"""Secrets among settings, which no log, tracker or committed record may show."""
+"""Finds and masks secrets in settings, which must not appear in logs, trackers or committed records."""
 
 from __future__ import annotations
 

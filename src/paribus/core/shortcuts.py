@@ -1,4 +1,4 @@
-"""Shortcuts in Hydra that leave what it composes as it is: a third of the time until a run has its config."""
+"""Shortcuts that more than halve the time until a run has its config, without changing what Hydra composes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Key(NamedTuple):
-    """A config file as it is now, and what Hydra calls its folder."""
+    """A config file in its current version, with Hydra's name for its folder."""
 
     provider: str
     file: str

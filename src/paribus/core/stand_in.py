@@ -1,4 +1,4 @@
-"""Modules that a library imports and does not need for our use of it."""
+"""Stand-ins for modules that a library imports but does not need for our use."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
         also: further modules whose classes are trusted here.
 
     Raises:
-        UserError: for one in a module that nobody trusts.
+        UserError: for one in a module that is not trusted.
     """
     module, own = name.replace(":", "."), declared()
     if not is_trusted(module, (*own, *((*KNOWN, *also) if key == "_target_" else ()))):
@@ -67,7 +67,7 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
 
 
 def check_class(found: type, target: str) -> None:
-    """Raises UserError for a class that only stands in a trusted module, and for one of ours that is not a component.
+    """Raises UserError for a class that a trusted module merely imports, and for one of ours that is not a component.
 
     `paribus.core.files.json.JSONDecoder` is not ours.
     """

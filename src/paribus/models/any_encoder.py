@@ -1,4 +1,4 @@
-"""Encoders of other kinds than BERT and RoBERTa, as plain settings; torch is imported when one is built."""
+"""Settings of encoders other than BERT and RoBERTa; torch is imported when one is built."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DROPOUTS = {  # our setting: its names in the configs of `transformers`
 class AnyEncoder(ModelSpec):
     """An encoder of a kind that `transformers` has a masked-LM class for, trained by others.
 
-    It reads rows of text that see both sides. Nothing is put inside its layers: adapters, LoRA, attention masks of an
+    It is bidirectional. Nothing can be put inside its layers: adapters, LoRA, attention masks of an
     objective's own, and a generator that shares its embeddings need a BERT.
 
     Attributes:
@@ -50,7 +50,7 @@ class AnyEncoder(ModelSpec):
         pooling: what a row is summarized by.
         dropout, attention_dropout: None for those of the settings.
 
-    Raises UserError for settings of which `transformers` makes no such encoder.
+    Raises UserError for settings from which `transformers` cannot build such an encoder.
     """
 
     kind: str

@@ -28,8 +28,8 @@ class Bert(ModelSpec):
     (arXiv 2002.04745). `embedding` is the width of the embeddings, which one matrix projects to `hidden` after their
     LayerNorm; `sharing` says which part of the layers of a group has the same weights, each part with its LayerNorm
     (ALBERT, arXiv 1909.11942, section 3.1). `attention="left"` hides from every token those to its right, in
-    fine-tuning too (BERT, section 5.1: LTR), `"right"` those to its left; `"two_way"` is one encoder of each, whose
-    states stand side by side (section 5.1, where it is not measured). Raises UserError for a shape that cannot be
+    fine-tuning too (BERT, section 5.1: LTR), `"right"` those to its left; `"two_way"` is one encoder of each kind,
+    with their states concatenated (section 5.1, which does not measure it). Raises UserError for a shape that cannot be
     built.
     """
 
@@ -57,7 +57,7 @@ class Bert(ModelSpec):
             if value not in known:
                 raise UserError(f"model.{key}={value} is unknown", f"use {' or '.join(known)}")
         if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
-            raise UserError("model has a size below 1", "sizes are positive whole numbers")
+            raise UserError("model has a size below 1", "give positive whole numbers")
         if self.embedding is not None and self.embedding < 1:
             raise UserError(f"model.embedding={self.embedding} is below 1", "give a width, or null for model.hidden")
         self._check_sharing()
@@ -70,16 +70,16 @@ class Bert(ModelSpec):
                 f"model.groups={self.groups} does not fit model.layers={self.layers}", f"give 1 to {self.layers}"
             )
         if self.groups > 1 and self.sharing == "none":
-            raise UserError(f"model.groups={self.groups} without sharing", "set model.sharing=all, attention or ffn")
+            raise UserError(f"model.groups={self.groups} needs sharing", "set model.sharing=all, attention or ffn")
 
     @property
     def family(self) -> str:
-        """The kind of model in `transformers` that the layers are."""
+        """The model type in `transformers` that has these layers."""
         return "bert" if self.norm == "post" else "roberta-prelayernorm"
 
     @property
     def further_arguments(self) -> dict[str, Any]:
-        """Arguments of the config of `transformers` that follow from no setting here."""
+        """Arguments of the `transformers` config that do not depend on our settings."""
         return {}
 
     @property
@@ -118,7 +118,7 @@ class Bert(ModelSpec):
         return encoder
 
     def _one(self, side: str) -> Bert:
-        """One of two encoders that stand side by side."""
+        """One of the two encoders of a two-way model."""
         return replace(self, attention=side)
 
     def matmul_parameters(self) -> int:

@@ -46,7 +46,7 @@ class Encoder(Network):
     """An encoder without heads, in the shape of `spec`.
 
     Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`, and a checkpoint's own kind is kept. With left-only
-    attention the first token sees nothing else, so that the last real token ([SEP]) summarizes the row. Layers that
+    attention the first token attends only to itself, so the last real token ([SEP]) summarizes the row. Layers that
     share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
     so that they start from its bits.
     """
@@ -109,7 +109,7 @@ class Encoder(Network):
         return hidden_BLD[row_B, batch["length_B"] - 1]
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
-        """As `Network.writer`: behind the first `source_length_B` tokens of each row."""
+        """As `Network.writer`: writes after the first `source_length_B` tokens of each row."""
         return super().writer(batch, most) if self.spec.attention == "right" else _EncoderWriter(self, batch, most)
 
     def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
@@ -195,8 +195,8 @@ class Encoder(Network):
 
 
 class _EncoderWriter(RowWriter):
-    """An encoder that sees both sides fills a mask behind what is written (UniLM, arXiv 1905.03197, section 2.5); one
-    that sees the left gives the next token.
+    """A bidirectional encoder fills a mask after what is written (UniLM, arXiv 1905.03197, section 2.5); a
+    left-to-right one predicts the next token.
     """
 
     def __init__(self, encoder: Encoder, batch: Batch, most: int) -> None:

@@ -1,4 +1,4 @@
-"""A model that exists already, as plain settings; torch is imported when it is built."""
+"""An existing model as plain settings; torch is imported when it is built."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class Pretrained(ModelSpec):
     Attributes:
         name: see `core.sources.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.
         revision: commit or tag of a hub name.
-        runs: where runs are looked for by their signature.
+        runs: where runs are looked up by their signature.
         fresh: keep the shape alone, with initial weights that follow the seed.
         dropout, attention_dropout: None for the checkpoint's own.
-        norm, initializer_range: without effect; recipes set them for models that are trained from the start.
+        norm, initializer_range: no effect; recipes set them for models trained from scratch.
 
-    Raises UserError for checkpoints that are missing or have another layout.
+    Raises UserError for checkpoints that are missing or have a different layout.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Pretrained(ModelSpec):
         source.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
-        """What the checkpoint is, independent of its location: its shape and the hashes of its weights."""
+        """Identifies the checkpoint independent of its location, by its shape and the hashes of its weights."""
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
         further = self.folder / source.HEADS
         heads = {"heads": _hash(further)} if further.is_file() and not self.fresh else {}
@@ -278,7 +278,7 @@ def _pooling(path: Path) -> str:
 
 
 def _own(folder: Path) -> Any:
-    """The settings of the model of our run, or None for a checkpoint of others or of one that went on from such."""
+    """The model settings of our run; None for another checkpoint, or a run that started from one."""
     settings = _setting(folder, "model")
     return None if isinstance(settings, Pretrained) else settings
 
@@ -307,7 +307,7 @@ def _setting(folder: Path, part: str) -> Any:
         own = settle(config)[part]
     except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise UserError(
-            f"{path} is not the config of a run", "name the checkpoint of a run, or one of others"
+            f"{path} is not the config of a run", "name the checkpoint of a run or of another model"
         ) from error
     check_tree(config)
     return build(own)

@@ -1,4 +1,4 @@
-"""What a model is as plain settings; torch is imported when the network is built."""
+"""The base class of model settings; torch is imported when the network is built."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ModelSpec(ABC):
 
     @property
     def collator(self) -> Collator | None:
-        """What makes the arrays that the network reads; None for that of the objective."""
+        """The collator for the arrays that the network reads; None for the objective's."""
         return None
 
     def check_length(self, length: int, key: str) -> None:  # noqa: B027 (most networks have no longest input)

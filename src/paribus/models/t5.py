@@ -51,7 +51,7 @@ class T5(ModelSpec):
             if getattr(self, key) not in known:
                 raise UserError(f"model.{key}={getattr(self, key)} is unknown", f"use {', '.join(known)}")
         if min(self.layers, self.hidden, self.heads, self.key_width, self.intermediate) < 1:
-            raise UserError("model has a size below 1", "sizes are positive whole numbers")
+            raise UserError("model has a size below 1", "give positive whole numbers")
         if self.architecture == "encoder_decoder_half" and self.layers % 2:
             raise UserError(f"model.layers={self.layers} is odd", "give an even number")
         if self.buckets < 4 or self.buckets % 2 or self.distance <= self.buckets // 2:

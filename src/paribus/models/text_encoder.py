@@ -1,4 +1,4 @@
-"""The encoder of a model that writes, with which heads read.   CoVe (arXiv 1708.00107), section 3"""
+"""The encoder of a text-to-text model, for heads to read.   CoVe (arXiv 1708.00107), section 3"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that writes: `transformers`' T5 behind the interface that objectives call."""
+"""Text-to-text models: `transformers`' T5 behind the interface that objectives call."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class _DecoderWriter:
 
 
 class _StreamWriter(RowWriter):
-    """Of one stream: a stack without cross-attention keeps nothing."""
+    """For one stream: a stack without cross-attention caches nothing."""
 
     def __init__(self, model: TextToText, batch: Batch, most: int) -> None:
         super().__init__(batch["ids_BL"], batch["prefix_length_B"], most, model.vocabulary.pad)

@@ -28,7 +28,7 @@ Weights = dict[str, Tensor]  # by the names that a learner's parameters have
 
 @dataclass
 class Surface:
-    """A fine-tuning: the weights at its start and at its end, and the training examples that are asked."""
+    """A fine-tuning: its initial and final weights, and the training examples to measure the loss on."""
 
     learner: Finetuning
     batches: Sequence[Batch]

@@ -58,7 +58,7 @@ class Ladder(NamedTuple):
 def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
     """All contrasts of a sweep's tables, one per scale, in the order of its claims.
 
-    A table without a contrast, or without a number for it, gives it no rung; contrasts without any are left out.
+    A table without the contrast, or without a number for it, adds no rung; contrasts without any rung are left out.
     """
     found: dict[tuple[str, str, str, str, str], list[Rung]] = {}
     first: dict[tuple[str, ...], ContrastRow] = {}

@@ -1,4 +1,4 @@
-"""The W&B runs of one run: one a stage, each with an id that follows from what is run."""
+"""The W&B runs of one run: one per stage, each with an id derived from the run's id."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _abandon(tracked: Tracked | None, error: BaseException) -> None:
 
 
 def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None = None) -> None:
-    """Write what a stage found as W&B's summary.
+    """Write the results of a stage as W&B's summary.
 
     Args:
         part: the stage's part of the record.

@@ -19,7 +19,7 @@ _DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until th
 
 
 class About(NamedTuple):
-    """A W&B run to be. `id`: the same for the same work, so that a resumed process continues it."""
+    """A W&B run to open. `id`: the same for the same work, so that a resumed process continues it."""
 
     id: str
     name: str

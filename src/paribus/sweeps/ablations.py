@@ -1,4 +1,4 @@
-"""Arms that a sweep file lists as one block: all parts but one, or one change at a time.
+"""Blocks in a sweep file that generate arms: leave one part out, or change one at a time.
 
     arms:
       leave_one_out: [masking=whole_word, objective=mlm_nsp]      # full, without_masking, without_objective

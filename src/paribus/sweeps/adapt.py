@@ -22,7 +22,7 @@ LOSSES = {"bert": "mlm_loss", "t5": "denoising_loss"}
 
 
 class Question(NamedTuple):
-    """What is asked.
+    """The user's question.
 
     text: a file, a folder or a glob.
     task: a choice of the group `task`, or a YAML file like those of that group.
@@ -41,7 +41,7 @@ class Question(NamedTuple):
 def write_sweep(question: Question, runs: Path) -> Path:
     """Write the sweep that answers a question below the folder of the runs; returns its file.
 
-    Raises UserError for a checkpoint, a text or a task that is not there.
+    Raises UserError for a checkpoint, a text or a task that does not exist.
     """
     import yaml
 

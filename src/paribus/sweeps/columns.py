@@ -1,4 +1,4 @@
-"""The columns of a sweep: which names can be columns, and the tasks that fill them."""
+"""The columns of a sweep: valid names, and the tasks that fill them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iter
     """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if `tasks`, those of
     the recipe, fill a column and no column is of a user's own task.
 
-    A column of the paper's table may be of a task that is not here.
+    A column of the paper's table may belong to a task that is not available.
 
-    trial: whether only a user's own tasks are chosen; others may have to be downloaded.
+    trial: whether to choose only the user's own tasks; others may need a download.
     """
     wanted = dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column))
     if any(_TASK.match(text) or _OWN.match(text) for text in overrides):

@@ -335,7 +335,7 @@ def _check(sweep: Sweep) -> None:
     if len(sweep.arms) < 2:
         near = [block for arm in sweep.arms for block in nearest(arm, BLOCKS, 0.8)]
         mend = f"did you mean {near[0]}?" if near else "give two arms, or run it with `paribus train`"
-        raise UserError(f"{sweep.path}: one arm cannot be compared", mend)
+        raise UserError(f"{sweep.path}: a sweep needs two arms or more", mend)
     if sweep.baseline not in sweep.arms:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"
@@ -344,7 +344,9 @@ def _check(sweep: Sweep) -> None:
         mend = f"use {', '.join(MATCHED)}, or STAGE.tokens and the like"
         raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", mend)
     if sweep.matched == UNMATCHED and not any(name.startswith(_BUDGETS) for name in sweep.varies):
-        raise UserError(f"{sweep.path}: 'matched: none' varies no budget", "match a budget such as tokens, or vary one")
+        raise UserError(
+            f"{sweep.path}: 'matched: none', but no arm varies a budget", "match a budget such as tokens, or vary one"
+        )
     for scale, refinement in sweep.scales.items():
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
         for text in refinement.arms.get(SCRATCH, ()):

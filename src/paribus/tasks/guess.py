@@ -1,4 +1,4 @@
-"""What a file or folder of labeled texts holds, for the task file that `paribus init` writes."""
+"""Guesses the columns, splits and classes of labeled texts, for the task file that `paribus init` writes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def _name_columns(table: pa.Table, path: str, given: Sequence[str] | None) -> di
         if unknown := [name for name in given if name not in names]:
             raise UserError(f"{path} has no column '{unknown[0]}'", f"choose from {', '.join(names)}")
         if len(given) not in (2, 3):
-            raise UserError(f"columns={','.join(given)}", "give columns=TEXT,LABEL, or columns=TEXT,PAIR,LABEL")
+            raise UserError(
+                f"columns={','.join(given)} is not valid", "give columns=TEXT,LABEL, or columns=TEXT,PAIR,LABEL"
+            )
         return dict(zip(("text", "label") if len(given) == 2 else ("text", "pair", "label"), given, strict=True))
     lower = {name.lower(): name for name in names}
     pair = next((pair for pair in PAIRS if lower.keys() >= set(pair)), None)

@@ -56,7 +56,7 @@ class Take(pl.Callback):
 
 
 def callbacks_of(stage: Stage) -> list[pl.Callback]:
-    """What keeps the stage's optimizer for the next one, and what takes that of the stage before, if asked."""
+    """The callbacks that keep the stage's optimizer for the next one and load the previous stage's, if requested."""
     take = [Take(stage.before)] if stage.run.trainer.keep_optimizer and stage.before is not None else []
     return [*([Keep(stage.folder, stage.steps)] if stage.hands_on else []), *take]
 

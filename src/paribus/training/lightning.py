@@ -1,7 +1,7 @@
-"""Lightning, imported without torchmetrics, of which it needs the names of two classes.
+"""Imports Lightning without torchmetrics, of which it needs only the names of two classes.
 
-torchmetrics takes half of the time: it imports SciPy, matplotlib and CLIP. We give Lightning none of its metrics, and
-our own metrics import the real one when a task is evaluated.
+torchmetrics takes half of the import time: it imports SciPy, matplotlib and CLIP. We give Lightning none of its
+metrics, and our own metrics import the real one when a task is evaluated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gradient noise scale: the batch size at which noise and signal of the gradient are alike.
+"""The gradient noise scale: the batch size at which noise and signal of the gradient are equal.
 
 McCandlish et al. 2018 (arXiv 1812.06162), appendix A.1: of the squared gradient norms at two batch sizes b < B,
     |G|^2 = (B |G_B|^2 - b |G_b|^2) / (B - b),    tr(Sigma) = (|G_b|^2 - |G_B|^2) / (1/b - 1/B)

@@ -1,4 +1,4 @@
-"""Checkpoints on the way of a pre-training, from which the tasks are fine-tuned as at its end."""
+"""Checkpoints during pre-training, from which the tasks are fine-tuned as at its end."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Snapshots(StepCallback):
 
 
 def check_points(run: Run, profile: Profile) -> None:
-    """Raise UserError for invalid points, and for runs that cannot be fine-tuned on the way."""
+    """Raise UserError for invalid points, and for runs that cannot be fine-tuned during pre-training."""
     points = run.evaluation.task_points
     asked = [points] if isinstance(points, int) else points
     numbers = isinstance(asked, Sequence) and all(isinstance(one, int) and one >= 0 for one in asked)
     if not numbers or isinstance(points, str | bool):
         mend = "give how often tasks are fine-tuned, or a list of numbers of tokens"
-        raise UserError(f"evaluation.task_points={points}", mend)
+        raise UserError(f"evaluation.task_points={points} is not valid", mend)
     if not points:
         return
     if not run.tasks:
@@ -61,7 +61,9 @@ def check_points(run: Run, profile: Profile) -> None:
         if several:
             raise UserError(f"evaluation.task_points={points}, but {key} makes an ensemble", f"set {key}=1")
     if run.finetune.encoder:
-        raise UserError(f"evaluation.task_points={points} with finetune.encoder=true", "leave task_points at 0")
+        raise UserError(
+            f"evaluation.task_points={points} does not work with finetune.encoder=true", "leave task_points at 0"
+        )
     if profile.sharded:
         raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
 
@@ -72,7 +74,7 @@ def count_rounds(points: int | Sequence[int]) -> int:
 
 
 def make_snapshots(stage: Stage) -> list[Snapshots]:
-    """What saves the stage's weights on the way; nothing unless that is asked of the run itself."""
+    """The callback that saves the stage's weights during pre-training; only for the run itself, and if requested."""
 
     def save(step: int, tokens: int) -> None:
         place = stage.folder / FOLDER / str(step)
@@ -84,9 +86,9 @@ def make_snapshots(stage: Stage) -> list[Snapshots]:
 
 
 def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[dict[str, Any]]:
-    """[{"step", "tokens", "task_runs": [{task, seed, metrics}]}] of the points on the way, in their order.
+    """[{"step", "tokens", "task_runs": [{task, seed, metrics}]}] of the points during pre-training, in order.
 
-    Each is fine-tuned as the end is, with the same seeds. Its weights go afterwards, unless `finetune.keep` is set.
+    Each is fine-tuned like the end, with the same seeds. Its weights are then removed, unless `finetune.keep` is set.
     """
     places = sorted((folder / FOLDER).glob(f"*/{ABOUT}"), key=lambda path: int(path.parent.name))
     return [_tune_point(base, data, profile, path) for path in places]

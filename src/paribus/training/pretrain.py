@@ -126,7 +126,9 @@ def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Se
     """Compose everything and check it; `earlier`: the stages before. Raises UserError before any compute."""
     check_ranks(run, profile)
     if not 0.0 < run.trainer.layer_decay <= 1.0:
-        raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
+        raise UserError(
+            f"trainer.layer_decay={run.trainer.layer_decay} is out of range", "give a share above 0, at most 1 for none"
+        )
     plan, steps = plan_of(run, data)
     run.model.check_tokenizer(data.tokenizer)
     encoder = run.model.build(data.vocabulary, run.root_seed)
@@ -220,7 +222,7 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
     damaged = [model / name] if (name := find_damage(model)) else []
     damaged += [] if matches(folder / CURVES, kept.get("curves", {}).get(CURVES)) else [folder / CURVES]
     if damaged:
-        say(f"{damaged[0]} is damaged; the pre-training is done again")
+        say(f"{damaged[0]} is damaged; pre-training starts over")
         return None
     return kept
 
@@ -274,7 +276,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
 
 
 def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
-    """What evaluates on the stage's own noise, if that is asked for."""
+    """The evaluation on the stage's own noise, if requested."""
     if (own := stage.own) is None:
         return []
     points = stage.run.evaluation.own_points
@@ -314,9 +316,7 @@ def enough_memory(run: Run) -> Iterator[None]:
         mend = "choose a smaller model or input.length"
         if less is not None:
             mend = f"set profile.microbatch={less}: the batch stays {size}, and the run resumes"
-        raise UserError(
-            f"the memory does not hold {now} sequences of {run.input.length} tokens at once", mend
-        ) from error
+        raise UserError(f"{now} sequences of {run.input.length} tokens do not fit into memory at once", mend) from error
 
 
 def learner_of(stage: Stage) -> Pretraining:
@@ -354,7 +354,7 @@ def help_to_train(stage: Stage, group: Group) -> None:
 
 
 def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
-    """What measures the gradient noise scale, if that is asked for."""
+    """The callback that measures the gradient noise scale, if requested."""
     every = stage.run.trainer.noise_every
     if every is None:
         return None
@@ -362,7 +362,7 @@ def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
 
 
 def _gathering(stage: Stage) -> list[Gathering]:
-    """What puts shards together in the stage's modules, if there are shards."""
+    """The callback that gathers shards into the stage's modules, if there are shards."""
     if not stage.profile.sharded:
         return []
     points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
@@ -447,7 +447,7 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
 
 
 def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
-    """What fine-tuning may rehearse or forget, if that is asked for; `part`: the last stage's part of the record."""
+    """The data for replay and forgetting in fine-tuning, if requested; `part`: the last stage's part of the record."""
     settings = stage.run.finetune
     if stage.head is None or not (settings.forgetting or settings.replay):
         return None
@@ -512,7 +512,8 @@ def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None)
     """
     if run.evaluation.probe_examples < 0:
         raise UserError(
-            f"evaluation.probe_examples={run.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+            f"evaluation.probe_examples={run.evaluation.probe_examples} is out of range",
+            "give a number of pairs, or 0 for no probes",
         )
     found: list[Probe | TrainedProbe] = []
     for name in PROBES:

@@ -1,8 +1,8 @@
 """A further loss while fine-tuning: the objective of pre-training on a batch of text in every step.
 
-On the labeled rows it is GPT-1's auxiliary objective (Radford et al. 2018, section 3.2, with weight 0.5); on the task's
-own text the same, but read apart from the rows, without the tokens of their format, and averaged over predicted tokens,
-not over sequences; on the text of a stage it is replay.
+On the labeled rows it is GPT-1's auxiliary objective (Radford et al. 2018, section 3.2, with weight 0.5). On the task's
+own text it is the same, but read separately from the rows, without the special tokens of their format, and averaged
+over predicted tokens, not over sequences. On the text of a stage it is replay.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class WholeRows(TokenHead):
 
 
 class ReplaySteps(TaskSteps):
-    """Steps of fine-tuning that hold a batch of text each. Batches name their loss, so that each head is asked for its
-    own.
+    """Steps of fine-tuning that hold a batch of text each. Batches name their loss, so that each head computes only
+    its own.
     """
 
     def __init__(self, steps: TaskSteps, text: Order[Stream], microbatch: int | None) -> None:

@@ -1,4 +1,4 @@
-"""How long an arm takes on this machine, measured by a few of its own steps."""
+"""The time that an arm takes on this machine, measured over a few of its own steps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Fit(NamedTuple):
     step: float = 0.0
 
     def of(self, steps: int) -> float:
-        """Of a call with so many steps."""
+        """Seconds of a call with this many steps."""
         return self.fixed + steps * self.step
 
 

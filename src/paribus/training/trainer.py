@@ -1,4 +1,4 @@
-"""Lightning's Trainer on this machine, and the execution profile behind it: how fast, never what."""
+"""Lightning's Trainer on this machine, and its execution profile, which affects only speed."""
 
 from __future__ import annotations
 

@@ -51,9 +51,9 @@ class Replace(View):
             cause = "objective.view: mask={}, random={}, keep={}".format(*shares)
             raise UserError(cause, "give shares that are not negative and sum to 1")
         if self.unit not in UNITS:
-            raise UserError(f"objective.view.unit={self.unit}", f"choose {', '.join(UNITS)}")
+            raise UserError(f"objective.view.unit={self.unit} is unknown", f"choose {', '.join(UNITS)}")
         if self.draw not in DRAWS:
-            raise UserError(f"objective.view.draw={self.draw}", f"choose {' or '.join(DRAWS)}")
+            raise UserError(f"objective.view.draw={self.draw} is unknown", f"choose {' or '.join(DRAWS)}")
 
     @property
     def needs_counts(self) -> bool:

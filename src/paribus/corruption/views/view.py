@@ -23,7 +23,7 @@ SYMBOLS: Final = ("sentinel", "mask")
 
 @dataclass(frozen=True)
 class View(ABC):
-    """What is read or written of a row and its noise. A view overrides what differs from these defaults.
+    """What is read or written, given a row and its noise. A subclass overrides these defaults.
 
     A view in place gives a `Text` of the same shape; a text-to-text view gives `Sequences`.
     """
@@ -76,7 +76,7 @@ class HidingView(View):
 
     def __post_init__(self) -> None:
         if self.hides not in HIDES:
-            raise UserError(f"hides={self.hides}", f"choose {' or '.join(HIDES)}")
+            raise UserError(f"hides={self.hides} is unknown", f"choose {' or '.join(HIDES)}")
 
     @property
     def side(self) -> str | None:
@@ -90,7 +90,7 @@ class HidingView(View):
 def check_symbol(symbol: str) -> None:
     """Raise UserError for a token that cannot replace hidden tokens."""
     if symbol not in SYMBOLS:
-        raise UserError(f"symbol={symbol}", f"choose {' or '.join(SYMBOLS)}")
+        raise UserError(f"symbol={symbol} is unknown", f"choose {' or '.join(SYMBOLS)}")
 
 
 def symbol_id(symbol: str, vocabulary: Vocabulary) -> int:

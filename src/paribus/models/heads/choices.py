@@ -1,6 +1,6 @@
-"""The head of a task as a choice of the config: what it reads of a network, and what it makes of it.
+"""The head of a task as config choices: what it reads from a network, and what it computes from that.
 
-`finetune/head` is the head itself. What is between it and the network has groups below: `finetune/head/layers`
+`finetune/head` is the head itself. Groups below it choose what is between head and network: `finetune/head/layers`
 (which states), `finetune/head/pooling` (what summarizes a row), `finetune/head/windows` (how a long text is read).
 Torch is imported when a head is built. Initial weights depend on seed, name and shape alone.
 """
@@ -130,7 +130,7 @@ class TextCNN(FirstToken):
 
 @dataclass(frozen=True)
 class OneRow:
-    """A text is one row; what does not fit is cut off."""
+    """A text is one row; the rest is cut off."""
 
     several: ClassVar[bool] = False  # whether an example has several rows
 
@@ -146,7 +146,7 @@ class OneRow:
 class Windows(OneRow):
     """A long text is read in windows of `finetune.length` tokens that begin `stride` apart (None: half a window).
 
-    Of at most `most` windows of a text the summaries are reduced to their largest values or their mean, or summed by
+    The summaries of at most `most` windows per text are reduced to their largest values or their mean, summed by
     learned attention, or averaged after one transformer layer.   Sun et al. (arXiv 1905.05583), section 5.3.1
     """
 
@@ -354,7 +354,7 @@ class BiLSTM(Classifier):
 
 @dataclass(frozen=True)
 class Siamese(TaskHead):
-    """The two texts of a pair are read apart (Sentence-BERT, arXiv 1908.10084, section 3).
+    """The two texts of a pair are read separately (Sentence-BERT, arXiv 1908.10084, section 3).
 
     `parts`: what a linear classifier reads of the embeddings u and v: [u, v, difference, product]; or `cosine`, which
     is then the answer itself.
@@ -409,9 +409,10 @@ class Siamese(TaskHead):
 
 @dataclass(frozen=True)
 class StochasticAnswer(TaskHead):
-    """Several turns over the first text of a pair answer about the second (MT-DNN, arXiv 1901.11504, section 3).
+    """Several turns over the first text of a pair refine an answer about the second (MT-DNN, arXiv 1901.11504, section
+    3).
 
-    Raises UserError for a number of turns below 1, and for a share of dropped turns that is none.
+    Raises UserError for fewer than one turn, and for a share of dropped turns outside [0, 1).
     """
 
     turns: int = 5
@@ -422,7 +423,7 @@ class StochasticAnswer(TaskHead):
         if self.turns < 1:
             raise UserError(f"finetune.head.turns={self.turns} is below 1", "give a whole number")
         if not 0 <= self.drop < 1:
-            raise UserError(f"finetune.head.drop={self.drop}", "give a share from 0 to below 1")
+            raise UserError(f"finetune.head.drop={self.drop} is out of range", "give a share from 0 to below 1")
 
     def for_rows(
         self,

@@ -20,7 +20,7 @@ class Loss:
     """The sum over rows of the cross-entropy, in nats, or of one of its variants.
 
     `smoothing` spreads this share of the target over all classes (arXiv 1512.00567, section 7). `focal` is the gamma of
-    (1 - p) ** gamma, by which rows that are right already count less (arXiv 1708.02002, section 3.2).
+    (1 - p) ** gamma, which gives rows that are already right less weight (arXiv 1708.02002, section 3.2).
     Raises UserError for values outside their range and for both at once.
     """
 

@@ -1,4 +1,4 @@
-"""Text files with a row per run: CSV with any delimiter, and JSONL."""
+"""Text files with one row per run: CSV with any delimiter, and JSONL."""
 
 from __future__ import annotations
 

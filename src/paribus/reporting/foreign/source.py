@@ -1,4 +1,4 @@
-"""Rows of numbers that another framework wrote, and which reader they need."""
+"""Rows of numbers from another framework, and the readers for them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DONE = "done"
 class Row:
     """One run, or a part or a point of one.
 
-    `place`: where it stands, such as `line 3`; `name`: that of the run, if it has one; `status`: "done", or what became
-    of the run instead.
+    `place`: where it is in the source, such as `line 3`; `name`: of the run, if it has one; `status`: "done", or how it
+    ended otherwise.
     """
 
     place: str
@@ -50,7 +50,7 @@ Reader = Callable[[str], Source]
 def open_source(name: str) -> Source:
     """The rows of `wandb:entity/project`, `mlflow:folder`, a file, or a folder of W&B, MLflow or lm-eval.
 
-    Raises UserError for what is none of these, or holds no run.
+    Raises UserError for anything else, and if there is no run.
     """
     kind, _, rest = name.partition(":")
     readers = _list_readers()
@@ -77,7 +77,7 @@ def _list_readers() -> dict[str, Reader]:
 
 
 def _find_kind(path: Path) -> str:
-    """Which reader a file or folder needs; empty for none."""
+    """The reader that a file or folder needs; empty for none."""
     if path.is_file():
         return {".db": "mlflow", ".wandb": "wandb offline", ".json": "lm-eval"}.get(path.suffix, "table")
     patterns = {"*.wandb": "wandb offline", "results*.json": "lm-eval", "meta.yaml": "mlflow", "mlflow.db": "mlflow"}

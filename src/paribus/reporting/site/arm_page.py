@@ -76,7 +76,7 @@ def _render_body(entry: Entry, arm: str, title: str, sample: Sample) -> Iterator
 
 
 def _render_difference(entry: Entry, arm: str) -> Iterator[str]:
-    """What is different from the baseline, which is what the sweep is about."""
+    """The differences from the baseline, which are the point of the sweep."""
     yield "<h2>Difference from the baseline</h2>"
     row = next((row for row in entry.table.arms if row.name == arm), None)
     changes = sorted(entry.table.audit.differences.get(arm, {}).items())
@@ -113,7 +113,7 @@ def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Conf
 
 
 def _link_wandb(record: Record, config: Config | None) -> str:
-    """The run on W&B if its config says where, otherwise its id."""
+    """A link to the run on W&B if its config has the address, otherwise its id."""
     if record.wandb_id is None:
         return ""
     own = (config.content.get("logger") if config else None) or {}
@@ -162,7 +162,7 @@ def _group_configs(own: Sequence[Record], folders: dict[int, Path]) -> list[Conf
 def _render_configs(configs: Sequence[Config]) -> Iterator[str]:
     yield "<h2>Whole config</h2>"
     if not configs:
-        yield "<p>No config of these runs is here.</p>"
+        yield "<p>No config of these runs was found.</p>"
     for config in configs:
         which = ", ".join(map(str, config.seeds))
         text = f"<pre>{escape(config.text)}</pre>"

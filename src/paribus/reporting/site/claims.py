@@ -1,4 +1,4 @@
-"""Claims as the site shows them: each with the tables that speak about it, in prose, and with what it cost."""
+"""Claims as the site shows them: each with the tables that judge it, in prose, and with its cost."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 @dataclass(frozen=True)
 class Line:
-    """A claim of a study, its `number`-th, with the tables that speak about it, small scales first.
+    """The `number`-th claim of a study, with the tables that judge it, small scales first. `claim`:
 
-    `claim`: its text and its plain sentence alone; `published`: the id of the paper's table in the atlas.
+    only its text and its plain sentence; `published`: the id of the paper's table in the atlas.
     """
 
     study: str

@@ -26,7 +26,7 @@ SCALES = ("test", "smoke", "cpu", "gpu", "paper")
 
 @dataclass(frozen=True)
 class Entry:
-    """A table with what it follows from.
+    """A table with its sources.
 
     `content`: the table.json in `folder`; `roots`: where its records are; `sweep`: its file, None if it is not known.
     """
@@ -121,7 +121,7 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
 
 
 def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
-    """The table, whose names become those of pages. Raises UserError for a name that leads out of its folder."""
+    """The table. Raises UserError if one of its names, which become names of pages, leads out of its folder."""
     try:
         table = from_json(Table, content)
     except TypeError as error:

@@ -22,7 +22,7 @@ _GROUPS = {
     ">=": ("No worse", "the claim needs the whole interval right of minus one margin"),
     "~": ("The same", "the claim needs the whole interval within one margin of zero"),
 }
-_TWINS = ("A/A tests", "identical arms: whatever differs is luck")
+_TWINS = ("A/A tests", "identical arms: any difference is chance")
 
 
 class Contrast(NamedTuple):

@@ -1,4 +1,4 @@
-"""The W&B run of a whole study: the comparison as tables and an artifact, and what a search went through."""
+"""The W&B run of a whole study: the comparison as tables and an artifact, and the history of a search."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _import_components(node: Any) -> None:
 
 
 def _train(order: Order) -> int:
-    """Do what a fresh process would: its exit status and its log are the same."""
+    """Run as a fresh process would: the exit status and the log are the same."""
     die_with_parent()
     with order.log.open("ab", buffering=0) as log:
         for stream in (sys.stdout, sys.stderr):

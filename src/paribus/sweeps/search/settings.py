@@ -207,7 +207,7 @@ def _plain(value: object) -> Any:
 
 def _whole(key: str, value: object, least: int) -> int:
     if not isinstance(value, int) or value < least:
-        raise UserError(f"hydra.sweeper.{key}={value}", f"give an integer of at least {least}")
+        raise UserError(f"hydra.sweeper.{key}={value} is out of range", f"give an integer of at least {least}")
     return value
 
 

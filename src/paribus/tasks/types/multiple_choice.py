@@ -63,7 +63,7 @@ class MultipleChoice(Classification):
 
 @dataclass(frozen=True)
 class OptionNames(ClassNames):
-    """The name of the right option's place; the model reads all options, each behind its name (T5, arXiv 1910.10683,
+    """The name of the right option's place; the model reads all options, each after its name (T5, arXiv 1910.10683,
     appendix D.4: COPA).
     """
 

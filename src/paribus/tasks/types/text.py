@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TextTaskType(TaskType):
-    """Trained by teacher forcing on the target, answered by greedy decoding.
+    """Trained by teacher forcing on the target; answers come from greedy decoding.
 
     Attributes:
         fields: the names that announce the texts.
@@ -45,7 +45,7 @@ class TextTaskType(TaskType):
         object.__setattr__(self, "fields", Fields(*self.fields))  # a saved task type has a list
 
     def find_unread(self, settings: FineTuning) -> list[str]:
-        """What belongs to a head on an encoder, which a model that writes does not have."""
+        """Settings of a head on an encoder, which a text-to-text model does not have."""
         return ["head", "head_lr", "format", "covers", "target_masking", *LOSSES]
 
     @abstractmethod
@@ -65,12 +65,14 @@ class TextTaskType(TaskType):
         """The prediction that each written text is."""
 
     def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:
-        """There must be room for a text behind its prefix, and for an answer."""
+        """There must be room for a text after its prefix, and for an answer."""
         announced = self.fields.announce("")[0][0]
         if settings.length < len(tokenize([announced], tokenizer)[0]) + 2:
             raise no_room(settings.length)
         if settings.target_length < 2:
-            raise UserError(f"finetune.target_length={settings.target_length}", "set at least 2, the end included")
+            raise UserError(
+                f"finetune.target_length={settings.target_length} is too short", "set at least 2, the end included"
+            )
 
     def encode(
         self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
@@ -101,7 +103,7 @@ class TextTaskType(TaskType):
 
 
 class Verbalized(TextTaskType):
-    """A task in words that a head on an encoder can do as well, as `plain`."""
+    """A task as text that a head on an encoder can do as well, as `plain`."""
 
     @property
     @abstractmethod
