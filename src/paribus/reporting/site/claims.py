@@ -105,11 +105,11 @@ def list_scales(entries: Sequence[Entry]) -> list[str]:
 
 
 def render_arxiv(paper: PublishedTable | None) -> str:
-    """A link to the paper, or how else it was published."""
+    """A link to the paper, or how else it was published, such as "none (OpenAI report, 2018)"."""
     if paper is None:
         return ""
     if not _ARXIV.fullmatch(paper.arxiv):
-        return escape(paper.arxiv)
+        return escape(paper.arxiv.removeprefix("none (").removesuffix(")"))
     return render_link(f"https://arxiv.org/abs/{paper.arxiv}", f"arXiv {paper.arxiv}")
 
 
