@@ -487,7 +487,7 @@ function look(page, view) {
     const hides = wide.scrollWidth > wide.clientWidth + 1 && !wide.classList.contains("scrolls");
     if (hides) found.push(`${page} hides a table`);
   }
-  for (const cell of view.querySelectorAll("table.forest :is(th, td)"))
+  for (const cell of view.querySelectorAll("table.forest :is(.what, .value)"))
     if (cell.scrollWidth > cell.clientWidth + 1) found.push(`${page} cuts ${cell.textContent}`);
   const named = view.querySelector(".axis-name")?.getBoundingClientRect();
   const ticks = [...view.querySelectorAll(".axis div span")].map((tick) => tick.getBoundingClientRect());
