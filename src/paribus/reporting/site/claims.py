@@ -9,7 +9,8 @@ from functools import cached_property
 from html import escape
 
 from paribus.core.errors import UserError
-from paribus.reporting.site.collect import SCALES, Entry
+from paribus.reporting.ladder import SCALES
+from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.blocks import format_interval, format_number
 from paribus.reporting.tables.html import render_verdict

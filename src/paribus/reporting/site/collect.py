@@ -13,6 +13,7 @@ from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.core.names import is_name
 from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowed
+from paribus.reporting.ladder import SCALES
 from paribus.reporting.plots import landscape
 from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
@@ -20,8 +21,6 @@ from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.schema import Table
 from paribus.runs.store import Found, Manifest, find_folder, find_manifest, find_records
 from paribus.sweeps.sweep import Sweep, load, names
-
-SCALES = ("test", "smoke", "cpu", "gpu", "paper")
 
 
 @dataclass(frozen=True)
