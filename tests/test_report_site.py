@@ -344,6 +344,16 @@ def test_the_loss_around_tuned_weights_is_drawn_where_it_was_measured(
         report(["examples=0"])
 
 
+def test_judged_runs_of_others_are_no_reason_to_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    Path("runs.csv").write_text("arm,seed,acc\na,0,0.5\na,1,0.6\nb,0,0.7\nb,1,0.9\n")
+    assert main(["judge", "runs.csv", "--metric", "acc", "--baseline", "a"]) == 0
+    assert Path("reports/judged/runs/table.json").is_file()
+    report(["examples=0"])
+    assert Path("reports/site/roberta_table1/smoke/index.html").is_file()
+
+
 def test_failed_runs_and_strange_names_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made(tmp_path, ["smoke"])

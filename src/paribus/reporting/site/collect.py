@@ -104,6 +104,7 @@ class Entry:
 def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     """Every table below `reports` (study/scale) and `results` (scale/study); of one that is in both that of `reports`.
 
+    Those of `paribus judge` have no scale, no runs of ours and a page of their own: they are left out.
     Raises UserError for a table.json that cannot be read.
     """
     sweeps = load_sweeps()
@@ -111,6 +112,8 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     for root in (reports, results):
         for path in sorted(root.glob(f"*/*/{TABLE}")):
             content = _read_object(path, {"study", "scale", "arms", "claims", "columns"}, "paribus table")
+            if not content["scale"]:
+                continue
             table = _read_content(path, content)
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
