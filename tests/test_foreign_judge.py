@@ -152,7 +152,8 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"metrics": ("acuracy",)}, "has no column 'acuracy': did you mean acc"),
-        ({"seed": "run"}, "has no column 'run'"),
+        ({"seed": "run"}, "has no column 'run': --seed COLUMN names another one; known: arm, seed"),
+        ({"arm": ("model",)}, "has no column 'model': --arm COLUMN names another one"),
         ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
         ({"claims": ("warm > cold",)}, "names the unknown arm 'cold'"),
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
@@ -170,6 +171,17 @@ def test_a_slip_is_refused_with_what_to_type(tmp_path: Path, changes: dict[str, 
 def test_a_broken_file_is_refused(tmp_path: Path, lines: list[str]) -> None:
     with pytest.raises(UserError):
         judge_csv(tmp_path, *lines)
+
+
+def test_a_line_that_is_no_json_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text('{"arm": "base", "seed": 0\n')
+    with pytest.raises(UserError, match=r"line 1 of .*runs\.jsonl is not JSON \(.*\): write one object per run"):
+        open_source(str(tmp_path / "runs.jsonl"))
+
+
+def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"runs\.csv does not exist: give a CSV"):
+        open_source(str(tmp_path / "runs.csv"))
 
 
 def test_the_command_writes_the_files(

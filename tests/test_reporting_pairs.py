@@ -84,6 +84,8 @@ def test_the_answers_of_runs_are_means_over_their_fine_tunings(tmp_path: Path) -
     assert rows["trec/right"].only_first is None, "not 0 and 1 any more"
     assert rows["trec/gold"].difference == pytest.approx((0.7 + 0.2 + 0.0) / 3, abs=1e-3)
     assert isinstance(compare_runs(first, second, ["trec/gold"]), Comparison)
+    by_record = compare_runs(f"{first}/result.json", f"{second}/gold.npz")
+    assert by_record.rows == found.rows, "a file of the run names the run"
 
 
 def test_other_examples_are_refused(tmp_path: Path) -> None:

@@ -51,7 +51,10 @@ def table(given: Arguments) -> int:
         given.refuse([STYLE, PDF], f"does not apply to {CHECK.name}")
     scale, committed = given[SCALE], given[RESULTS] / given[SCALE]
     roots = [committed] if given[CHECK] else [given[RUNS], committed]
-    made = make_table(sweeps.load(given[SWEEP]), scale, given[STUDY], roots)
+    sweep = sweeps.load(given[SWEEP])
+    if given[CHECK] and not (folder := committed / (given[STUDY] or sweep.study)).is_dir():
+        raise UserError(f"no committed results in {folder}", f"give {RESULTS.name}= their folder, or no {CHECK.name}")
+    made = make_table(sweep, scale, given[STUDY], roots)
     content = render_files(made, given[STYLE], given[PDF])
     if given[CHECK]:
         folder = given[OUT] or committed / made.study

@@ -114,8 +114,9 @@ def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str 
 
 
 def read_answers(name: str, metrics: Sequence[str], key: str | None) -> Answers:
-    """The answers of a run's folder or of a file. Raises UserError as `compare_runs`."""
+    """The answers of a run, given by its folder or a file in it, or of a file. Raises UserError as `compare_runs`."""
     path = Path(name).expanduser()
+    path = path.parent if path.name in (CONFIG, GOLD, RECORD) else path
     return _read_file(name, metrics, key) if path.is_file() else _read_run(name, _find_run(path))
 
 

@@ -48,6 +48,8 @@ def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
     if place.is_file() and place.suffix[1:] not in SUFFIXES:
         known = ", ".join(f".{suffix}" for suffix in SUFFIXES)
         raise UserError(f"--task {path} has an unknown format", f"give a file that ends in {known}")
+    if not place.is_file():
+        _require_split(place, "train")
     files = {"train": [place] if place.is_file() else find_files(place, None, "train", "--task")}
     theirs = next((name for name in HELD_OUT if not place.is_file() and _has(place, name)), None)
     if theirs is not None:
@@ -68,6 +70,15 @@ def _split(table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Table]:
     texts = zip(*(map(str, table.column(name).to_pylist()) for name in columns), strict=True)
     held = [is_held_out(row, SHARE) for row in texts]
     return {"train": table.filter([not one for one in held]), "validation": table.filter(held)}
+
+
+def _require_split(folder: Path, split: str) -> None:
+    if not folder.is_dir():
+        raise UserError(f"--task: no folder {folder}", "give one file, or a folder with train.jsonl and test.jsonl")
+    if not _has(folder, split):
+        there = ", ".join(sorted(file.name for file in folder.iterdir())[:8]) or "nothing"
+        cause = f"--task: {folder} has no {split}.jsonl (.csv, .tsv, .parquet), only {there}"
+        raise UserError(cause, f"name the file of the examples to fine-tune on {split}, or give one file")
 
 
 def _has(folder: Path, split: str) -> bool:

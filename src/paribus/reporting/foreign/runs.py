@@ -71,8 +71,9 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     if not rows:
         raise UserError(f"--where and --name match no row of {source.name}", "change them")
     known = tuple(dict.fromkeys(column for row in rows for column in row.values))
-    for column in (*asked.arm, asked.seed, *([asked.step] if asked.step else [])):
-        _require(column, known, source.name)
+    for option, names in (("arm", asked.arm), ("seed", (asked.seed,)), ("step", filter(None, (asked.step,)))):
+        for column in names:
+            _require(column, known, source.name, f"--{option} COLUMN names another one; ")
     columns = find_columns(asked.metrics, known, source)
     notes += _note_parts(columns, known, source.parts)
     measured = tuple(column for column in columns if column in known)
@@ -118,9 +119,9 @@ def _counts(row: Row, asked: Asked) -> bool:
     return all(str(row.values.get(column, "")) == value for column, value in asked.where.items())
 
 
-def _require(column: str, known: Sequence[str], source: str) -> None:
+def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> None:
     if column not in known:
-        raise UserError(f"{source} has no column '{column}'", suggest(column, known))
+        raise UserError(f"{source} has no column '{column}'", mend + suggest(column, known))
 
 
 def find_columns(asked: Iterable[str], known: Sequence[str], source: Source) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.html import render_figure, render_scroll
-from paribus.reporting.tables.schema import Band
+from paribus.reporting.tables.schema import Band, Cell, Table
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder, read_config
 from paribus.sweeps.sweep import SCRATCH
@@ -96,8 +96,8 @@ def _name_columns(entry: Entry) -> dict[str, str]:
 
 
 def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Config]) -> Row:
-    table, metrics, budget = entry.table, record.metrics, record.budget
-    values = [format_number(table, column, metrics.get(column)) for column in table.columns]
+    table, budget = entry.table, record.budget
+    values = [format_number(table, column, _find_value(table, record, column)) for column in table.columns]
     tokens = f"{budget['input_tokens']:,.0f}" if "input_tokens" in budget else ""
     seconds = duration(budget["train_seconds"]) if "train_seconds" in budget else ""
     status = record.status + (f": {record.error}" if record.error else "")
@@ -110,6 +110,17 @@ def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Conf
         f"<code>{escape(record.signature)}</code>",
     ]
     return Row([*words, *links], {}, place=f"seed{record.seed}")
+
+
+def _find_value(table: Table, record: Record, column: str) -> float | None:
+    """A run's value on a column; of what no record holds, such as the mean over tasks, the table's."""
+    if column in record.metrics:
+        return record.metrics[column]
+    for row in (*table.arms, *table.anchors):
+        cell = row.metrics.get(column)
+        if row.name.replace(" ", "_") == record.arm and isinstance(cell, Cell):
+            return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed)
+    return None
 
 
 def _link_wandb(record: Record, config: Config | None) -> str:

@@ -9,7 +9,8 @@ from functools import cached_property
 from html import escape
 
 from paribus.core.errors import UserError
-from paribus.reporting.site.collect import SCALES, Entry
+from paribus.reporting.ladder import SCALES
+from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.blocks import format_interval, format_number
 from paribus.reporting.tables.html import render_verdict
@@ -105,11 +106,11 @@ def list_scales(entries: Sequence[Entry]) -> list[str]:
 
 
 def render_arxiv(paper: PublishedTable | None) -> str:
-    """A link to the paper, or how else it was published."""
+    """A link to the paper, or how else it was published, such as "none (OpenAI report, 2018)"."""
     if paper is None:
         return ""
     if not _ARXIV.fullmatch(paper.arxiv):
-        return escape(paper.arxiv)
+        return escape(paper.arxiv.removeprefix("none (").removesuffix(")"))
     return render_link(f"https://arxiv.org/abs/{paper.arxiv}", f"arXiv {paper.arxiv}")
 
 
