@@ -108,7 +108,7 @@ class AnyEncoder(ModelSpec):
         from paribus.models.any_network import AnyNetwork
         from paribus.models.network import initialize
 
-        network = AnyNetwork(self, vocabulary)
+        network = AnyNetwork(self, vocabulary, self.inside, self.config)
         initialize(network, seed, network.std)
         return network
 
@@ -118,7 +118,7 @@ class AnyEncoder(ModelSpec):
         load_foreign(network, folder)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
-        """As `ModelSpec.forward_flops`, counted in one forward pass of a row; rows count as full."""
+        """As `Shape.forward_flops`, counted in one forward pass of a row; rows count as full."""
         from paribus.models.any_network import count_flops
 
         full = max(1, round(length))

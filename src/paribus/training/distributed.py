@@ -43,7 +43,7 @@ from paribus.core.processes import SIGNALS
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
 
 HELPER = "paribus.training.helper"
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait

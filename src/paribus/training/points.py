@@ -20,8 +20,8 @@ from paribus.training.lightning import pl
 if TYPE_CHECKING:
     from paribus.training.description import Run
     from paribus.training.learner import Learner
-    from paribus.training.pretrain import Stage
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
+    from paribus.training.stage import Stage
 
 FOLDER = "points"  # in a run's folder, one folder for each number of steps
 ABOUT = "point.json"

@@ -27,7 +27,7 @@ from paribus.tasks.rows import (
     tokenize,
 )
 from paribus.tasks.types.base import Pooler, TaskType
-from paribus.tasks.types.text import Verbalized
+from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.text import Array
