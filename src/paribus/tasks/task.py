@@ -50,6 +50,11 @@ class Task(ABC):
             if limit is not None and limit < least:
                 raise UserError(f"{self.key}.max_{split}={limit}", f"allow at least {least} examples, or null for all")
 
+    @property
+    def further_sets(self) -> list[str]:
+        """Evaluation sets besides `validation`."""
+        return []
+
     @abstractmethod
     def source(self) -> Any:
         """Plain data that shows cheaply whether the cached examples are still valid: settings, file sizes, times."""

@@ -433,7 +433,7 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
 
 def check_continues(run: Run) -> None:
     """Raise UserError for an objective that needs a masked LM in the stage before, if there is none."""
-    if run.objective.continues and not isinstance(getattr(run.before, "objective", None), MaskedLM):
+    if run.objective.continues and not (run.before and isinstance(run.before.objective, MaskedLM)):
         mend = "set objective=mlm, and objective=electra in a further stage: +objective@stages.second.objective=electra"
         raise UserError("objective.joint=false, but no stage before it trains the generator as a masked LM", mend)
 
@@ -478,7 +478,7 @@ def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None)
     return found
 
 
-def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+def _probes(run: Run, data: Data, head: PairHead | None, name: str) -> Iterator[Probe | TrainedProbe]:
     """The model's own head if it distinguishes as many kinds of pairs, and a trained probe if the config sets one."""
     own, (pairs, kinds) = run.evaluation, PROBES[name]
     if head is not None and head.kinds == kinds:
