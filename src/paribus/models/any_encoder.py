@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.any_network import AnyNetwork, Inside
+    from paribus.models.network import Network
 
 KINDS = (  # by `model_type`; the tests compare each with its class in `transformers`
     "albert",
@@ -112,7 +113,7 @@ class AnyEncoder(ModelSpec):
         initialize(network, seed, network.std)
         return network
 
-    def load(self, network: Any, folder: Path) -> None:
+    def load(self, network: Network, folder: Path) -> None:
         from paribus.models.encoder import load_foreign
 
         load_foreign(network, folder)

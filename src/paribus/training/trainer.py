@@ -95,5 +95,5 @@ class ToTracked(Logger):
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         self.tracked.log(metrics, step)
 
-    def log_hyperparams(self, *parts: Any, **named: Any) -> None:
+    def log_hyperparams(self, *parts: object, **named: object) -> None:
         """The config is there from the start."""
