@@ -15,8 +15,8 @@ from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.models.text_encoder import TextEncoder
 from paribus.training.description import Run
+from paribus.training.profile import resolve
 from paribus.training.run import run
-from paribus.training.trainer import resolve
 
 ENCODER = "finetune.encoder=true"
 FEATURES = ["finetune/method=frozen", "finetune/head/layers=concat", "finetune.head.layers.read=[0,-1]"]

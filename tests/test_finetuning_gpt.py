@@ -22,7 +22,7 @@ from paribus.data.tokens.trained import WordPiece
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
 from paribus.models import checkpoint
-from paribus.models.heads.choices import LinearClassifier
+from paribus.models.heads.choices import LinearClassifier, RowAnswer
 from paribus.models.heads.head import TokenHead
 from paribus.models.heads.loss import Loss
 from paribus.models.heads.vocabulary import MaskedLMHead
@@ -101,7 +101,7 @@ def test_the_states_of_both_orders_are_added() -> None:
 
 
 def test_all_options_of_an_example_lose_the_same_parts() -> None:
-    head = LinearClassifier(dropout=0.5).for_rows(backbone(config()), 1, Loss(), 7).train()
+    head = LinearClassifier(dropout=0.5).for_rows(backbone(config()), RowAnswer(1, Loss()), 7).train()
     torch.manual_seed(0)
     dropped = head.logits(Outputs(torch.zeros(1), None, torch.ones(64, 3, 16)), {})[..., 0]
     assert torch.equal(dropped, dropped[:, :1].expand(64, 3))

@@ -16,8 +16,8 @@ from scipy import stats
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
 from paribus.reporting.foreign.judge import Judged, judge
+from paribus.reporting.foreign.readers import open_source
 from paribus.reporting.foreign.runs import Asked
-from paribus.reporting.foreign.source import open_source
 
 BASE, WARM = [0.81, 0.82, 0.80, 0.815], [0.83, 0.845, 0.82, 0.83]
 CLAIM = "warm > base, margin 0.5 points"

@@ -26,7 +26,7 @@ from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
-from paribus.models.heads.choices import Classifier
+from paribus.models.heads.choices import Classifier, RowAnswer
 from paribus.models.heads.loss import Loss
 from paribus.models.heads.rows import ClassificationHead, PairHead
 from paribus.models.heads.vocabulary import MaskedLMHead
@@ -205,7 +205,7 @@ def test_rows_are_summarized_as_the_checkpoint_was_trained(tmp_path: Path) -> No
         for choice in ("own", "cls", "mean"):
             encoder, batch = spec.build(VOCABULARY, 0).eval(), rows()
             pooling = build(compose(["scale=test", f"finetune/head/pooling={choice}"]).finetune.head.pooling)
-            head = Classifier(pooling=pooling).for_rows(encoder, 3, Loss(), 7).eval()
+            head = Classifier(pooling=pooling).for_rows(encoder, RowAnswer(3, Loss()), 7).eval()
             with torch.inference_mode():
                 found[name, choice] = head.logits(encoder({**batch, "ids_BL": IDS}), batch)
     assert torch.equal(found["cls", "own"], found["cls", "cls"])
@@ -216,7 +216,7 @@ def test_rows_are_summarized_as_the_checkpoint_was_trained(tmp_path: Path) -> No
     encoder = Pretrained(str(tmp_path / "mean")).build(VOCABULARY, 0)
     checkpoint.save(encoder, None, tmp_path / "again")
     assert Pretrained(str(tmp_path / "again")).pooling == "mean"
-    bert = Classifier(pooler="pretrained").for_rows(encoder, 3, Loss(), 7)  # a pooler was trained on [CLS]
+    bert = Classifier(pooler="pretrained").for_rows(encoder, RowAnswer(3, Loss()), 7)  # a pooler was trained on [CLS]
     assert isinstance(bert, ClassificationHead)
 
 

@@ -47,8 +47,8 @@ OUT: Option[Path | None] = Option("out", "folder of the table", None, path, show
 def judge(given: Arguments) -> int:
     """Write and print a table. Raises UserError for unknown columns and arms, and claims that cannot be read."""
     from paribus.reporting.foreign.judge import judge as judge_runs
+    from paribus.reporting.foreign.readers import open_source
     from paribus.reporting.foreign.runs import Asked
-    from paribus.reporting.foreign.source import open_source
     from paribus.reporting.tables.assemble import REPORTS
     from paribus.reporting.tables.files import write_files
 

@@ -41,16 +41,21 @@ def unavailable(config: Any) -> str | None:
     return None
 
 
-def _require(node: Any) -> None:
+def _require(node: object) -> None:
     if not isinstance(node, Mapping):
         return
-    if isinstance(target := node.get("_target_"), str) and hasattr(kind(target), "require"):
-        build(node).require()
+    if isinstance(target := node.get("_target_"), str):
+        ask(kind(target), node, "require")
     for key in node:
         _require(node.get(key))
 
 
-def build(node: Any, **extra: Any) -> Any:
+def ask(component: type, node: Mapping[str, Any], method: str) -> Any:
+    """What the method of a component says; one without such a method is not built, and says None."""
+    return getattr(build(node), method)() if hasattr(component, method) else None
+
+
+def build(node: object, **extra: object) -> Any:
     """Instantiate a config node as plain settings.
 
     Raises UserError for settings that the component refuses, for unknown arguments, and for classes that are not
@@ -97,7 +102,7 @@ def _checked(node: Any) -> Any:
     return node
 
 
-def _is_plain(node: Any) -> bool:
+def _is_plain(node: object) -> bool:
     """Whether OmegaConf would return this unchanged."""
     if type(node) is dict:
         return all(type(key) is str and _is_plain(value) for key, value in node.items())

@@ -282,7 +282,7 @@ def _keys() -> list[str]:
     return [key for name in ("train", "run") for key in flat(OmegaConf.to_container(_compose(name, []), resolve=False))]
 
 
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def flat(value: object, prefix: str = "") -> dict[str, Any]:
     """A nested config as {dotted key: leaf}; lists and empty dicts are leaves."""
     if not isinstance(value, dict) or not value:
         return {prefix: value} if prefix else {}
@@ -292,7 +292,7 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-def plain(config: Any) -> Any:
+def plain(config: object) -> Any:
     """A resolved config as plain Python data. Raises UserError for a missing value or a broken interpolation."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

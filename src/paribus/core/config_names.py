@@ -104,7 +104,7 @@ def top_level() -> set[str]:
     return {*groups(), *_primary()}
 
 
-def _choice(entry: Any) -> Iterator[tuple[str, Any]]:
+def _choice(entry: object) -> Iterator[tuple[str, Any]]:
     """The group and the choice of a line of the defaults; nothing for `_self_` and `override ...`."""
     pairs = entry.items() if isinstance(entry, dict) else ()
     yield from ((key.split()[-1], choice) for key, choice in pairs if not key.startswith("override "))

@@ -83,7 +83,7 @@ def _read(hint: Any, value: Any) -> Any:
     return value
 
 
-def _fits(hint: Any, value: object) -> bool:
+def _fits(hint: object, value: object) -> bool:
     """Whether a value may be of a member of a union; of several dataclasses, the first one that lacks no key."""
     if not is_dataclass(hint):
         return hint is not type(None)

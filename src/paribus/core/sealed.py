@@ -7,13 +7,15 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+
+Found = TypeVar("Found")
 
 SUMS = ".checksums.json"  # in a folder: {file: [size, hash]}
 _verified: dict[tuple[str, int, int, int], str] = {}  # (path, size, time, inode): the hash that this process has found
@@ -46,16 +48,26 @@ def read_sealed(path: Path, owner: str = "") -> dict[str, Any] | None:
 
     owner: whose content is wanted; that of another counts as damaged.
     """
+
+    def unseal(content: object) -> dict[str, Any] | None:
+        if not isinstance(content, dict) or not verify(content) or content.get("owner", "") != owner:
+            return None
+        return {key: value for key, value in content.items() if key not in ("checksum", "owner")}
+
+    return read_checked(path, unseal, f"{path} is damaged or from an older version; it is rebuilt")
+
+
+def read_checked(path: Path, check: Callable[[object], Found | None], damaged: str) -> Found | None:
+    """What `check` makes of JSON; None if there is no file and, with the message, for one that it does not accept."""
     try:
         content = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         content = None
-    if not isinstance(content, dict) or not verify(content) or content.get("owner", "") != owner:
-        say(f"{path} is damaged or from an older version; it is rebuilt")
-        return None
-    return {key: value for key, value in content.items() if key not in ("checksum", "owner")}
+    if (found := check(content)) is None:
+        say(damaged)
+    return found
 
 
 def seal_folder(folder: Path) -> None:

@@ -26,7 +26,7 @@ def mask_text(text: str) -> str:
     return _QUERY.sub(rf"\g<head>{MASK}", _LOGIN.sub(rf"\g<head>{MASK}", text))
 
 
-def mask(node: Any, name: str = "") -> Any:
+def mask(node: object, name: str = "") -> Any:
     """Plain data with the secrets in it masked."""
     if isinstance(node, Mapping):
         return {key: mask(value, str(key)) for key, value in node.items()}

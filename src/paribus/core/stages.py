@@ -58,7 +58,7 @@ def end_at(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {**own, "tasks": config["tasks"] if mixes else {}, "members": 1, "trial": None}
 
 
-def _overlay(base: Any, own: Any) -> Any:
+def _overlay(base: object, own: object) -> Any:
     """A config node with another over it; a component takes the place of the one below."""
     if not isinstance(base, Mapping) or not isinstance(own, Mapping) or "_target_" in own:
         return own

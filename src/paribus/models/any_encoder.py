@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.any_network import AnyNetwork, Inside
+    from paribus.models.network import Network
 
 KINDS = (  # by `model_type`; the tests compare each with its class in `transformers`
     "albert",
@@ -108,17 +109,17 @@ class AnyEncoder(ModelSpec):
         from paribus.models.any_network import AnyNetwork
         from paribus.models.network import initialize
 
-        network = AnyNetwork(self, vocabulary)
+        network = AnyNetwork(self, vocabulary, self.inside, self.config)
         initialize(network, seed, network.std)
         return network
 
-    def load(self, network: Any, folder: Path) -> None:
+    def load(self, network: Network, folder: Path) -> None:
         from paribus.models.encoder import load_foreign
 
         load_foreign(network, folder)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
-        """As `ModelSpec.forward_flops`, counted in one forward pass of a row; rows count as full."""
+        """As `Shape.forward_flops`, counted in one forward pass of a row; rows count as full."""
         from paribus.models.any_network import count_flops
 
         full = max(1, round(length))

@@ -19,7 +19,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.any_encoder import AnyEncoder
+    from paribus.models.shape import Shape
 
 _BARE: Any = AutoModel
 _MASKED: Any = AutoModelForMaskedLM
@@ -143,9 +143,9 @@ def count_flops(config: PretrainedConfig, length: int) -> int:
 class AnyNetwork(Network):
     """An unmodified encoder of `transformers`: bidirectional, with the last layer computed at every position."""
 
-    def __init__(self, spec: AnyEncoder, vocabulary: Vocabulary) -> None:
-        super().__init__(spec, vocabulary, spec.hidden, spec.layers)
-        self.inside, config = spec.inside, spec.config
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, inside: Inside, config: PretrainedConfig) -> None:
+        super().__init__(spec, vocabulary, inside.width, inside.depth)
+        self.inside = inside
         self.backbone: Any = _make_backbone(config)
         self.norm_eps, self.head_activation = self.inside.norm_eps, self.inside.activation
         self.head_unbiased = self.inside.unbiased

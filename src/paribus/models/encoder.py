@@ -32,7 +32,7 @@ from paribus.models.row_writer import RowWriter
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.bert import Bert
+    from paribus.models.bert_shape import BertShape
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),
@@ -51,9 +51,9 @@ class Encoder(Network):
     so that they start from its bits.
     """
 
-    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: BertShape, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
-        self.spec: Bert = spec
+        self.spec: BertShape = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.shape = _shape(spec, vocabulary, self.first_position)
@@ -240,7 +240,7 @@ def load_foreign(network: Network, folder: Path) -> None:
         quiet.set_verbosity(level)
 
 
-def _shape(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+def _shape(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
     """The arguments that the configs of `transformers` have in common."""
     return {
         "vocab_size": vocabulary.size,
@@ -281,7 +281,7 @@ def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
     return projected_BLD
 
 
-def _share(layers: nn.ModuleList, spec: Bert) -> None:
+def _share(layers: nn.ModuleList, spec: BertShape) -> None:
     """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
     for number, layer in enumerate(layers):
         first = layers[spec.first_of_group(number)]

@@ -52,7 +52,9 @@ class _LastLayer(nn.Module):
     attention: Any
     feed_forward_chunk: Any
 
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, **more: Any) -> Any:
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: object, **more: object
+    ) -> Any:
         if self.column_BQ is None:
             return super().forward(hidden_states, attention_mask, *rest, **more)
         own, seen_BLD = self.attention.self, self.before_attention(hidden_states)

@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.spec import ModelSpec
+    from paribus.models.shape import Shape
 
 Batch = dict[str, Any]
 State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one
@@ -67,7 +67,7 @@ class Network(nn.Module, ABC):
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
 
-    def __init__(self, spec: ModelSpec, vocabulary: Vocabulary, width: int, depth: int) -> None:
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()
         self.spec, self.vocabulary, self.width, self.depth = spec, vocabulary, width, depth
 

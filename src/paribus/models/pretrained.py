@@ -59,7 +59,7 @@ class Foreign(Bert):
             "type_vocab_size": self.types,
         }
 
-    def load(self, network: Any, folder: Path) -> None:
+    def load(self, network: Network, folder: Path) -> None:
         from paribus.models.encoder import load_foreign
 
         load_foreign(network, folder)

@@ -24,7 +24,7 @@ from paribus.models.t5_parts import slim
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.t5 import T5
+    from paribus.models.t5_shape import T5Shape
 
 PLACES: dict[type[nn.Module], str] = {
     T5LayerSelfAttention: "attention",
@@ -49,9 +49,9 @@ class TextToText(Network):
     The biases of relative positions are added to the scores of attention.
     """
 
-    def __init__(self, spec: T5, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: T5Shape, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.depth)
-        self.spec: T5 = spec
+        self.spec: T5Shape = spec
         config = T5Config(**spec.config(vocabulary) | {"attn_implementation": kernel()})
         self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
         slim(self.backbone)

@@ -16,7 +16,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.spec import ModelSpec
+    from paribus.models.shape import Shape
 
 
 class TwoWay(Network):
@@ -26,7 +26,7 @@ class TwoWay(Network):
     first, the first token of the second.
     """
 
-    def __init__(self, spec: ModelSpec, vocabulary: Vocabulary, encoders: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, encoders: Mapping[str, Any]) -> None:
         super().__init__(spec, vocabulary, 2 * spec.hidden, spec.layers)
         self.backbone = nn.ModuleDict(encoders)
         self.norm_eps = self.side("left").norm_eps

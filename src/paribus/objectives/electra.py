@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from paribus.models.encoder import Encoder
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
+    from paribus.models.shape import Shape
     from paribus.models.spec import ModelSpec
     from paribus.objectives.objective import Objective
 
@@ -135,7 +136,7 @@ class Electra(ObjectiveSpec):
             generator.share_embeddings(network)
         return generator
 
-    def generator_spec(self, model: ModelSpec) -> Bert:
+    def generator_spec(self, model: Shape) -> Bert:
         """The shape of the generator of this model: feed-forward layers are four times as wide as the states, heads 64
         wide, and embeddings are those of the model.
 

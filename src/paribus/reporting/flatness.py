@@ -20,8 +20,8 @@ from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
 from paribus.training.finetune import ROWS, begin, kept
 from paribus.training.learner import Finetuning
+from paribus.training.profile import resolve
 from paribus.training.steps import task_batch
-from paribus.training.trainer import resolve
 
 Weights = dict[str, Tensor]  # by the names that a learner's parameters have
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from paribus.core.errors import UserError, nearest
 from paribus.reporting.foreign.judge import Judged
 from paribus.reporting.foreign.judge import judge as judge_source
+from paribus.reporting.foreign.readers import open_source
 from paribus.reporting.foreign.runs import Asked
-from paribus.reporting.foreign.source import Row, Source, open_source
+from paribus.reporting.foreign.source import Row, Source
 from paribus.reporting.pairs import Comparison, compare_runs
 
 if TYPE_CHECKING:

@@ -36,6 +36,10 @@ def run_id(signature: str, group: str, arm: str, stage: str = PRETRAIN) -> str:
 class Logger(Protocol):
     """Where the curves of a run go besides metrics.jsonl."""
 
+    @property
+    def tells(self) -> bool:
+        """Whether it logs anything."""
+
     def open(self, about: About) -> Tracked | None:
         """A tracked stage, or None if nothing is logged."""
 

@@ -18,7 +18,7 @@ from paribus.core.console import say
 from paribus.core.files import read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
-from paribus.core.sealed import matches, parse, verify
+from paribus.core.sealed import matches, parse, read_checked, verify
 from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, read_record
 
@@ -153,15 +153,7 @@ class Manifest(NamedTuple):
 def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
     """The manifest of a study at a scale, or None if there is none that can be read."""
     path = root / study / f"{scale}.json"
-    try:
-        content = parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        content = None
-    if (found := _read_manifest(content)) is None:
-        say(f"{path} is damaged and ignored; `paribus run` rewrites it")
-    return found
+    return read_checked(path, _read_manifest, f"{path} is damaged and ignored; `paribus run` rewrites it")
 
 
 def _read_manifest(content: object) -> Manifest | None:

@@ -159,7 +159,7 @@ class StagedLaunchInputs:
     It holds what a program has staged for `wandb launch`: nothing, if the program has not imported that module.
     """
 
-    def apply(self, run: Any) -> None:
+    def apply(self, run: object) -> None:
         """Apply nothing."""
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from paribus.core.build import build
 from paribus.core.config import choices, conf_dir
 from paribus.core.errors import UserError, nearest
 from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task
+
+if TYPE_CHECKING:
+    from paribus.tasks.task import Task
 
 _KINDS = ("loss", "perplexity", "accuracy")  # of the held-out evaluation
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
@@ -68,7 +71,7 @@ def check_filled(path: Path, columns: Sequence[str], tasks: Mapping[str, Mapping
     for column in filter(is_task, columns):
         task, _, metric = column.rpartition("/")
         node = tasks[task] if task in tasks else _read_packaged(task)
-        if node is not None and metric not in (known := _list_metrics(node)):
+        if node is not None and metric not in (known := list_metrics(node)):
             raise UserError(f"{path}: the task {task} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
     filled = (column.rpartition("/")[0] in tasks if is_task(column) else column != MEAN for column in columns)
     if not any(filled) and (tasks or not trial):
@@ -89,9 +92,8 @@ def _read_packaged(task: str) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-def _list_metrics(node: Mapping[str, Any]) -> list[str]:
-    """The metrics of a task by its config, with those of further evaluation sets."""
-    task = build(node)
+def list_metrics(node: Mapping[str, Any]) -> list[str]:
+    """The metrics of a task by its config, the main one first, with those of further evaluation sets."""
+    task: Task = build(node)
     own = list(task.task_type.metrics)
-    further = [split for split in getattr(task, "splits", ()) if split not in ("train", "validation")]
-    return [*own, *(f"{name}_{split}" for name in own for split in further), *_BESIDE]
+    return [*own, *(f"{name}_{split}" for name in own for split in task.further_sets), *_BESIDE]

@@ -156,7 +156,7 @@ def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[s
     return Part(*map(sum, zip(*found, strict=True))) if found else Part()
 
 
-def _seconds(config: Any) -> Mapping[str, Any]:
+def _seconds(config: DictConfig) -> Mapping[str, Any]:
     from paribus.training.description import Run
     from paribus.training.timing import seconds
 

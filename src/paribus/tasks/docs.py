@@ -15,6 +15,7 @@ from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import (
     CHUNK,
     Docstrings,
+    find_distributions,
     find_documented,
     find_version,
     modules,
@@ -67,13 +68,7 @@ class DocsTask(Task):
     @cached_property
     def distributions(self) -> dict[str, metadata.Distribution]:
         """The packages by name. Raises UserError for one that is not installed."""
-        found = {}
-        for package in self.packages:
-            try:
-                found[package] = metadata.distribution(package)
-            except metadata.PackageNotFoundError as error:
-                raise UserError(f"{self.key}.packages: {package} is not installed", "install or remove it") from error
-        return found
+        return find_distributions(self.packages, f"{self.key}.packages", "install or remove it")
 
     def source(self) -> Any:
         """The settings and the versions of the packages."""

@@ -81,6 +81,10 @@ class TableTask(Task):
             self.splits["validation"] = self.splits["train"]
         self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
 
+    @property
+    def further_sets(self) -> list[str]:
+        return [split for split in self.splits if split not in ("train", "validation")]
+
     def _check_settings(self) -> None:
         if not set(self.required) <= set(self.columns) <= {*self.required, *self.optional}:
             optional = f", and optionally {', '.join(self.optional)}" if self.optional else ""
@@ -190,7 +194,7 @@ class TableTask(Task):
         """A function that reads labels; see `_label_texts`."""
         numbers = self._class_numbers(table, "label")
 
-        def read(label: Any, row: int) -> int | None:
+        def read(label: object, row: int) -> int | None:
             if label not in UNLABELED and label not in numbers:
                 raise UserError(
                     f"{self.key}.classes: row {row} of {split} has the label {label!r}",

@@ -54,6 +54,11 @@ class Task(ABC):
                     f"allow at least {least} examples, or null for all",
                 )
 
+    @property
+    def further_sets(self) -> list[str]:
+        """Evaluation sets besides `validation`."""
+        return []
+
     @abstractmethod
     def source(self) -> Any:
         """Plain data that shows cheaply whether the cached examples are still valid: settings, file sizes, times."""

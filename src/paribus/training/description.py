@@ -199,7 +199,7 @@ class Run:
         return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})
 
 
-def _settings(name: str, group: type, values: Any) -> Any:
+def _settings(name: str, group: type, values: object) -> Any:
     """A plain group as its typed settings. Raises UserError for a key that it does not have."""
     known = {each.name for each in fields(group)}
     if not isinstance(values, Mapping):

@@ -43,7 +43,7 @@ from paribus.core.processes import SIGNALS
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
 
 HELPER = "paribus.training.helper"
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
@@ -298,12 +298,12 @@ class Sharded(ModelParallelStrategy):
             optimizer.load_state_dict({**state, "state": cut})
 
 
-def whole(value: Any) -> Any:
+def whole(value: object) -> Any:
     """A sharded tensor put together, on the CPU; all ranks must call this. Anything else as it is."""
     return value.full_tensor().cpu() if isinstance(value, DTensor) else value
 
 
-def _cut(value: Any, parameter: Tensor) -> Any:
+def _cut(value: object, parameter: Tensor) -> Any:
     """This rank's part of what is kept for every weight of a parameter; anything else as it is."""
     if not (isinstance(parameter, DTensor) and isinstance(value, Tensor) and value.shape == parameter.shape):
         return value

@@ -55,9 +55,10 @@ from paribus.training.joint import (
     train_joint,
 )
 from paribus.training.learner import Finetuning
+from paribus.training.profile import Profile
 from paribus.training.replay import Replay, ReplaySteps, read_text
 from paribus.training.steps import StepData, Steps, TaskSteps, task_batch
-from paribus.training.trainer import Profile, trainer
+from paribus.training.trainer import trainer
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"

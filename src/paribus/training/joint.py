@@ -29,8 +29,9 @@ from paribus.tasks.sampling import deal
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
 from paribus.training.description import Run
 from paribus.training.learner import Finetuning
+from paribus.training.profile import Profile
 from paribus.training.steps import Step, StepData, task_batch
-from paribus.training.trainer import Profile, trainer
+from paribus.training.trainer import trainer
 
 FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
 

@@ -16,12 +16,10 @@ from paribus.core.sealed import sync
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import change_tensors
 from paribus.training.lightning import pl
+from paribus.training.stage import OPTIMIZER, Stage
 
 if TYPE_CHECKING:
     from paribus.training.learner import Learner
-    from paribus.training.pretrain import Stage
-
-OPTIMIZER = "optimizer.pt"  # in a stage's folder: {name of a parameter: its state}
 
 
 class Keep(StepCallback):

@@ -9,7 +9,7 @@ in examples, well above it saves hardly any.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -165,7 +165,7 @@ def _squared_norm(trainer: pl.Trainer, module: Learner, batch: Batch) -> Tensor:
         return _norm(torch.autograd.grad(loss, parameters, allow_unused=True)) ** 2
 
 
-def _norm(gradients: Any) -> Tensor:
+def _norm(gradients: Iterable[Tensor | None]) -> Tensor:
     norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients if gradient is not None]
     total: Tensor = torch.linalg.vector_norm(torch.stack(norms))
     return total

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from paribus.training.description import Run
     from paribus.training.forgetting import Memory
     from paribus.training.learner import Learner
-    from paribus.training.pretrain import Stage
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
+    from paribus.training.stage import Stage
 
 FOLDER = "points"  # in a run's folder, one folder for each number of steps
 ABOUT = "point.json"

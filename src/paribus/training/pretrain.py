@@ -11,7 +11,6 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,7 @@ from paribus.core.files import write_sealed
 from paribus.core.processes import patient
 from paribus.core.sealed import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
 from paribus.core.sources import MODEL
-from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
-from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
@@ -40,7 +37,6 @@ from paribus.optim.groups import Rates
 from paribus.runs.identity import Identity
 from paribus.runs.store import CURVES
 from paribus.runs.tracker import Tracked
-from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of, train_flops
 from paribus.training.callbacks import (
     LAST,
@@ -50,7 +46,6 @@ from paribus.training.callbacks import (
     Evaluations,
     LastCheckpoint,
     Meter,
-    Reporter,
     append_line,
     evaluation_steps,
     keep_lines,
@@ -62,64 +57,23 @@ from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_transfer, check_untrained
 from paribus.training.forgetting import Memory, compare
-from paribus.training.kept_optimizer import OPTIMIZER, callbacks_of, check_kept
+from paribus.training.kept_optimizer import callbacks_of, check_kept
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values
 from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
+from paribus.training.profile import Profile, process_peak
 from paribus.training.replay import check_replay
+from paribus.training.stage import Stage
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
-from paribus.training.trainer import Profile, build_profiler, process_peak, trainer
+from paribus.training.trainer import build_profiler, trainer
 
 STAGE = "pretrain.json"
-STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
-
-
-@dataclass
-class Stage:
-    """A pre-training before its first step."""
-
-    run: Run
-    data: Data
-    profile: Profile
-    folder: Path
-    plan: Order[Stream]
-    steps: int
-    encoder: Network
-    objective: Objective
-    evaluation: HeldOutEvaluation
-    own: OwnEvaluation | None
-    probes: list[Probe | TrainedProbe]
-    pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
-    reporter: Reporter | None = None  # of a run that is a trial of a search
-    earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
-    speaks: bool = True  # whether its head on tokens is trained
-    hands_on: bool = False  # whether the next stage asks for its optimizer
-
-    @property
-    def before(self) -> Path | None:
-        """The folder of the stage whose weights this one starts from."""
-        if self.run.before is None:
-            return None
-        return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
-
-    @property
-    def kept(self) -> list[str]:
-        """Files that the next stage asks for beside the checkpoint."""
-        return [OPTIMIZER] if self.hands_on else []
-
-    @property
-    def head(self) -> Any:
-        return self.objective.token_head
-
-    @property
-    def pair_head(self) -> Any:
-        return self.objective.pair_head
 
 
 def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
@@ -480,7 +434,7 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
 
 def check_continues(run: Run) -> None:
     """Raise UserError for an objective that needs a masked LM in the stage before, if there is none."""
-    if run.objective.continues and not isinstance(getattr(run.before, "objective", None), MaskedLM):
+    if run.objective.continues and not (run.before and isinstance(run.before.objective, MaskedLM)):
         mend = "set objective=mlm, and objective=electra in a further stage: +objective@stages.second.objective=electra"
         raise UserError("objective.joint=false, but no stage before it trains the generator as a masked LM", mend)
 
@@ -526,7 +480,7 @@ def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None)
     return found
 
 
-def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+def _probes(run: Run, data: Data, head: PairHead | None, name: str) -> Iterator[Probe | TrainedProbe]:
     """The model's own head if it distinguishes as many kinds of pairs, and a trained probe if the config sets one."""
     own, (pairs, kinds) = run.evaluation, PROBES[name]
     if head is not None and head.kinds == kinds:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from paribus.runs.tracker import Tracked
     from paribus.training.callbacks import Reporter
     from paribus.training.finetune import Base
-    from paribus.training.pretrain import Stage
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
+    from paribus.training.stage import Stage
 
 SCHEMA = 1
 RECORD = "result.json"
@@ -62,7 +62,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     from optuna import TrialPruned
 
     from paribus.training.callbacks import Diverged
-    from paribus.training.trainer import resolve
+    from paribus.training.profile import resolve
 
     identity, folder = run.identity, run.identity.folder
     write_text(folder / "signature", identity.signature + "\n")
@@ -126,7 +126,8 @@ def _pretrained(
     Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
     shared. All are checked before the first step of any.
     """
-    from paribus.training.pretrain import STAGES, check_chain, in_sum, open_stage, pretrain
+    from paribus.training.pretrain import check_chain, in_sum, open_stage, pretrain
+    from paribus.training.stage import STAGES
 
     opened: list[Stage] = []
     for own in run.chain[:-1]:

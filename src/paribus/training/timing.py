@@ -30,9 +30,11 @@ from paribus.training.finetune import (
 )
 from paribus.training.lightning import pl
 from paribus.training.points import count_rounds
-from paribus.training.pretrain import Stage, learner_of, open_stage
+from paribus.training.pretrain import learner_of, open_stage
+from paribus.training.profile import Profile, resolve
+from paribus.training.stage import Stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
-from paribus.training.trainer import Profile, resolve, trainer
+from paribus.training.trainer import trainer
 
 STEPS = 24  # measured, after the first WARM ones
 WARM = 4

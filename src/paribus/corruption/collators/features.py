@@ -25,7 +25,7 @@ from paribus.data.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerFast, TrainerCallback
+    from transformers import PreTrainedTokenizerFast, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 Redrawn = Literal["dynamic", "static"] | int  # a number: so many masks in turn
 Features = Mapping[str, Any]
@@ -82,7 +82,7 @@ class FeatureCollator(ABC):
     def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
         if tokenizer.pad_token is None:
             raise UserError("the tokenizer has no pad token", "set tokenizer.pad_token")
-        masked = self.corruption.targets is None or getattr(self.corruption.inputs, "symbol", "") == "mask"
+        masked = self.corruption.targets is None or self.corruption.inputs.writes_mask
         if masked and tokenizer.mask_token is None:
             raise UserError(
                 "the tokenizer has no mask token", "add one: tokenizer.add_special_tokens({'mask_token': ...})"
@@ -103,7 +103,9 @@ class FeatureCollator(ABC):
         collator = self
 
         class Follow(TrainerCallback):
-            def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            def on_train_begin(
+                self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **more: object
+            ) -> None:
                 collator.set_epoch(math.floor((state.epoch or 0.0) + 1e-6))
 
             on_epoch_begin = on_train_begin

@@ -51,6 +51,11 @@ class View(ABC):
         return None
 
     @property
+    def writes_mask(self) -> bool:
+        """Whether a text-to-text view shows the mask token for what is hidden."""
+        return False
+
+    @property
     def needs_counts(self) -> bool:
         """Whether the view draws tokens by their frequency (`Vocabulary.count_V`)."""
         return False
@@ -63,6 +68,20 @@ class View(ABC):
     def length(self, raw: float, noise: float, spans: float) -> float:
         """Tokens of a row of `raw` tokens with these counts, the end-of-sequence token included."""
         return raw + 1
+
+
+class SymbolView(View):
+    """A view that shows `symbol`, the first sentinel or the mask token, for what it hides."""
+
+    symbol: str
+
+    @property
+    def writes_mask(self) -> bool:
+        return self.symbol == "mask"
+
+    @property
+    def sentinels(self) -> Literal["none", "one", "each"]:
+        return "one" if self.symbol == "sentinel" else "none"
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,10 @@ def wrap(loaded: Any) -> Tokenizer:
     return assemble(Backend.from_str(backend.to_str()), _find_roles(loaded), 0, Path(str(loaded.name_or_path)).name)
 
 
-def _find_roles(loaded: Any) -> dict[str, str]:
+def _find_roles(loaded: object) -> dict[str, str]:
     return {role: _token(loaded, attributes) or _NEW[role] for role, attributes in _ATTRIBUTES.items()}
 
 
-def _token(loaded: Any, attributes: Iterable[str]) -> str | None:
+def _token(loaded: object, attributes: Iterable[str]) -> str | None:
     names: Mapping[str, Any] = {name: getattr(loaded, name, None) for name in attributes}
     return next((str(token) for token in names.values() if token is not None), None)

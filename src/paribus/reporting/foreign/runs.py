@@ -217,7 +217,7 @@ def _list_numbers(rows: Iterable[Row], column: str) -> list[float]:
     return [number for number in found if not math.isnan(number)]
 
 
-def read_number(value: Any, otherwise: float = math.nan) -> float:
+def read_number(value: object, otherwise: float = math.nan) -> float:
     """The number in a cell; 85.2% is 0.852. `otherwise` if it is not a number."""
     text = str(value).strip()
     try:

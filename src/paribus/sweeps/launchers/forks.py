@@ -143,7 +143,7 @@ def _fork_orders(connection: Connection) -> Order | None:
         return None
 
 
-def _import_components(node: Any) -> None:
+def _import_components(node: object) -> None:
     """Import the classes that a config names; the run itself reports one that cannot be imported."""
     for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _import_components(value)

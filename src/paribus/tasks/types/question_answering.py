@@ -17,7 +17,7 @@ from paribus.tasks.metrics import Answer, score_answers
 from paribus.tasks.prompts import Fields, Parts, pad_punctuation
 from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
-from paribus.tasks.types.text import Verbalized
+from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.text import Array

@@ -27,7 +27,7 @@ from paribus.tasks.rows import (
     tokenize,
 )
 from paribus.tasks.types.base import Pooler, TaskType
-from paribus.tasks.types.text import Verbalized
+from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.text import Array
@@ -125,12 +125,12 @@ class RowTaskType(TaskType):
         return replace(settings, length=int(np.quantile(length_N, settings.covers, method="higher")))
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
-        from paribus.models.heads.choices import BothOrders
+        from paribus.models.heads.choices import BothOrders, RowAnswer
 
         own = replace(settings.head, windows=BothOrders()) if self.reads_both(settings) else settings.head
-        loss = self.make_loss(settings)
         given = pooler if settings.head.pretrained_pooler else None
-        head: Head = own.for_rows(model, self.width, loss, seed, self.answer_range(settings), given)
+        answer = RowAnswer(self.width, self.make_loss(settings), self.answer_range(settings), given)
+        head: Head = own.for_rows(model, answer, seed)
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:

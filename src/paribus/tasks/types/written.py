@@ -17,7 +17,7 @@ from paribus.data.text import Array, Arrays, Marks, Text
 from paribus.tasks.prompts import encode_sources, encode_targets
 from paribus.tasks.rows import Encoded, count_tokens, head_tokens
 from paribus.tasks.types.base import Pooler
-from paribus.tasks.types.text import FreeText
+from paribus.tasks.types.verbal import TransferType
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -78,7 +78,7 @@ class WrittenRows(Encoded):
 
 
 @dataclass(frozen=True)
-class WrittenText(FreeText):
+class WrittenText(TransferType):
     """Any text for a text, written by an encoder.
 
     A bidirectional encoder is trained to fill masks in the target, where each position sees the source and what is on
