@@ -18,7 +18,7 @@ from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.html import render_figure, render_scroll
-from paribus.reporting.tables.schema import Band, Cell, Table
+from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder, read_config
 from paribus.sweeps.sweep import SCRATCH
@@ -116,11 +116,10 @@ def _find_value(table: Table, record: Record, column: str) -> float | None:
     """A run's value on a column; of what no record holds, such as the mean over tasks, the table's."""
     if column in record.metrics:
         return record.metrics[column]
-    for row in (*table.arms, *table.anchors):
-        cell = row.metrics.get(column)
-        if row.name.replace(" ", "_") == record.arm and isinstance(cell, Cell):
-            return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed)
-    return None
+    rows: list[ArmRow | AnchorRow] = [*table.arms, *table.anchors]
+    cells = (row.metrics.get(column) for row in rows if row.name.replace(" ", "_") == record.arm)
+    cell = next(cells, None)
+    return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed) if isinstance(cell, Cell) else None
 
 
 def _link_wandb(record: Record, config: Config | None) -> str:
