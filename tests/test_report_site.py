@@ -450,7 +450,7 @@ def rows(dom: str) -> list[str]:
     """The rows of lists that are shown, in their order."""
     bodies = re.findall(r"<table[^>]* data-list.*?<tbody>(.*?)</tbody>", dom, re.DOTALL)
     found = [row for body in bodies for row in re.findall(r"<tr[^>]*>.*?</tr>", body, re.DOTALL)]
-    return [row for row in found if "hidden" not in row.split(">")[0]]
+    return [row for row in found if not re.match(r'<tr(?: [\w-]+="[^"]*")* hidden=""', row)]
 
 
 def names(found: list[str]) -> list[str]:
