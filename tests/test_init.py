@@ -232,9 +232,10 @@ def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> Non
 
 def test_files_of_a_sweep_that_cannot_run_are_removed(here: Path) -> None:
     asked = Question("mine", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
+    before = sorted(here.rglob("*"))
     with pytest.raises(UserError, match="too small"), write_files(asked):
         raise UserError("too small")
-    assert not list(here.rglob("*.yaml"))
+    assert sorted(here.rglob("*")) == before, "no file and no empty folder is left"
 
 
 def test_hard_wrapped_text_is_told(here: Path) -> None:

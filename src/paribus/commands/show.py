@@ -28,6 +28,8 @@ def show(given: Arguments) -> int:
     from paribus.training.description import Run
     from paribus.training.streams import training_examples
 
+    if (out := given[OUT]) is not None and out.suffix != ".parquet":
+        raise UserError(f"out={out} is not a Parquet file", f"write out={out.with_suffix('.parquet')}")
     run = Run.of(compose(given.config(SCALE, RUNS, CACHE)))
     data = run.data()
     if given[TEXT]:
@@ -36,5 +38,5 @@ def show(given: Arguments) -> int:
         data.stores["train"] = store_text(given[TEXT], data.tokenizer, run.corpus.sentences)
     examples = training_examples(run, data)
     n = min(given[N], examples.size(given[EPOCH])) if given[TEXT] else given[N]
-    show_examples(examples, data.tokenizer, n, given[EPOCH], given[OUT])
+    show_examples(examples, data.tokenizer, n, given[EPOCH], out)
     return 0

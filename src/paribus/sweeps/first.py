@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,6 +85,7 @@ def write_files(question: Question) -> Iterator[Files]:
     for path, text in content.items():
         if path not in new and path.read_text(encoding="utf-8") != text:
             raise UserError(f"{path} already exists", "add name=NAME, or remove the file")
+    folders = [folder for path in new for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     try:
         for path in new:
             write_text(path, content[path])
@@ -92,6 +93,9 @@ def write_files(question: Question) -> Iterator[Files]:
     except BaseException:
         for path in new:
             path.unlink(missing_ok=True)
+        for folder in folders:
+            with suppress(OSError):  # somebody has put something there
+                folder.rmdir()
         raise
 
 
