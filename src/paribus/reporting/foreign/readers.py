@@ -27,7 +27,8 @@ def open_source(name: str) -> Source:
     read = READERS.get(kind) if rest else READERS.get(_find_kind(Path(name).expanduser()))
     if read is None:
         mend = "give a CSV or JSONL file, wandb:entity/project, or a folder of W&B, MLflow or lm-eval"
-        raise UserError(f"{name} holds no runs that can be read", mend)
+        there = Path(name).expanduser().exists()
+        raise UserError(f"{name} {'holds no runs that can be read' if there else 'does not exist'}", mend)
     source = read(rest or name)
     if not source.rows:
         raise UserError(f"{name} holds no run", "give the folder or file with the finished runs")
