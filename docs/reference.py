@@ -30,9 +30,9 @@ _TYPES = {int | None: " (a whole number)", float | None: " (a number)", str | No
 SHOWN = 3  # different defaults, or choices, that a cell lists
 KEYS = """# Config keys
 
-`paribus train KEY=VALUE` sets a key. `paribus train GROUP=CHOICE` chooses a file of `conf/GROUP`. Every verb that trains
-accepts both. This page is generated from the files and their comments. `paribus train --cfg job` prints every key of a
-command with its value.
+`paribus train KEY=VALUE` sets a key. `paribus train GROUP=CHOICE` chooses a file of `conf/GROUP`. Every verb that
+trains accepts both. This page is generated from the files and their comments. `paribus train --cfg job` prints every
+key of a command with its value.
 
 A file in `conf/GROUP` of your working directory adds a choice of your own.
 
