@@ -48,7 +48,7 @@ def speeds() -> dict[str, float]:
     """The bare matrix products of this machine in GFLOP/s, all cores and one."""
     code = (
         "from paribus.core.settings import Profile\n"
-        "from paribus.training.trainer import PRECISIONS, matrix_peak, resolve\n"
+        "from paribus.training.profile import PRECISIONS, matrix_peak, resolve\n"
         "for threads in (None, 1):\n"
         " for precision in PRECISIONS:\n"
         "  own = resolve(Profile(threads=threads, accelerator='cpu', precision=precision))\n"

@@ -76,7 +76,7 @@ def store(size: int, rows: int, length: int) -> Sentences:
 def profile(threads: int | None) -> Any:
     """The profile that a run gets here, which also sets this process up as a run does."""
     from paribus.core.settings import Profile
-    from paribus.training.trainer import resolve
+    from paribus.training.profile import resolve
 
     return resolve(Profile(threads=threads, accelerator="cpu"))
 
@@ -271,7 +271,7 @@ def flops(shape: Shape, size: int) -> float:
 
 def peak(threads: int | None) -> float:
     """Floating-point operations a second of a bare matrix product here."""
-    from paribus.training.trainer import matrix_peak
+    from paribus.training.profile import matrix_peak
 
     here = profile(threads)
     return max(matrix_peak(here) for _ in range(5))

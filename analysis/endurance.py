@@ -31,7 +31,7 @@ from paribus.core.console import progress, say
 from paribus.core.files import write_json
 from paribus.core.settings import Profile
 from paribus.runs.provenance import git_state
-from paribus.training.trainer import resolve
+from paribus.training.profile import resolve
 
 RESULTS = ROOT / "analysis" / "results" / "endurance.json"
 RUNS = 4500  # more than two hours hold

@@ -30,9 +30,9 @@ _TYPES = {int | None: " (a whole number)", float | None: " (a number)", str | No
 SHOWN = 3  # different defaults, or choices, that a cell lists
 KEYS = """# Config keys
 
-`paribus train KEY=VALUE` sets a key. `paribus train GROUP=CHOICE` takes a file of `conf/GROUP`. Every verb that trains
-takes both. This page is made from the files and their comments. `paribus train --cfg job` prints the keys that a
-command gives, with their values.
+`paribus train KEY=VALUE` sets a key. `paribus train GROUP=CHOICE` chooses a file of `conf/GROUP`. Every verb that trains
+accepts both. This page is generated from the files and their comments. `paribus train --cfg job` prints every key of a
+command with its value.
 
 A file in `conf/GROUP` of your working directory adds a choice of your own.
 
@@ -44,8 +44,8 @@ COMMANDS = """# Commands
 """
 SWEEPS = """# Sweeps that come with Paribus
 
-Each runs with `paribus run SWEEP`. `paribus plan SWEEP scale=cpu` says first what it costs, and
-`paribus published SWEEP` prints the paper's own table. [Your own sweep](own-sweep.md) explains the files.
+Run one with `paribus run SWEEP`. `paribus plan SWEEP scale=cpu` estimates the cost first, and `paribus published SWEEP`
+prints the paper's own table. [Your own sweep](own-sweep.md) explains the files.
 
 """
 

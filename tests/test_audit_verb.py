@@ -34,7 +34,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 
 def test_a_table_in_order(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, text = said(capsys)
-    assert "numbers follow from the records" in text
+    assert "numbers match the records" in text
     assert "dynamic: masking.schedule = Dynamic" in text
     assert "static_x10: 800,000 input_tokens" in text
     assert "text: abc (all 20 runs)" in text
@@ -47,7 +47,7 @@ def test_a_sweep_file_that_changed_after_the_runs(user: Path, capsys: pytest.Cap
     path.write_text(path.read_text().replace("margin 0.5 points", "margin 5 points"))
     status, text = said(capsys)
     assert status == 1
-    assert "✗ made under another version of the sweep file: dynamic/seed0" in text
+    assert "✗ made with a different version of the sweep file: dynamic/seed0" in text
     assert "[margin]: 0.005 in the table, 0.05 from the records" in text
 
 

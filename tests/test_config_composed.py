@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra._internal.sources_registry import SourcesRegistry
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
 from paribus.core import composed as composed_configs
 from paribus.core import config as configs
+from paribus.core import shortcuts
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import arm_overrides, load
@@ -105,3 +108,55 @@ def test_an_error_is_that_of_the_whole(override: str, message: str, composed: li
     with pytest.raises(UserError, match=message) as found:
         compose([*OVERRIDES, override])
     assert str(found.value) == str(whole.value)
+
+
+@pytest.fixture
+def parsed(composed: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The config files that Hydra has parsed, none of them before the test."""
+    found: list[str] = []
+    compose(["scale=test"])  # Hydra finds its sources
+    monkeypatch.setattr(shortcuts, "_loaded", {})
+    source: Any = SourcesRegistry.instance().resolve("file")
+    load = source.load_config
+
+    def counted(self: object, config_path: str) -> object:
+        found.append(config_path)
+        return load(self, config_path)
+
+    monkeypatch.setattr(source, "load_config", counted)
+    return found
+
+
+def test_a_file_is_parsed_once_until_it_changes(parsed: list[str], tmp_path: Path) -> None:
+    own = tmp_path / "conf" / "masking" / "own.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("defaults: [bernoulli]\nrate: 0.25\n")
+    compose(OVERRIDES)
+    assert len(parsed) == len(set(parsed)) > 20
+    before = len(parsed)
+    assert compose([*OVERRIDES, "masking=own"]).masking.rate == 0.25
+    assert parsed[before:] == ["masking/own"]
+    own.write_text("defaults: [bernoulli]\nrate: 0.125\n")
+    assert compose([*OVERRIDES, "masking=own"]).masking.rate == 0.125
+    assert parsed[before + 1 :] == ["masking/own"]
+
+
+def test_a_composition_leaves_nothing_in_the_next(parsed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    several = ["scale=test", "task=[docs_package,docs_order]", "stages=further"]
+    first, then = compose(several), compose(["scale=test", "task=docs_signature"])
+    monkeypatch.setattr(shortcuts, "_loaded", {})
+    monkeypatch.setattr(composed_configs, "_bases", {})
+    assert set(first.tasks) == {"docs_package", "docs_order"}
+    assert set(then.tasks) == {"docs_signature"}
+    alone = configs._compose("train", ["scale=test", "task=docs_signature"])
+    assert repr(OmegaConf.to_container(then)) == repr(OmegaConf.to_container(alone))
+
+
+def test_a_choice_may_follow_from_another(composed: list[str], tmp_path: Path) -> None:
+    (tmp_path / "conf" / "objective").mkdir(parents=True)
+    (tmp_path / "conf" / "objective" / "own.yaml").write_text(
+        "defaults: [mlm, {/masking/schedule@schedule: '${optimizer}'}]\n"
+    )
+    (tmp_path / "conf" / "masking" / "schedule").mkdir(parents=True)
+    (tmp_path / "conf" / "masking" / "schedule" / "adamw.yaml").write_text("marked: 1\n")
+    assert compose(["scale=test", "objective=own", "optimizer=adamw"]).objective.schedule.marked == 1

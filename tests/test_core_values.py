@@ -81,7 +81,7 @@ def test_one_arm_is_no_sweep_and_no_record_no_audit(
     sweep = {"study": "s", "varies": ["seed"], "matched": "tokens", "baseline": "a", "columns": ["mlm_loss"]}
     (tmp_path / "one.yaml").write_text(yaml.safe_dump({**sweep, "arms": {"a": []}}))
     assert main(["plan", "one.yaml", "scale=test"]) == 2
-    assert "one arm cannot be compared" in capsys.readouterr().err
+    assert "a sweep needs two arms or more" in capsys.readouterr().err
     assert main(["audit", "roberta_table1", "scale=test", "runs=none", "results=none"]) == 2
     assert "no run of roberta_table1 at scale=test" in capsys.readouterr().err
 

@@ -141,7 +141,7 @@ def test_a_stage_on_triples_has_a_record(arguments: list[str]) -> None:
     [
         (["corpus.distributions=[]"], "corpus=triples has no source"),
         (["corpus.distributions=[no-such-thing]"], "no-such-thing is not installed"),
-        (["corpus.wordnet=/nowhere"], "/nowhere/data.noun is not there"),
+        (["corpus.wordnet=/nowhere"], "/nowhere/data.noun does not exist"),
         (["corpus.relations=2"], "corpus.relations=2"),
         (["masking=asked", "masking.rate=0.3"], "masking.rate"),
     ],

@@ -192,7 +192,7 @@ def test_answers_that_are_damaged_are_given_again(
     (folder / store.RECORD).unlink()
     run(compose(tuned))
     assert path.read_bytes() == wanted
-    assert f"{store.GOLD} is damaged or of another run; the fine-tunings are done again" in capfd.readouterr().err
+    assert f"{store.GOLD} is damaged or from another run; the fine-tunings are repeated" in capfd.readouterr().err
 
 
 def test_learning_curves_are_those_that_the_run_wrote(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
@@ -203,10 +203,10 @@ def test_learning_curves_are_those_that_the_run_wrote(tuned: list[str], capfd: p
     assert wanted
     damage(folder / store.CURVES, "other", (other / store.CURVES).read_bytes())
     assert store.read_curve_lines(folder, record) == []
-    assert "is damaged or of another run; its curves are left out" in capfd.readouterr().err
+    assert "is damaged or from another run; its curves are left out" in capfd.readouterr().err
     (folder / store.RECORD).unlink()
     run(compose(tuned))
-    assert f"{store.CURVES} is damaged; the pre-training is done again" in capfd.readouterr().err
+    assert f"{store.CURVES} is damaged; pre-training starts over" in capfd.readouterr().err
     assert store.read_curve_lines(folder, record) == wanted
 
 
@@ -218,7 +218,7 @@ def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd:
     (folder / store.RECORD).unlink()
     run(compose(tuned))
     assert (folder / "model/model.safetensors").read_bytes() == wanted
-    assert f"{SUMS} is damaged; the pre-training is done again" in capfd.readouterr().err
+    assert f"{SUMS} is damaged; pre-training starts over" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["cut", "flip", "zero", "empty"])
@@ -251,7 +251,7 @@ def test_a_damaged_manifest_is_left_out(tmp_path: Path, capfd: pytest.CaptureFix
     for spoilt in (whole.replace("5", "6"), whole[:40], "[]", "3", "{}", "[" * 100_000, json.dumps({"runs": []})):
         path.write_text(spoilt)
         assert store.read_manifest(tmp_path, "s", "smoke") is None
-        assert "is damaged and left out" in capfd.readouterr().err
+        assert "is damaged and ignored" in capfd.readouterr().err
     older = {"sweep_hash": "h", "overrides": [], "runs": {"a/seed0": "1"}, "steps": {"a": 5}}
     path.write_text(json.dumps(older))
     assert store.read_manifest(tmp_path, "s", "smoke") == made

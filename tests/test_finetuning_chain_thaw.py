@@ -12,8 +12,9 @@ from paribus.core.errors import UserError
 from paribus.finetuning.method import HEAD, ChainThaw
 from paribus.training.description import Run
 from paribus.training.finetune import finetuner
+from paribus.training.profile import resolve
 from paribus.training.steps import StepData
-from paribus.training.trainer import resolve, trainer
+from paribus.training.trainer import trainer
 
 
 def test_stages_are_equal_pieces_from_the_head_over_the_layers_and_the_rest_is_for_all() -> None:

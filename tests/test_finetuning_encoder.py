@@ -15,8 +15,8 @@ from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.models.text_encoder import TextEncoder
 from paribus.training.description import Run
+from paribus.training.profile import resolve
 from paribus.training.run import run
-from paribus.training.trainer import resolve
 
 ENCODER = "finetune.encoder=true"
 FEATURES = ["finetune/method=frozen", "finetune/head/layers=concat", "finetune.head.layers.read=[0,-1]"]
@@ -90,7 +90,7 @@ def test_texts_to_write_are_only_pre_trained_on(pairs: list[str]) -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (["model.architecture=prefix_lm"], "finetune.encoder=true, but the model has one stack"),
+        (["model.architecture=prefix_lm"], "finetune.encoder=true, but the model has only one stack"),
         (["finetune.forgetting=true"], "finetune.encoder=true leaves out the decoder"),
         (["evaluation.task_points=2"], "finetune.encoder=true"),
         (["finetune.head.pooler=pretrained", "finetune/head/pooling=cls"], "finetune.head.pooler=pretrained"),

@@ -22,8 +22,10 @@ from paribus.data.tokens.trained import WordPiece
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
 from paribus.models import checkpoint
-from paribus.models.heads.choices import LinearClassifier
+from paribus.models.heads.choices import LinearClassifier, RowAnswer
+from paribus.models.heads.head import TokenHead
 from paribus.models.heads.loss import Loss
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Outputs
 from paribus.runs.identity import meaning
 from paribus.tasks.examples import Choice, Example
@@ -32,6 +34,7 @@ from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.regression import Regression
 from paribus.training.description import Run
 from paribus.training.finetune import start_of
+from paribus.training.replay import Replay, WholeRows
 from paribus.training.run import run
 from paribus.training.steps import task_batch
 
@@ -98,7 +101,7 @@ def test_the_states_of_both_orders_are_added() -> None:
 
 
 def test_all_options_of_an_example_lose_the_same_parts() -> None:
-    head = LinearClassifier(dropout=0.5).for_rows(backbone(config()), 1, Loss(), 7).train()
+    head = LinearClassifier(dropout=0.5).for_rows(backbone(config()), RowAnswer(1, Loss()), 7).train()
     torch.manual_seed(0)
     dropped = head.logits(Outputs(torch.zeros(1), None, torch.ones(64, 3, 16)), {})[..., 0]
     assert torch.equal(dropped, dropped[:, :1].expand(64, 3))
@@ -175,7 +178,37 @@ def pairs(tmp_path: Path) -> list[str]:
     return ["task=mrpc", f"tasks.mrpc.path={tmp_path}"]
 
 
-@pytest.mark.parametrize("text", ["pretraining", "task"])
+def test_the_auxiliary_loss_is_a_mean_of_the_means_of_rows() -> None:
+    class Given(TokenHead):
+        """Gives the token 1 these losses in nats, read as states."""
+
+        def scores(self, hidden_PD: torch.Tensor) -> torch.Tensor:
+            return torch.cat([hidden_PD.exp().sub(1).log(), torch.zeros_like(hidden_PD)], dim=-1)
+
+    losses_BL = torch.tensor([[2.0, 1.0, 3.0, 9.0], [4.0, 2.0, 9.0, 9.0]])
+    batch = {"ids_BL": torch.ones(2, 4, dtype=torch.int64), "length_B": torch.tensor([4, 3])}
+    found = WholeRows(Given())(Outputs(losses_BL[..., None]), batch)
+    assert float(found) / 2 == pytest.approx(2.5)  # not 2.4, the mean over tokens
+
+
+def test_the_auxiliary_loss_is_asked_of_the_rows_of_every_option() -> None:
+    encoder = build(config(*GPT).model).build(VOCABULARY, 0).eval()
+    kind, words = MultipleChoice(("A", "B")), MaskedLMHead(encoder)
+    examples = [Choice("10 11", "20", ["30", "31 32"], 0), Choice("12", "21", ["33", "34"], 1)]
+    batch = task_batch(kind.encode(examples, NUMBERS, VOCABULARY, settings()), np.arange(2))
+    objective = Replay(None, encoder, words, 0.5).objective(kind.make_head(settings(), encoder, 7), encoder).eval()
+    assert objective.divisors(batch["counts"]) == {"task": 2, "replay": 4}
+    with torch.inference_mode():
+        losses, _ = objective(encoder, batch)
+        expected = 0.0
+        for ids, length in zip(batch["ids_BL"], batch["length_B"], strict=True):
+            row = {"ids_BL": ids[None, :length], "length_B": length[None], "full": True}
+            logits = words.scores(encoder(row | {"part_BL": torch.zeros(1, length, dtype=torch.int64)}).hidden_BLD[0])
+            expected += float(torch.nn.functional.cross_entropy(logits[:-1], ids[1:length]))
+    assert float(losses["replay"]) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("text", ["pretraining", "task", "rows"])
 def test_a_run_fine_tunes_as_gpt_with_its_auxiliary_loss(arguments: list[str], pairs: list[str], text: str) -> None:
     further = [
         "finetune.replay=0.5",
@@ -205,6 +238,13 @@ def test_a_run_fine_tunes_as_gpt_with_its_auxiliary_loss(arguments: list[str], p
         (["finetune/head=siamese"], "finetune/head asks for others: set finetune/head=linear"),
         (["finetune/head/windows=mean"], "finetune/head asks for others: set finetune/head=linear"),
         (["objective=mlm", "masking=bernoulli", "model.attention=full"], "set finetune/head/pooling=sep"),
+        (
+            [
+                *("objective=mlm", "masking=bernoulli", "model.attention=full", "finetune.format=bert"),
+                *("finetune.replay=0.5", "finetune.replay_text=rows"),
+            ],
+            "finetune.replay_text=rows is for a left-to-right model: set finetune.replay_text=task",
+        ),
         (["finetune.transfer_layers=3"], "finetune.transfer_layers=3, but the model has 2 layers"),
         (["finetune.transfer_layers=-1"], "finetune.transfer_layers=-1 is out of bounds: give a number from 0"),
         (["finetune.transfer_layers=1", "model.sharing=all"], "but the layers share weights"),

@@ -10,7 +10,7 @@ import torch
 from test_finetuning_methods import backbone, config, logits, rows, tuned
 
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.models.heads.choices import StochasticAnswer
+from paribus.models.heads.choices import RowAnswer, StochasticAnswer
 from paribus.models.heads.loss import Loss
 from paribus.models.heads.san import mean_of_turns
 from paribus.models.network import Outputs
@@ -96,7 +96,7 @@ def test_the_answer_is_the_mean_of_the_turns_that_are_kept() -> None:
 
 
 def test_the_answer_of_turns_reads_both_texts_and_no_padding() -> None:
-    head = StochasticAnswer().for_rows(backbone(config()), 3, Loss(), 7).eval()
+    head = StochasticAnswer().for_rows(backbone(config()), RowAnswer(3, Loss()), 7).eval()
     hidden_BLD = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
     batch = {"part_BL": torch.tensor([[0, 0, 0, 1, 1, 0, 0, 0]] * 2), "length_B": torch.tensor([5, 5])}
     whole = head.logits(Outputs(hidden_BLD), batch)
@@ -129,6 +129,16 @@ def test_losses_are_their_formulas() -> None:
     assert Loss(smoothing=0.1)(logits_BC, label_B) == pytest.approx(float(smooth), rel=1e-6)
     focal = -((1 - own_B.exp()) ** 2 * own_B).sum()
     assert Loss(focal=2)(logits_BC, label_B) == pytest.approx(float(focal), rel=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
+def test_a_certain_row_costs_the_focal_loss_nothing(gamma: float) -> None:
+    logits_BC = torch.tensor([[200.0, 0.0], [0.5, 0.0]], requires_grad=True)
+    Loss(focal=gamma)(logits_BC, torch.tensor([0, 0])).backward()
+    assert logits_BC.grad is not None
+    assert torch.isfinite(logits_BC.grad).all()
+    assert not logits_BC.grad[0].any()
+    assert logits_BC.grad[1].all()
 
 
 @pytest.mark.parametrize("decoupled", [True, False])

@@ -23,8 +23,9 @@ from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.rows import Encoded
 from paribus.training.description import Run
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
+from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
-from paribus.training.trainer import resolve, trainer
+from paribus.training.trainer import trainer
 
 GOLDEN = Path(__file__).parent / "golden" / "trained_parameters.json"
 METHODS = {

@@ -22,14 +22,15 @@ from paribus.finetuning import saved
 from paribus.finetuning.bottleneck import Adapted
 from paribus.finetuning.method import GradualUnfreezing
 from paribus.models.greedy import greedy
-from paribus.models.t5 import ARCHITECTURES
+from paribus.models.t5_shape import ARCHITECTURES
 from paribus.models.text_to_text import TextToText
 from paribus.tasks.prompts import Fields, Ragged, TextRows
 from paribus.tasks.types.classification import ClassNames
 from paribus.training.description import Run
 from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
+from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
-from paribus.training.trainer import resolve, trainer
+from paribus.training.trainer import trainer
 
 VOCABULARY = Vocabulary(60, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(50, 60)), 10, 59)
 LISTED = ("encoder_decoder", "encoder_decoder_shared", "prefix_lm")  # in the golden file

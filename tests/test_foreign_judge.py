@@ -16,8 +16,8 @@ from scipy import stats
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
 from paribus.reporting.foreign.judge import Judged, judge
+from paribus.reporting.foreign.readers import open_source
 from paribus.reporting.foreign.runs import Asked
-from paribus.reporting.foreign.source import open_source
 
 BASE, WARM = [0.81, 0.82, 0.80, 0.815], [0.83, 0.845, 0.82, 0.83]
 CLAIM = "warm > base, margin 0.5 points"
@@ -96,7 +96,7 @@ def test_missing_cells_unequal_seeds_and_repeated_rows_are_named_and_never_guess
     for note in (
         "warm/seed3: acc is not a number and is left out.",
         "warm/seed1 counts once: line 6, line 7 have the same numbers.",
-        "odd/seed0 is left out: its rows differ in acc (line 10, line 11); --step takes the last one.",
+        "odd/seed0 is left out: its rows differ in acc (line 10, line 11); with --step the last one counts.",
         "line 13 is left out: it has no arm or no seed.",
         "base: no record of seed 2.",
     ):
@@ -152,11 +152,12 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"metrics": ("acuracy",)}, "has no column 'acuracy': did you mean acc"),
-        ({"seed": "run"}, "has no column 'run'"),
+        ({"seed": "run"}, "has no column 'run': --seed COLUMN names another one; known: arm, seed"),
+        ({"arm": ("model",)}, "has no column 'model': --arm COLUMN names another one"),
         ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
-        ({"claims": ("warm > cold",)}, "names the arm 'cold'"),
+        ({"claims": ("warm > cold",)}, "names the unknown arm 'cold'"),
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
-        ({"pattern": "{arm}_{seed}"}, "no name in runs is like"),
+        ({"pattern": "{arm}_{seed}"}, "no name in runs matches"),
         ({"pattern": "{arm}-{arm}"}, "name each column once"),
         ({"pattern": "arm-seed"}, "name each column once"),
     ],
@@ -170,6 +171,17 @@ def test_a_slip_is_refused_with_what_to_type(tmp_path: Path, changes: dict[str, 
 def test_a_broken_file_is_refused(tmp_path: Path, lines: list[str]) -> None:
     with pytest.raises(UserError):
         judge_csv(tmp_path, *lines)
+
+
+def test_a_line_that_is_no_json_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text('{"arm": "base", "seed": 0\n')
+    with pytest.raises(UserError, match=r"line 1 of .*runs\.jsonl is not JSON \(.*\): write one object per run"):
+        open_source(str(tmp_path / "runs.jsonl"))
+
+
+def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"runs\.csv does not exist: give a CSV"):
+        open_source(str(tmp_path / "runs.csv"))
 
 
 def test_the_command_writes_the_files(
@@ -341,5 +353,5 @@ def test_a_server_that_cannot_be_asked_is_named(monkeypatch: pytest.MonkeyPatch)
         raise ConnectionError("no route")
 
     monkeypatch.setattr(wandb, "Api", fail)
-    with pytest.raises(UserError, match="W&B cannot be asked for me/project"):
+    with pytest.raises(UserError, match="W&B cannot load me/project"):
         open_source("wandb:me/project")

@@ -334,7 +334,7 @@ def test_documents_are_needed() -> None:
             examples_of(store_of([[4] * 50]), 32, input_format=kind(32)).size(0)
         with pytest.raises(UserError, match="blank lines"):
             examples_of(store_of([[4]] * 50), 32, input_format=kind(32)).size(0)
-        with pytest.raises(UserError, match=r"input\.pairs=three takes random segments from another document"):
+        with pytest.raises(UserError, match=r"input\.pairs=three takes segments from another document"):
             examples_of(store_of([[4] * 50]), 32, input_format=kind(32, "three")).size(0)
         assert examples_of(store_of([[4] * 50]), 32, input_format=kind(32, "order")).size(0) > 1
 

@@ -66,7 +66,7 @@ def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
     given = ["--text", "books", "--task", "trec", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
     assert main(["init", *given]) == 0
     out = capsys.readouterr().out
-    assert out.endswith("then type\n\n  paribus run books_trec scale=smoke\n")
+    assert out.endswith("then run\n\n  paribus run books_trec scale=smoke\n")
     assert "the cost" in out
     assert "With 80% power, 3 seeds see" in out
     sweep = load("books_trec")
@@ -128,7 +128,8 @@ def test_the_end_of_the_input_is_no_answer(
         (["--text", "books", *COMPARE], "init needs --task"),
         (["--text", "books", "--task", "trec"], "init needs --compare"),
         (["--text", "nowhere", "--task", "trec", *COMPARE], "nowhere does not exist"),
-        (["--text", "books", "--task", "nowhere", *COMPARE], "no folder nowhere"),
+        (["--text", "books", "--task", "nowhere", *COMPARE], "--task: no folder nowhere: give one file, or"),
+        (["--text", "books", "--task", "books", *COMPARE], "--task: books has no train.jsonl"),
         (["--text", "books", "--task", "trec", "--compare", "masking.rate=0.4"], "is not KEY=A,B"),
         (["--text", "books", "--task", "trec", "--compare", "masking=bernoulli,whole_wrd"], "did you mean whole_word"),
         (["--text", "books", "--task", "trec", "--compare", "masking.rte=0.1,0.2"], "masking.rte"),
@@ -231,9 +232,10 @@ def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> Non
 
 def test_files_of_a_sweep_that_cannot_run_are_removed(here: Path) -> None:
     asked = Question("mine", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
+    before = sorted(here.rglob("*"))
     with pytest.raises(UserError, match="too small"), write_files(asked):
         raise UserError("too small")
-    assert not list(here.rglob("*.yaml"))
+    assert sorted(here.rglob("*")) == before, "no file and no empty folder is left"
 
 
 def test_hard_wrapped_text_is_told(here: Path) -> None:

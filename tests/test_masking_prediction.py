@@ -163,7 +163,7 @@ def test_the_unit_moves_no_mask_and_no_first_draw() -> None:
 
 
 REFUSED = {
-    "objective.view.unit=page: choose token, word, span": lambda: Replace(unit="page"),
+    "objective.view.unit=page is unknown: choose token, word, span": lambda: Replace(unit="page"),
     "sum to 1": lambda: Replace(0.8, 0.1, 0.2),
     "masking.predict=0.5 is not a multiple of masking.rate=0.2": lambda: Bernoulli(0.2, predict=0.5),
     "masking.predict=0": lambda: Bernoulli(0.2, predict=0),

@@ -185,7 +185,7 @@ def test_it_is_trained_further_and_fine_tuned(distilled: list[str], task_folder:
         ("finetune/method=lora", "lora goes inside the layers"),
         ("objective=unilm", "takes no attention mask per row|take no attention mask per row"),
         ("objective=clm", "model.attention=full"),
-        ("objective=electra", "a generator has the model's own kind of layers"),
+        ("objective=electra", "a generator needs an encoder of ours"),
     ],
 )
 def test_what_needs_the_inside_of_layers_is_refused(

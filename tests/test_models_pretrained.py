@@ -26,7 +26,7 @@ from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
-from paribus.models.heads.choices import Classifier
+from paribus.models.heads.choices import Classifier, RowAnswer
 from paribus.models.heads.loss import Loss
 from paribus.models.heads.rows import ClassificationHead, PairHead
 from paribus.models.heads.vocabulary import MaskedLMHead
@@ -162,7 +162,7 @@ def test_a_pooler_that_the_checkpoint_lacks_is_not_fine_tuned_from(
     on = [*given, "model=pretrained", "tokenizer=pretrained", f"model.name={foreign}", f"tokenizer.name={foreign}"]
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
     asked = [*on, "objective=mlm_nsp", "input=segment_pair", *task]
-    with pytest.raises(UserError, match="neither the objective nor the model brings a pooler"):
+    with pytest.raises(UserError, match="neither the objective nor the model has a pooler"):
         run(compose([*asked, "trainer.max_steps=0"]))
     for more in ("trainer.max_steps=1", "untrained=true"):
         assert (run(compose([*asked, more])) / "result.json").is_file()
@@ -205,7 +205,7 @@ def test_rows_are_summarized_as_the_checkpoint_was_trained(tmp_path: Path) -> No
         for choice in ("own", "cls", "mean"):
             encoder, batch = spec.build(VOCABULARY, 0).eval(), rows()
             pooling = build(compose(["scale=test", f"finetune/head/pooling={choice}"]).finetune.head.pooling)
-            head = Classifier(pooling=pooling).for_rows(encoder, 3, Loss(), 7).eval()
+            head = Classifier(pooling=pooling).for_rows(encoder, RowAnswer(3, Loss()), 7).eval()
             with torch.inference_mode():
                 found[name, choice] = head.logits(encoder({**batch, "ids_BL": IDS}), batch)
     assert torch.equal(found["cls", "own"], found["cls", "cls"])
@@ -216,7 +216,7 @@ def test_rows_are_summarized_as_the_checkpoint_was_trained(tmp_path: Path) -> No
     encoder = Pretrained(str(tmp_path / "mean")).build(VOCABULARY, 0)
     checkpoint.save(encoder, None, tmp_path / "again")
     assert Pretrained(str(tmp_path / "again")).pooling == "mean"
-    bert = Classifier(pooler="pretrained").for_rows(encoder, 3, Loss(), 7)  # a pooler was trained on [CLS]
+    bert = Classifier(pooler="pretrained").for_rows(encoder, RowAnswer(3, Loss()), 7)  # a pooler was trained on [CLS]
     assert isinstance(bert, ClassificationHead)
 
 
@@ -306,6 +306,19 @@ def test_our_own_run_by_folder_and_by_signature(arguments: list[str]) -> None:
     assert Run.of(compose([*on, *named, "untrained=true"])).identity.signature != Run.of(by_folder).identity.signature
     further = run(compose([*on, *named, "trainer.max_steps=1"]))
     assert not torch.equal(load_file(further / "model" / "model.safetensors")[min(kept)], kept[min(kept)])
+
+
+@pytest.mark.parametrize("other", ["tokenizer.vocab_size=140", "tokenizer.lowercase=false"])
+def test_the_words_of_our_own_run_are_those_of_the_tokenizer(
+    other: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = run(compose([*arguments, "trainer.max_steps=1"]))
+    on = ["train", *arguments, "objective=electra", "model=pretrained", f"model.name={name}", "trainer.max_steps=1"]
+    assert main(on) == 0
+    assert main([*on, other]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("paribus: the tokenizer has")
+    assert last.endswith("set tokenizer=pretrained and tokenizer.name to the value of model.name")
 
 
 def test_the_anchor_has_no_pre_training() -> None:

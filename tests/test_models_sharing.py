@@ -288,7 +288,7 @@ def test_published_sizes_compose() -> None:
     [
         (["model.sharing=all", "model.groups=3"], "model.groups=3 does not fit model.layers=2"),
         (["model.sharing=all", "model.groups=0"], "model.groups=0"),
-        (["model.groups=2"], "model.groups=2 without sharing"),
+        (["model.groups=2"], "model.groups=2 needs sharing"),
         (["model.sharing=embeddings"], "model.sharing=embeddings is unknown"),
         (["model.embedding=0"], "model.embedding=0 is out of bounds"),
     ],

@@ -17,7 +17,8 @@ from paribus.data.text import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.network import initialize
-from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
+from paribus.models.t5 import T5
+from paribus.models.t5_shape import ARCHITECTURES, SINGLE
 from paribus.models.text_to_text import TextToText
 from paribus.objectives.denoising import Denoising
 from paribus.objectives.objective import Objective

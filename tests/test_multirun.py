@@ -15,6 +15,7 @@ from test_study_store import record as kept
 
 from paribus.commands.cli import main
 from paribus.commands.train import train
+from paribus.core.config import conf_dir
 from paribus.core.forget import Forget
 from paribus.reporting.multirun import find_differing
 from paribus.runs import store
@@ -107,3 +108,35 @@ def test_a_number_of_seeds_is_refused_with_both_spellings(seeds: str, capsys: py
     error = capsys.readouterr().err
     assert f"seeds={seeds} can be read in two ways: write seed={seeds} for the seed {seeds} alone" in error
     assert f"or seeds=range(0,{seeds})" in error
+
+
+def test_a_single_run_is_composed_once_unless_a_file_may_ask_for_several(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hydra._internal.hydra import Hydra
+
+    assert compose_hydra() is None, "our own files leave the mode open"
+    monkeypatch.chdir(tmp_path)
+    composed: list[str] = []
+    compose_config = Hydra.compose_config
+
+    def counted(self: Hydra, *given: object, **named: object) -> object:
+        composed.append(str(named["run_mode"]))
+        return compose_config(self, *given, **named)
+
+    monkeypatch.setattr(Hydra, "compose_config", counted)
+    assert main(["train", *arguments, "task=none", "trainer.max_steps=0"]) == 0
+    assert composed == ["RunMode.RUN"]
+    own = tmp_path / "conf" / "experiment" / "both.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("hydra: {mode: MULTIRUN, sweeper: {params: {seed: '3,4'}}}\n")
+    assert main(["train", *arguments, "task=none", "trainer.max_steps=0", "experiment=both"]) == 0
+    assert sorted(path.name[:5] for path in tmp_path.glob("runs/single/run/seed*")) == ["seed0", "seed3", "seed4"]
+
+
+def compose_hydra() -> object:
+    """The mode of a run without overrides."""
+    import hydra
+
+    with hydra.initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        return hydra.compose("train", return_hydra_config=True).hydra.mode

@@ -67,7 +67,9 @@ def test_a_search_that_cannot_be_opened_is_said_and_the_rest_is_shown(
     (runs / "broken.search/study.json").write_text("{")
     assert main(["report", "out=site"]) == 0
     said = capsys.readouterr().err
-    assert "the search lr-smoke is not shown: there is no runs/lr-smoke.search/journal" in said
+    assert (
+        "the search lr-smoke is not shown: runs/lr-smoke.search/journal, which holds the search, does not exist" in said
+    )
     assert "the search broken is not shown" in said
     assert not (runs / "lr-smoke.search/journal").exists(), "looking makes no storage"
     assert "search-pareto-smoke" in Path("site/index.html").read_text()

@@ -24,14 +24,16 @@ from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
+from paribus.reporting.site.claims import render_arxiv
 from paribus.reporting.site.cost import add_hours, format_hours
 from paribus.reporting.site.index import is_unsure
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
 from paribus.reporting.tables.schema import OwnLoss, Table
-from paribus.reporting.turned import measure, turn
+from paribus.reporting.turned import measure, name_unit, turn
 from paribus.verdict.published import ids
+from paribus.verdict.published import table as published_table
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [
@@ -169,6 +171,8 @@ def test_the_page_of_a_claim_stands_its_scales_side_by_side(site: Path) -> None:
     assert "Effects at each scale" in text
     assert "Effects against tokens" not in text, "one evaluation is no curve"
     assert "dynamic: masking.schedule = Dynamic (baseline: Copies)" in text
+    assert "margin 0.02 nats." in text
+    assert "mlm_loss (nats)" in text
     matrix = (site / "scales.html").read_text()
     row = re.search(r'<tr><th scope="row"><span class="say"><a href="roberta_table1/claim-1.html.*?</tr>', matrix)
     assert row
@@ -222,6 +226,33 @@ def test_a_contrast_is_turned_and_counted_in_margins() -> None:
     assert turn(task).effect == row.difference
 
 
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [("mlm_loss", "nats"), ("sst2/forgetting", "nats"), ("stage_forgetting", "nats"), ("sst2/f1", "points")],
+)
+def test_every_effect_has_its_unit(column: str, unit: str) -> None:
+    assert name_unit(column) == unit
+
+
+def test_a_mean_over_tasks_stands_beside_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    place = tmp_path / "reports/roberta_table1/smoke/table.json"
+    content = json.loads(place.read_text())
+    content["columns"] += ["mean"]
+    content["about"]["mean"] = content["about"]["docs_package/accuracy"]
+    for row in content["arms"]:
+        row["metrics"]["mean"] = {**row["metrics"]["docs_package/accuracy"], "values": [0.5, 0.6, 0.7, 0.8, 0.9]}
+    place.write_text(json.dumps(content))
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/roberta_table1/smoke/dynamic.html").read_text()
+    assert re.findall(r'data-name="mean">([^<]*)<', text) == ["50.0", "60.0", "70.0", "80.0", "90.0"]
+
+
+def test_a_report_that_is_on_no_server_is_named() -> None:
+    assert render_arxiv(published_table("gpt1_table5")) == "OpenAI report, 2018"
+
+
 def test_contrasts_without_a_margin_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made(tmp_path, ["smoke"])
@@ -242,7 +273,7 @@ def test_what_a_table_page_tells(site: Path) -> None:
     text = (site / "roberta_table1/smoke/index.html").read_text()
     for words in (
         "Arms with their intervals", "Effect sizes", "Learning curves", "Effect at each scale", "../claim-1.html",
-        "numbers of the table follow from the records", "FLOPs",
+        "numbers of the table match the records", "FLOPs",
         "paribus run roberta_table1 scale=smoke", "../cpu/index.html", "published/roberta_table1.html",
     ):  # fmt: skip
         assert words in text, words
@@ -311,6 +342,16 @@ def test_the_loss_around_tuned_weights_is_drawn_where_it_was_measured(
     place.write_text("[]")
     with pytest.raises(UserError, match=r"flatness\.json cannot be read: .*`paribus flatness`"):
         report(["examples=0"])
+
+
+def test_judged_runs_of_others_are_no_reason_to_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    Path("runs.csv").write_text("arm,seed,acc\na,0,0.5\na,1,0.6\nb,0,0.7\nb,1,0.9\n")
+    assert main(["judge", "runs.csv", "--metric", "acc", "--baseline", "a"]) == 0
+    assert Path("reports/judged/runs/table.json").is_file()
+    report(["examples=0"])
+    assert Path("reports/site/roberta_table1/smoke/index.html").is_file()
 
 
 def test_failed_runs_and_strange_names_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,7 +450,7 @@ def rows(dom: str) -> list[str]:
     """The rows of lists that are shown, in their order."""
     bodies = re.findall(r"<table[^>]* data-list.*?<tbody>(.*?)</tbody>", dom, re.DOTALL)
     found = [row for body in bodies for row in re.findall(r"<tr[^>]*>.*?</tr>", body, re.DOTALL)]
-    return [row for row in found if "hidden" not in row.split(">")[0]]
+    return [row for row in found if not re.match(r'<tr(?: [\w-]+="[^"]*")* hidden=""', row)]
 
 
 def names(found: list[str]) -> list[str]:
@@ -456,6 +497,14 @@ function look(page, view) {
     const hides = wide.scrollWidth > wide.clientWidth + 1 && !wide.classList.contains("scrolls");
     if (hides) found.push(`${page} hides a table`);
   }
+  for (const cell of view.querySelectorAll("table.forest :is(.what, .value)"))
+    if (cell.scrollWidth > cell.clientWidth + 1) found.push(`${page} cuts ${cell.textContent}`);
+  const named = view.querySelector(".axis-name")?.getBoundingClientRect();
+  const ticks = [...view.querySelectorAll(".axis div span")].map((tick) => tick.getBoundingClientRect());
+  const shown = ticks.filter((tick) => tick.width);
+  if (named?.width && named.right > shown[0].left) found.push(`${page} draws the name of the axis over it`);
+  for (let at = 1; at < shown.length; at++)
+    if (shown[at].left < shown[at - 1].right) found.push(`${page} draws ticks over each other`);
   for (const svg of view.querySelectorAll("svg.plot")) {
     const labels = [...svg.querySelectorAll("text")].map((text) => [text.getBoundingClientRect(), text.textContent]);
     for (const [one, said] of labels) {
@@ -482,7 +531,7 @@ async function measure(pages) {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("width", [390, 700, 900, 1400])
 def test_pages_fit_and_labels_do_not_collide(site: Path, tmp_path: Path, width: int) -> None:
     pages = ["index.html", "scales.html", "roberta_table1/claim-1.html", "roberta_table1/cpu/index.html",
              "roberta_table1/cpu/dynamic.html", "published/index.html", "published/roberta_table1.html"]  # fmt: skip

@@ -84,6 +84,8 @@ def test_the_answers_of_runs_are_means_over_their_fine_tunings(tmp_path: Path) -
     assert rows["trec/right"].only_first is None, "not 0 and 1 any more"
     assert rows["trec/gold"].difference == pytest.approx((0.7 + 0.2 + 0.0) / 3, abs=1e-3)
     assert isinstance(compare_runs(first, second, ["trec/gold"]), Comparison)
+    by_record = compare_runs(f"{first}/result.json", f"{second}/gold.npz")
+    assert by_record.rows == found.rows, "a file of the run names the run"
 
 
 def test_other_examples_are_refused(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_other_examples_are_refused(tmp_path: Path) -> None:
 def test_examples_that_one_file_lacks_are_left_out_and_counted(tmp_path: Path) -> None:
     found = compare_runs(samples(tmp_path, "a.jsonl", A), samples(tmp_path, "b.jsonl", B[:150]))
     assert found.rows[0].n == 150
-    assert "acc: 50 examples with a number in one of the two only are left out." in found.notes
+    assert "acc: 50 examples are left out, since only one of the two has a number." in found.notes
 
 
 def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ BAD = [
     "objective.view.keep=0.5",
     "objective.view.unit=page",
     "input.length=2",
+    "out=rows.csv",
 ]
 
 

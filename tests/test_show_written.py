@@ -106,8 +106,8 @@ def test_rows_of_the_file(settings: list[str], tmp_path: Path, capsys: pytest.Ca
         (["masking.mean_length=30"], "masking.mean_length=30 is longer than the noise"),
         (["input=full_sentences"], "set input=windows"),
         (["objective=mlm"], "input=windows has no"),
-        (["masking=rotation"], "Rotation changes the order"),
-        (["objective/inputs=permuted"], "RandomSpans gives no order"),
+        (["masking=rotation"], "Rotation reorders the text"),
+        (["objective/inputs=permuted"], "RandomSpans does not reorder the text"),
         (["text= "], "holds no token"),
     ],
 )

@@ -42,7 +42,7 @@ from paribus.training.description import Run
         (["run", "roberta_table1", "arms=nobody"], "has no arm 'nobody'"),
         (["run", "roberta_table1", "family=t5"], "family= belongs to the sweep file"),
         (["run", "roberta_table1", "debug=one_batch"], "debug= belongs to the sweep file"),
-        (["train", "search=optuna_lr"], "a search is a multirun: add -m"),
+        (["train", "search=optuna_lr"], "a search needs a multirun: add -m"),
         (["run", "roberta_table1", "scale=test", "modle=bert_tiny"], "modle"),
         (["run", "roberta_table1", "scale=test", "model=bert_tyni"], "unknown choice model=bert_tyni"),
     ],
@@ -238,7 +238,7 @@ def test_the_arms_sweeper_launches_the_runs_of_the_sweep(arguments: list[str]) -
 
 def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: list[str]) -> None:
     launcher = Recorder(fails=True)
-    with pytest.raises(UserError, match=r"hydra/sweeper=arms has no sweep"):
+    with pytest.raises(UserError, match=r"hydra/sweeper=arms needs a sweep"):
         sweeper(arguments, launcher).sweep(arguments)
     made = sweeper(["sweep=roberta_table1", *arguments], launcher)
     with pytest.raises(UserError, match="unknown sweep 'nothing'"):

@@ -67,7 +67,7 @@ def test_parts_can_be_named(tmp_path: Path) -> None:
         ),
         ({"one_at_a_time": ["masking.rate=0.1"], "base": []}, "two arms are named 'base'"),
         ({"one_at_a_time": ["masking.rate"]}, "is not an override"),
-        ({"leave_one_outt": ["masking.rate=0.1"]}, r"one arm cannot be compared: did you mean leave_one_out\?"),
+        ({"leave_one_outt": ["masking.rate=0.1"]}, r"a sweep needs two arms or more: did you mean leave_one_out\?"),
     ],
 )
 def test_a_slip_is_refused(tmp_path: Path, arms: dict[str, Any], message: str) -> None:

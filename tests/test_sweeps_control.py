@@ -88,7 +88,7 @@ def test_a_whole_group_counts_as_its_prefix_also_from_empty() -> None:
 
 
 def test_arms_that_do_not_differ_and_keys_that_nobody_has() -> None:
-    with pytest.raises(UserError, match="arms a and b do not differ at all"):
+    with pytest.raises(UserError, match="a and b do not differ at all: remove one of them, or the key=value of the"):
         audited({}, "masking")
     with pytest.raises(UserError, match="'varies' names 'maskin'"):
         audited({"masking": {"rate": 0.3}}, "masking", "maskin")

@@ -171,7 +171,10 @@ before = set(sys.modules)
 run(json.loads(sys.argv[1]))
 print(*(name for name in set(sys.modules) - before if name.split(".")[0] in %r))
 """
-HEAVY = ("torch", "pytorch_lightning", "lightning_fabric", "transformers", "torchmetrics", "wandb", "tokenizers")
+HEAVY = (
+    "torch", "pytorch_lightning", "lightning_fabric", "transformers", "torchmetrics", "wandb", "tokenizers",
+    "requests", "urllib3",
+)  # fmt: skip
 
 
 def test_the_preloaded_process_has_all_heavy_modules_one_thread_and_no_device(

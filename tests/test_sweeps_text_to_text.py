@@ -92,7 +92,7 @@ columns: [denoising_loss]
         ("masking.mean_length=10", [], "masking.mean_length=10 is longer than the noise"),
         ("masking.rate=0.5", ["tokenizer.sentinels=4"], "tokenizer.sentinels=4: set tokenizer.sentinels="),
         ("masking=iid", ["tokenizer.sentinels=0"], "tokenizer.sentinels=0"),
-        ("masking=rotation", [], "Rotation changes the order of what is read"),
+        ("masking=rotation", [], "Rotation reorders the text"),
     ],
 )
 def test_an_arm_that_cannot_work_stops_the_sweep_before_any_run(

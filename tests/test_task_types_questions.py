@@ -240,5 +240,5 @@ def test_examples_are_kept_as_they_are(tmp_path: Path) -> None:
     rows = [Question("who", "it was Ada", ["Ada"], [7]), Question("who", "it was Ada", [], [])]
     assert found.examples(tmp_path / "cache")["train"] == rows
     assert found.summary(tmp_path / "cache")["labels"]["train"] == {"answered": 1, "unanswered": 1}
-    with pytest.raises(UserError, match="without answerless"):
+    with pytest.raises(UserError, match="needs answerless"):
         task(tmp_path, metrics=["best_f1"])

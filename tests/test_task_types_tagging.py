@@ -164,7 +164,7 @@ def test_conll_files_are_read_as_tables_are(tmp_path: Path) -> None:
     ("words", "tags", "message"),
     [
         ([["a", "b"]], [[0]], "row 0 of train has 2 words and 1 tags"),
-        ([["a"], ["b"]], [[0], [7]], "row 1 of train has the tag 7: name all tags"),
+        ([["a"], ["b"]], [[0], [7]], "row 1 of train has the tag 7: add it to the tags"),
         ([["a", " "]], [[0, 1]], "row 0 of train has no text in column 'words'"),
         ([["a"], []], [[1], []], "row 1 of train has no list of words"),
         ([["a", "b"]], [[0, 0]], "all training words have the same tag"),

@@ -90,7 +90,7 @@ def test_only_the_option_counts_and_no_special_token() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(UserError, match=r"the prompt '10 11' has 5 tokens with an option: raise finetune.length=4,"):
+    with pytest.raises(UserError, match=r"has 5 tokens with an option: finetune\.length=4: set finetune\.length=5 and"):
         encode(Scored(("A", "B")), Choice("10 11", None, ["20 21", "22"], 0), length=4)
     with pytest.raises(UserError, match="the option '1' has no known token"):
         encode(Scored(("A", "B")), Choice("10 11", None, ["1", "22"], 0))
@@ -309,7 +309,7 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
             ["objective=mlm", "masking=bernoulli", "model.attention=full"],
             "set objective=clm masking=none model.attenti",
         ),
-        (["finetune.length=8"], "tokens with an option: raise finetune.length=8"),
+        (["finetune.length=8"], "tokens with an option: finetune.length=8: set finetune.length="),
         (["finetune.length=64", "model.positions=32"], "finetune.length=64 exceeds model.positions=32"),
         (["finetune/head=bilstm"], "finetune.head is set, but it does nothing in tasks.exam"),
         (["finetune.truncation=tail"], "finetune.truncation is set, but it does nothing in tasks.exam"),
@@ -318,6 +318,7 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
             "finetune/joint is set, but nothing is trained in tasks.exam",
         ),
         (["+tasks.exam.metrics=[f1]"], "choose from accuracy, accuracy_token"),
+        (["finetune.replay=0.5"], "finetune.replay=0.5, but no task is fine-tuned"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(
@@ -330,7 +331,7 @@ def test_settings_that_do_not_fit_are_refused(
 
 def test_a_table_of_options_may_be_scored(tmp_path: Path) -> None:
     assert isinstance(table(tmp_path, scored=True).task_type, Scored)
-    with pytest.raises(UserError, match="of a task with options null"):
+    with pytest.raises(UserError, match="or null for a task with options"):
         Scored(PLACES, stride=3).check("tasks.x")
     with pytest.raises(UserError, match="at least two different classes"):
         LikelyTable("x", {"text": "line"}, metrics=["accuracy"], path=str(tmp_path))

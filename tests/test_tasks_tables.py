@@ -127,7 +127,7 @@ def test_limits_take_the_same_rows_when_others_are_added(tmp_path: Path) -> None
         ({"splits": {"train": "train", "validation": "dev"}}, r"has no dev\.parquet.* only train\.parquet, valid"),
         ({"classes": ["one"]}, "at least two different classes"),
         ({"metrics": ["accurate"]}, "choose from accuracy"),
-        ({"max_train": 1}, r"max_train=1: allow at least 2"),
+        ({"max_train": 1}, r"max_train=1 is out of range: allow at least 2"),
         ({"path": None}, r"tasks\.toy\.path is not set"),
         ({"splits": {"train": "train"}}, r"splits"),
     ],
@@ -143,7 +143,7 @@ def test_bad_settings(folder: Path, tmp_path: Path, changes: dict[str, Any], mes
     [
         (
             {"sentence": ["a", "b", "c"], "label": [0, 1, 2]},
-            "row 2 of train has the label 2: name all classes, now bad",
+            "row 2 of train has the label 2: add it to the classes, now bad",
         ),
         ({"sentence": ["a", " "], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),
         ({"sentence": ["a", None], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),

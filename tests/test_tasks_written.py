@@ -193,5 +193,5 @@ def test_what_cannot_be_written_is_one_line_before_any_step(
 
 def test_a_joint_training_has_no_head_for_it(arguments: list[str], echo: Path, task_folder: Path) -> None:
     own = ["task=[text_table,sst2]", f"tasks.sst2.path={task_folder}", "finetune/joint=multi_task"]
-    with pytest.raises(UserError, match="text_table is answered in words"):
+    with pytest.raises(UserError, match="the answers of text_table are text"):
         run(compose(asked(arguments, echo, *own)))

@@ -157,7 +157,7 @@ def test_a_cut_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     build(corpus(), tokenizer, Blingfire(), tmp_path / "s")
     path = tmp_path / "s" / "train" / "ids.bin"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(UserError, match=r"ids\.bin does not have the size"):
+    with pytest.raises(UserError, match=r"ids\.bin does not match the size"):
         _ = TokenStore(tmp_path / "s" / "train").ids
 
 

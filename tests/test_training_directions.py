@@ -146,10 +146,10 @@ def test_a_run_ends_and_resumes_with_the_same_model(
     ("overrides", "message"),
     [
         (["objective=clm_right", "masking=none"], "predicts each token from its right, but model.attention=full"),
-        ([*TWO_WAY, "model.attention=left"], "from its left and from its right, but model.attention=left is another"),
+        ([*TWO_WAY, "model.attention=left"], "from its left and from its right, but model.attention=left differs"),
         (
             [*TWO_WAY, "finetune/head/layers=mean", "task=docs_package", "tasks.docs_package.packages=[rich,networkx]"],
-            "has no states of single layers: set finetune",
+            "does not give the states of single layers: set finetune",
         ),
         (["model.attention=up"], "model.attention=up is unknown"),
     ],

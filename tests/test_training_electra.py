@@ -17,8 +17,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from paribus.commands.cli import main
+from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.corruption.views.replace import Replace
+from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.heads.replaced import ORIGINAL, CopyHead, find_real, sum_copy_losses
@@ -27,6 +29,7 @@ from paribus.models.network import Outputs, initialize
 from paribus.objectives.electra import Electra
 from paribus.objectives.generated import GENERATOR, FromGenerator, put
 from paribus.objectives.spec import Statistics
+from paribus.sweeps.sweep import arm_overrides, load
 from paribus.training.run import run
 
 SPEC = Bert(2, 64, 2, 128, positions=40, dropout=0.0, attention_dropout=0.0, initializer_range=0.2)
@@ -202,6 +205,25 @@ def test_a_resumed_training_has_the_same_bits(tie: str, tmp_path: Path) -> None:
     settings = {"generator": 1.0 if tie == "all" else 0.25, "tie": tie}
     objective = Electra(Replace(mask=0.85, random=0.0, keep=0.15), **settings)
     assert_resumes(SPEC, objective, [[batch(n)] for n in range(4)], tmp_path / "cut.ckpt")
+
+
+@pytest.mark.parametrize(
+    "name", ["table1", "table5", "weight_tying", "generator_size", "disc_weight", "two_stage", "forms"]
+)
+def test_the_published_setting_is_that_of_the_authors_code(name: str) -> None:
+    sweep = load(f"electra_{name}")
+    for arm in sweep.arms:
+        found = compose(arm_overrides(sweep, "paper", arm))
+        for optimizer in (found.optimizer, found.finetune.optimizer):
+            assert (list(optimizer.betas), optimizer.eps) == ([0.9, 0.999], 1e-6)
+            assert (optimizer.weight_decay, optimizer.bias_correction) == (0.01, False)
+        assert (found.trainer.clip, found.lr_schedule.rise, found.finetune.lr_schedule.rise) == (
+            1.0,
+            "product",
+            "product",
+        )
+        tuned = build(found.finetune.method), found.finetune.optimizer.lr, found.finetune.lr_schedule.warmup
+        assert tuned == (LayerwiseDecay(0.8), 1e-4, 0.1)
 
 
 def test_the_cost_of_both_networks() -> None:

@@ -26,9 +26,9 @@ from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, predictions
 from paribus.training.pretrain import open_stage
+from paribus.training.profile import resolve
 from paribus.training.run import run
 from paribus.training.steps import task_batch
-from paribus.training.trainer import resolve
 
 
 @pytest.fixture
@@ -220,7 +220,10 @@ def tagged(folder: Path) -> Path:
         (["finetune.ensemble=2", "task=none"], "finetune.ensemble=2, but there is no task"),
         (["members=2", "evaluation.probe_examples=8"], "pair accuracies need a single model"),
         (["members=2", "objective=mlm_nsp", "input=segment_pair"], "pair accuracies need a single model"),
-        (["finetune.ensemble=2", "task=wnut_17", "tasks.wnut_17.crf=true"], "tasks.wnut_17.crf=true finds a path"),
+        (
+            ["finetune.ensemble=2", "task=wnut_17", "tasks.wnut_17.crf=true"],
+            "tasks.wnut_17.crf=true does not work with an ensemble",
+        ),
         (["finetune.ensemble=2", "finetune.epochs=0", *T5, "finetune.length=64"], "is the same model 2 times"),
     ],
 )

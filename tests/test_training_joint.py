@@ -174,7 +174,7 @@ def test_without_joint_training_nothing_changes(two: list[str]) -> None:
         (["finetune.joint.epochs=0"], "finetune.joint.epochs=0"),
         (["finetune.joint.lr=0"], "finetune.joint.lr=0"),
         (["finetune.joint.sampling.temperature=0"], "sampling.temperature=0"),
-        (["members=2", "evaluation.probe_examples=0"], "finetune/joint is for one model"),
+        (["members=2", "evaluation.probe_examples=0"], "finetune/joint does not work with an ensemble"),
         (["finetune.epochs=0", "finetune.replay=1.0"], "finetune.replay=1.0, but finetune.epochs=0"),
     ],
 )

@@ -147,6 +147,15 @@ def test_curves(curve: str, done: float, factor: float) -> None:
     assert Schedule(curve, warmup=0.1).factor(done) == pytest.approx(factor)
 
 
+def test_a_rise_that_is_a_factor_of_the_curve_is_that_of_electra_and_gpt() -> None:
+    electra = Schedule("linear", warmup=0.01, rise="product")
+    rates = [5e-4 * electra.factor(step / 1e6) for step in (0, 5_000, 10_000, 500_000)]
+    assert rates == pytest.approx([0.0, 2.4875e-4, 4.95e-4, 2.5e-4])
+    gpt = Schedule("linear", warmup=0.002, rise="product")
+    assert [gpt.factor(step / 1000) for step in (0, 1, 2, 3, 500)] == pytest.approx([0.0, 0.4995, 0.998, 0.997, 0.5])
+    assert Schedule("linear", warmup=0.0, rise="product").factor(0.25) == 0.75
+
+
 def test_every_curve_rises_then_never_rises_again() -> None:
     for curve in CURVES:
         factors = [Schedule(curve, warmup=0.1).factor(step / 1000) for step in range(1, 1001)]
@@ -161,6 +170,8 @@ def test_every_curve_rises_then_never_rises_again() -> None:
         ({"curve": "zigzag"}, "curve=zigzag"),
         ({"curve": "linear", "warmup": 1.0}, "warmup"),
         ({"curve": "linear", "position": "hours"}, "hours"),
+        ({"curve": "linear", "rise": "slow"}, "use linear, none, product"),
+        ({"curve": "inverse_sqrt", "rise": "product"}, "rise=product"),
     ],
 )
 def test_bad_schedules_are_named(settings: dict[str, object], named: str) -> None:

@@ -128,7 +128,7 @@ def test_a_text_without_documents_is_refused(
     (tmp_path / "train.txt").write_text(sentences + "\n")
     (tmp_path / "validation.txt").write_text(sentences[:4000] + "\n")
     assert main(["train", *arguments, *NSP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]) == 2
-    assert "another document, but the text has 1 in all" in capsys.readouterr().err
+    assert "another document, but the text has only 1" in capsys.readouterr().err
     found = run(compose([*arguments, *SOP, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"]))
     assert "sop_accuracy" in record(found)["metrics"]
     assert "nsp_accuracy" not in record(found)["metrics"]
@@ -175,7 +175,7 @@ def test_the_pooler_of_fine_tuning_is_part_of_a_run_s_meaning(tuned: list[str]) 
 
 @pytest.mark.parametrize(
     ("bad", "named"),
-    [([], "neither the objective nor the model brings a pooler"), ([*NSP, "finetune.head.pooler=old"], "pooler=old")],
+    [([], "neither the objective nor the model has a pooler"), ([*NSP, "finetune.head.pooler=old"], "pooler=old")],
 )
 def test_a_pooler_that_is_not_there_is_refused(
     tuned: list[str], bad: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

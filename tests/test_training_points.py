@@ -55,6 +55,16 @@ def test_a_point_is_what_a_shorter_run_with_a_constant_rate_ends_with(asked: lis
     assert long["task_points"][0]["tokens"] == short["budget"]["input_tokens"]
 
 
+def test_a_point_is_fine_tuned_with_the_further_loss_of_the_end(asked: list[str]) -> None:
+    further = ["finetune.replay=1.0", "finetune.forgetting=true", "finetune.keep=true"]
+    constant = [*asked, "lr_schedule=constant", "lr_schedule.warmup=0", *further]
+    long = run(compose([*constant, "evaluation.task_points=2"]))
+    short = run(compose([*constant, "trainer.max_steps=4"]))
+    tuned = "tuned/sst2-0.safetensors"
+    assert (long / "points/4" / tuned).read_bytes() == (short / tuned).read_bytes()
+    assert record(long)["task_points"][0]["task_runs"][0]["metrics"].keys() == {"accuracy"}
+
+
 def test_points_are_numbers_of_tokens_too(asked: list[str]) -> None:
     kept = run(compose([*asked, "evaluation.task_points=[200,300]", "finetune.keep=true"]))
     points = record(kept)["task_points"]

@@ -106,7 +106,7 @@ def test_a_text_without_documents_has_no_probe_of_next_segments(
     found = record(run(compose([*arguments, PROBED, f"corpus.path={tmp_path}", "tokenizer.vocab_size=80"])))
     assert "sop_probe_accuracy" in found["metrics"]
     assert "nsp_probe_accuracy" not in found["metrics"]
-    assert "another document, but the text has 1 in all" in capsys.readouterr().err
+    assert "another document, but the text has only 1" in capsys.readouterr().err
 
 
 def test_a_negative_number_of_examples_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -245,7 +245,7 @@ def test_too_little_memory_names_the_microbatch_and_keeps_the_batch(
     asked = compose([*arguments, "batch.size=12", *own, "logger=none"])
     with monkeypatch.context() as patch:
         patch.setattr(Learner, "manual_backward", ask)
-        with pytest.raises(UserError, match=f"the memory does not hold .*{mend}"):
+        with pytest.raises(UserError, match=f"do not fit into memory.*{mend}"):
             run(asked)
     again = compose([*arguments, "batch.size=12", "profile.microbatch=4", "logger=none"])
     assert Run.of(again).identity.signature == Run.of(compose([*arguments, "batch.size=12"])).identity.signature

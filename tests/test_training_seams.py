@@ -24,9 +24,10 @@ from paribus.objectives.objective import Objective
 from paribus.optim.adamw import AdamW
 from paribus.optim.schedule import Schedule
 from paribus.training.learner import Pretraining
+from paribus.training.profile import Profile
 from paribus.training.run import run
 from paribus.training.steps import StepData, as_batch
-from paribus.training.trainer import Profile, trainer
+from paribus.training.trainer import trainer
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 

@@ -19,14 +19,14 @@ from paribus.core.errors import UserError
 from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.greedy import greedy
-from paribus.models.t5 import ARCHITECTURES
+from paribus.models.t5_shape import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
 from paribus.tasks.prompts import Ragged
 from paribus.training.description import Run
 from paribus.training.pretrain import open_stage
+from paribus.training.profile import resolve
 from paribus.training.run import run
 from paribus.training.steps import task_batch
-from paribus.training.trainer import resolve
 
 
 @pytest.fixture

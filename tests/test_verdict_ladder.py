@@ -21,7 +21,7 @@ def of(found: list[Ladder], column: str) -> Ladder:
     return next(ladder for ladder in found if ladder.column == column)
 
 
-def test_rungs_are_ordered_by_compute_and_carry_their_table() -> None:
+def test_rungs_are_ordered_by_scale_and_carry_their_table() -> None:
     small, large = table("smoke", 1e12), table("cpu", 1e14)
     found = of(build_ladders([large, small]), LOSS)
     assert [(rung.scale, rung.flops) for rung in found.rungs] == [("smoke", 1e12), ("cpu", 1e14)]
@@ -30,6 +30,11 @@ def test_rungs_are_ordered_by_compute_and_carry_their_table() -> None:
     assert (found.arm, found.relation, found.versus, found.margin) == ("dynamic", ">=", "static_x10", 0.02)
     assert found.lower_is_better
     assert not of(build_ladders([small]), TASK).lower_is_better
+
+
+def test_a_scale_without_flops_keeps_its_place() -> None:
+    found = of(build_ladders([table("smoke", 1e12), table("cpu", 0.0)]), LOSS)
+    assert [rung.scale for rung in found.rungs] == ["smoke", "cpu"]
 
 
 def test_the_change_between_the_ends_is_welchs() -> None:

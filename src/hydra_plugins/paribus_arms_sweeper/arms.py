@@ -68,7 +68,7 @@ class ArmsSweeper(Sweeper):
 
         given = split_overrides(arguments)
         if given.get("sweep") in (None, "null"):
-            raise UserError("hydra/sweeper=arms has no sweep", "add sweep=NAME, such as sweep=roberta_table1")
+            raise UserError("hydra/sweeper=arms needs a sweep", "add sweep=NAME, such as sweep=roberta_table1")
         name = given.pop("sweep")
         request = parse("train", [name, *(f"{key}={value}" for key, value in given.items())])
         return expand(apply_recorded_tuning(request), self._compose)

@@ -85,7 +85,7 @@ class OptunaSweeper(Sweeper):
     config: DictConfig | None = None
     launcher: Launcher | None = None
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         self.settings = settings
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:

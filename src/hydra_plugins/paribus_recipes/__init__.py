@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from paribus.core.recipes import install
+from paribus.core import recipes, shortcuts
 
-install()
+recipes.install()
+shortcuts.install()

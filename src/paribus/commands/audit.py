@@ -1,4 +1,4 @@
-"""`paribus audit`: what a table rests on, or whether a run gives the same bits again."""
+"""`paribus audit`: checks what is behind a table, or whether a run can be reproduced bit for bit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY
 
 SUBJECT = Positional("SWEEP|RUN", "a sweep; with --reproduce a run's folder or signature", "", choices=sweeps.names)
-REPRODUCE = Flag("--reproduce", "train a finished run again and compare the bits: --reproduce RUN")
+REPRODUCE = Flag("--reproduce", "train a finished run again and compare it bit for bit: --reproduce RUN")
 
 
 @verb(
@@ -21,12 +21,12 @@ def audit(given: Arguments) -> int:
     if given[REPRODUCE]:
         from paribus.reporting.reproduce import reproduce
 
-        given.refuse([SCALE, STUDY, OUT], "does not apply to --reproduce", "name the run alone")
+        given.refuse([SCALE, STUDY, OUT], "does not apply to --reproduce", "name only the run")
         text, right = reproduce(given[SUBJECT], [given[RUNS], given[RESULTS]], given[CACHE])
     else:
         from paribus.reporting.summary import summarize
 
-        given.refuse([CACHE], "applies to --reproduce alone")
+        given.refuse([CACHE], "applies only to --reproduce")
         sweep = sweeps.load(given[SUBJECT])
         study = given[STUDY] or sweep.study
         text, right = summarize(sweep, given[SCALE], study, given[RUNS], given[RESULTS], given[OUT])

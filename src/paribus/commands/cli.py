@@ -27,8 +27,8 @@ def usage() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a verb. Returns its exit status: 2 for bad input (one line on stderr), 128 and the signal's number after one
-    that stopped it, such as 130 after Ctrl-C.
+    """Run a verb. Returns its exit status: 2 for bad input (one line on stderr), 128 plus the signal's number if a
+    signal stopped it, such as 130 after Ctrl-C.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     collect_rarely()

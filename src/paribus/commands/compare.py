@@ -5,10 +5,10 @@ from __future__ import annotations
 from paribus.core.arguments import Arguments, Option, Positional, names, text, verb
 
 FIRST = Positional("A", "the folder of a finished run, such as runs/STUDY/ARM/seed0, or a CSV or JSONL file", "")
-SECOND = Positional("B", "the same of the other model", "")
+SECOND = Positional("B", "the same for the other model", "")
 METRIC: Option[tuple[str, ...]] = Option("--metric", "the columns to compare", (), names, shown="all that both have")
 ID: Option[str | None] = Option(
-    "--id", "the column that tells the examples of a file apart", None, text, shown="id, doc_id, example_id or index"
+    "--id", "the column that identifies an example of a file", None, text, shown="id, doc_id, example_id or index"
 )
 
 

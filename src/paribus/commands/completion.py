@@ -94,7 +94,7 @@ def _fitting(start: str, *candidates: Iterable[str]) -> list[str]:
 
 
 def _words(declared: Verb, before: Sequence[str]) -> Iterator[str]:
-    """The choices of the positional argument, unless it is there already."""
+    """The choices of the positional argument, unless it has been typed."""
     if not any("=" not in word and not word.startswith(("-", "~")) for word in before):
         for positional in declared.of(Positional):
             yield from positional.choices()

@@ -12,7 +12,7 @@ from paribus.sweeps.sweep import load
 TASK: Option[str | None] = Option(
     "task", "the fine-tuned task", None, text, shown="the first by name", choices=lambda: choices("task")
 )
-EXAMPLES = Option("examples", "training examples that the loss is the mean of", 256, whole(1))
+EXAMPLES = Option("examples", "training examples to average the loss over", 256, whole(1))
 POINTS = Option("points", "losses per unit of length, an even number", 10, whole(2, step=2))
 DIRECTIONS = Option("directions", "random directions", 2, whole(1))
 OUT: Option[Path | None] = Option("out", "folder of the figure", None, path, shown="reports/<study>/<scale>")

@@ -1,4 +1,4 @@
-"""`paribus init`: from your text, your task and what to compare to a sweep that can be run."""
+"""`paribus init`: turns your text, your task and a comparison into a sweep that is ready to run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Read = TypeVar("Read")
 
 @verb(
     "Write your first sweep: asks for your text, your task and what to compare, writes one sweep file and one task "
-    "file, and shows corrupted examples and the cost. On a terminal it asks for what you leave out.",
+    "file, and shows corrupted examples and the cost. In a terminal, it asks for whatever you leave out.",
     TEXT, TASK, COMPARE, NAME, COLUMNS, SCALE, RUNS, CACHE,
     overrides=True,
     example="paribus init --text my/books --task my/trec --compare masking.rate=0.15,0.4",
@@ -47,12 +47,12 @@ def init(given: Arguments) -> int:
         print(report(request), say_power(request), sep="\n")
     for line in find_wrapped(question.text):
         say(line)
-    print(f"\nWritten: {files.sweep} and {files.task}. Look at them; then type\n\n  {request.command('run')}")
+    print(f"\nWritten: {files.sweep} and {files.task}. Look at them, then run\n\n  {request.command('run')}")
     return 0
 
 
 def _ask(given: Arguments) -> Question:
-    """The question, from arguments and from answers on a terminal. Raises UserError for what is missing or wrong."""
+    """The question, from arguments and from answers in a terminal. Raises UserError for what is missing or wrong."""
     from paribus.data.corpus.files import find
     from paribus.sweeps.first import USUAL, Question, name_of, name_task, split_compared
     from paribus.tasks.guess import guess_task
@@ -70,7 +70,7 @@ def _ask(given: Arguments) -> Question:
 
 
 def _answer(given: Arguments, option: Option[str | None], asked: str, read: Callable[[str], Read]) -> tuple[str, Read]:
-    """The argument, and what `read` makes of it. On a terminal it is asked for, until it can be read.
+    """The argument, and what `read` returns for it. In a terminal, ask until the answer can be read.
 
     Raises UserError if there is neither an argument nor an answer, and as `read` does for an argument.
     """

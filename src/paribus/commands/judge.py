@@ -1,4 +1,4 @@
-"""`paribus judge`: the table and the verdicts of runs that another framework made."""
+"""`paribus judge`: tables and verdicts for runs of another framework."""
 
 from __future__ import annotations
 
@@ -17,34 +17,38 @@ METRIC: Option[tuple[str, ...]] = Option(
     "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks", (), names,
     required=True,
 )  # fmt: skip
-BASELINE = Option("--baseline", "the arm that others are compared with", "", text, required=True)
+BASELINE = Option("--baseline", "the arm that the others are compared with", "", text, required=True)
 CLAIM: Option[tuple[str, ...]] = Option(
     "--claim", "a claim such as 'A > B, margin 0.5 points'; repeat it for more", (), repeated(text), shown="none",
     many=True,
 )  # fmt: skip
-LOWER: Option[tuple[str, ...]] = Option("--lower", "metrics of which less is better", (), names, shown="by their names")
-HIGHER: Option[tuple[str, ...]] = Option("--higher", "metrics of which more is better", (), names, shown="the others")
+LOWER: Option[tuple[str, ...]] = Option(
+    "--lower", "metrics for which lower is better", (), names, shown="by their names"
+)
+HIGHER: Option[tuple[str, ...]] = Option(
+    "--higher", "metrics for which higher is better", (), names, shown="the others"
+)
 STEP: Option[str | None] = Option("--step", "the column of the step: the last row of each run counts", None, text)
 WHERE: Option[tuple[tuple[str, str], ...]] = Option(
-    "--where", "COLUMN=VALUE of the rows that count; repeat it for more", (), repeated(setting), shown="all", many=True
+    "--where", "use only rows with COLUMN=VALUE; repeat it for more", (), repeated(setting), shown="all", many=True
 )
 NAME: Option[str | None] = Option(
-    "--name", "read columns off the names of the runs, as '{arm}-s{seed}'", None, text, shown="no"
+    "--name", "read columns from the run names, as '{arm}-s{seed}'", None, text, shown="no"
 )
 STUDY: Option[str | None] = Option("study", "name of the table", None, read_name, shown="that of the file or folder")
 OUT: Option[Path | None] = Option("out", "folder of the table", None, path, shown="reports/judged/<study>")
 
 
 @verb(
-    "Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for our own.",
+    "Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for runs of Paribus.",
     RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT,
     example="paribus judge runs.csv --metric acc --baseline A --claim 'B > A, margin 0.5 points'",
 )  # fmt: skip
 def judge(given: Arguments) -> int:
     """Write and print a table. Raises UserError for unknown columns and arms, and claims that cannot be read."""
     from paribus.reporting.foreign.judge import judge as judge_runs
+    from paribus.reporting.foreign.readers import open_source
     from paribus.reporting.foreign.runs import Asked
-    from paribus.reporting.foreign.source import open_source
     from paribus.reporting.tables.assemble import REPORTS
     from paribus.reporting.tables.files import write_files
 

@@ -7,7 +7,7 @@ from paribus.sweeps.request import OPTIONS, SWEEP, request_of
 
 
 @verb(
-    "Print what a sweep will cost: runs, steps, tokens, FLOPs and time. The time follows from a few steps of each arm.",
+    "Print what a sweep will cost: runs, steps, tokens, FLOPs and time. A few steps of each arm give the time.",
     SWEEP,
     *OPTIONS,
     overrides=True,

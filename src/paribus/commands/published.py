@@ -5,7 +5,7 @@ from __future__ import annotations
 from paribus.core.arguments import Arguments, Positional, verb
 from paribus.verdict.published import PublishedTable, ids, numbers, row_flags, table
 
-ID = Positional("ID", "a published table; none lists them all", "", choices=ids, required=False)
+ID = Positional("ID", "a published table; without it, all are listed", "", choices=ids, required=False)
 WIDTH = 100
 
 
@@ -28,7 +28,7 @@ def listing() -> str:
 
 
 def describe(entry: PublishedTable) -> str:
-    """One table for a reader: claim, setting, numbers as printed, flags and where they were read."""
+    """One table for a reader: claim, setting, numbers as printed, flags and the places that they were read from."""
     from paribus.reporting.tables.markdown import render_grid
 
     header, rows, left = numbers(entry)

@@ -8,7 +8,7 @@ from paribus.core.arguments import Arguments, Option, path, verb, whole
 from paribus.core.errors import UserError
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
-N = Option("n", "how many examples, from the first on", 8, whole(1))
+N = Option("n", "how many examples, starting with the first", 8, whole(1))
 EPOCH = Option("epoch", "the pass over the text, counted from 0", 0, whole(0))
 OUT: Option[Path | None] = Option("out", "Parquet file to write, one row per example", None, path)
 TEXT = Option("text", "sentences to corrupt", "", str, shown="the training split")
@@ -21,20 +21,22 @@ TEXT = Option("text", "sentences to corrupt", "", str, shown="the training split
     example="paribus show n=4 masking=geometric_span masking.rate=0.3",
 )  # fmt: skip
 def show(given: Arguments) -> int:
-    """Draw on the terminal, or on stderr if stdout is none; ends with one JSON object on stdout."""
+    """Draw in the terminal, or on stderr if stdout is not a terminal; print one JSON object on stdout at the end."""
     from paribus.core.config import compose
     from paribus.data.tokens.sample import store_text
     from paribus.reporting.examples import show_examples
     from paribus.training.description import Run
     from paribus.training.streams import training_examples
 
+    if (out := given[OUT]) is not None and out.suffix != ".parquet":
+        raise UserError(f"out={out} is not a Parquet file", f"write out={out.with_suffix('.parquet')}")
     run = Run.of(compose(given.config(SCALE, RUNS, CACHE)))
     data = run.data()
     if given[TEXT]:
         if run.corpus.sentences is None:
-            raise UserError("text= needs a corpus that cuts sentences, and this one does not", "leave text= out")
+            raise UserError("text= needs a corpus that splits sentences, and this one does not", "leave text= out")
         data.stores["train"] = store_text(given[TEXT], data.tokenizer, run.corpus.sentences)
     examples = training_examples(run, data)
     n = min(given[N], examples.size(given[EPOCH])) if given[TEXT] else given[N]
-    show_examples(examples, data.tokenizer, n, given[EPOCH], given[OUT])
+    show_examples(examples, data.tokenizer, n, given[EPOCH], out)
     return 0

@@ -10,8 +10,8 @@ from paribus.sweeps.search import request as searches
 
 
 @verb(
-    "Show the state of every run of a sweep, or of every trial of a search. The view is live in a terminal. A search "
-    "is given by its name or its folder.",
+    "Show the state of every run of a sweep, or of every trial of a search. In a terminal, the view is live. Name a "
+    "search by its name or its folder.",
     searches.SWEEP_OR_SEARCH,
     *OPTIONS,
     overrides=True,

@@ -15,16 +15,20 @@ from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY
 OUT: Option[Path | None] = Option(
     "out", "folder of the table", None, path, shown="reports/<study>/<scale>; to check: <results>/<scale>/<study>"
 )
-FROM: Option[Path | None] = Option("--from", "a folder of runs, of a multirun for example, without a sweep", None, path)
+FROM: Option[Path | None] = Option(
+    "--from", "a folder of runs without a sweep, such as those of a multirun", None, path
+)
 SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", "", choices=sweeps.names, required=False)
-STYLE = Option("style", "a mean in table.tex: both, sd or interval", BOTH, choice(STYLES), choices=lambda: STYLES)
-PDF = Flag("--pdf", "write each figure as PDF too, without its title")
-CHECK = Flag("--check", "rebuild the committed table from the committed records and compare the bytes")
+STYLE = Option(
+    "style", "what follows a mean in table.tex: both, sd or interval", BOTH, choice(STYLES), choices=lambda: STYLES
+)
+PDF = Flag("--pdf", "also write each figure as PDF, without its title")
+CHECK = Flag("--check", "rebuild the committed table from its records and compare it byte for byte")
 
 
 @verb(
     "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With "
-    "--from it groups the runs of a folder by the settings in which they differ.",
+    "--from, it groups the runs of a folder by the settings that differ.",
     SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, FROM, STYLE, PDF,
     example="paribus table roberta_table1 scale=smoke",
 )  # fmt: skip
@@ -47,12 +51,15 @@ def table(given: Arguments) -> int:
         given.refuse([STYLE, PDF], f"does not apply to {CHECK.name}")
     scale, committed = given[SCALE], given[RESULTS] / given[SCALE]
     roots = [committed] if given[CHECK] else [given[RUNS], committed]
-    made = make_table(sweeps.load(given[SWEEP]), scale, given[STUDY], roots)
+    sweep = sweeps.load(given[SWEEP])
+    if given[CHECK] and not (folder := committed / (given[STUDY] or sweep.study)).is_dir():
+        raise UserError(f"no committed results in {folder}", f"give {RESULTS.name}= their folder, or no {CHECK.name}")
+    made = make_table(sweep, scale, given[STUDY], roots)
     content = render_files(made, given[STYLE], given[PDF])
     if given[CHECK]:
         folder = given[OUT] or committed / made.study
         differing = check(folder, content)
-        print("\n".join(differing or [f"{folder}: {len(content)} files follow from their records"]))
+        print("\n".join(differing or [f"{folder}: {len(content)} files match their records"]))
         return 1 if differing else 0
     out = given[OUT] or REPORTS / made.study / scale
     write_files(out, content)

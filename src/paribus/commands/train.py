@@ -47,7 +47,7 @@ def _config_page() -> str:
     groups = {f"{one}={name}": describe_choice(one, name) for one, name in default_choices().items()}
     keys = {f"{key.name}={key.default}": key.comment for key in plain_keys()}
     return "\n".join([
-        "The config and its defaults, before family= and the recipe of scale=.",
+        "The config and its defaults, before family= and the recipe of scale= apply.",
         "",
         "Groups (group=choice); the shell completes the choices:",
         *_entries(groups),
@@ -55,7 +55,7 @@ def _config_page() -> str:
         "Keys (key=value):",
         *_entries(keys),
         "",
-        "`paribus train --cfg job` prints every key with its value, those of the groups too.",
+        "`paribus train --cfg job` prints every key with its value, including those of the groups.",
     ])  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def train(given: Arguments) -> int:
 
 
 def _hydra_arguments(argv: Sequence[str]) -> list[str]:
-    """What Hydra gets: its flags, then the overrides."""
+    """The arguments for Hydra: its flags, then the overrides."""
     flags, overrides = _split(argv)
     if any(flag.startswith(COMPLETION) for flag in flags):
         raise UserError("Hydra's shell completion does not know paribus", "use `paribus completion bash`")
@@ -125,7 +125,7 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
         return ["--hydra-help"]
     searches = any(re.match("search=(?!none$)", text) for text in overrides)
     if searches and not MULTIRUN & set(flags):
-        raise UserError("a search is a multirun", "add -m")
+        raise UserError("a search needs a multirun", "add -m")
     config = {option.name: option.config for option in (RUNS, CACHE)}  # `runs=` as `paths.runs=`, as in every verb
     overrides = [_renamed(text, config) for text in overrides]
     return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]

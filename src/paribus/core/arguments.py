@@ -1,4 +1,4 @@
-"""The arguments of a verb: declared once; from that come parsing, checks, the page of `--help` and completion."""
+"""The arguments of a verb, declared once: parsing, checks, `--help` pages and completion all use the declaration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Option(Argument[T_co]):
     shown: the default as the help prints it, if it is not the value itself.
     config: the config key that the option sets; the user may type that too.
     old: names that the option no longer has.
-    many: whether it may be repeated; its value is then the tuple of all, which `read` gives one of.
+    many: whether it may be repeated; its value is then a tuple of all values, and `read` returns a tuple of one.
     required: whether the user must give it.
     """
 
@@ -83,7 +83,7 @@ class Positional(Argument[str]):
 class Arguments:
     """What the user typed: `given[OPTION]` is the value or the default, `OPTION in given` whether it was typed.
 
-    overrides: what belongs to the config, {key: value}; `~key` has the value "".
+    overrides: the config overrides, {key: value}; `~key` has the value "".
     argv: everything as it was typed.
     """
 
@@ -135,7 +135,8 @@ class Arguments:
 class Verb:
     """A verb of the command line; calling it with an argv parses that and runs the verb.
 
-    what: what it does; the first sentence is all that the list of verbs shows. `more` ends the verb's own page.
+    what: what it does; the list of verbs shows only the first sentence. `more` is printed at the end of the verb's
+    page.
     overrides: whether it takes `key=value` of the config.
     raw: whether it reads `argv` by itself.
     """
@@ -194,13 +195,14 @@ def verb(
 
 
 def _entry(argument: Argument[object]) -> tuple[str, str]:
-    """(name, what it is, with its default) for the help."""
+    """(name, what it is, with its default or that it is required) for the help."""
     if isinstance(argument, Positional):
         return argument.name, argument.what
     if isinstance(argument, Option):
-        usual = "none" if argument.default is None or argument.required else str(argument.default)
+        usual = "none" if argument.default is None else str(argument.default)
         name = f"{argument.name} VALUE" if argument.dashed else f"{argument.name}="
-        return name, f"{argument.what} (default: {argument.shown or usual})"
+        note = "required" if argument.required else f"default: {argument.shown or usual}"
+        return name, f"{argument.what} ({note})"
     return argument.name, f"{argument.what} (default: off)"
 
 
@@ -233,7 +235,7 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
 
 
 def _gather(given: Arguments, option: Option[object], text: str) -> object:
-    """The value of an option, after those that it was given before if it may be repeated."""
+    """The value of an option, appended to earlier values if the option may be repeated."""
     value = option.value(text)
     return (*cast("tuple[object, ...]", given[option]), *cast("tuple[object, ...]", value)) if option.many else value
 
@@ -284,7 +286,7 @@ def _words(verb: Verb, words: Sequence[str]) -> Iterator[tuple[Positional, str]]
 
 
 def text(value: str) -> str:
-    """Raises ValueError for an empty text, as the other readers of values do for what they cannot read."""
+    """The text itself. Raises ValueError if it is empty; all readers of values raise ValueError for invalid text."""
     if not value:
         raise ValueError("give a value")
     return value
@@ -295,7 +297,7 @@ def path(value: str) -> Path:
 
 
 def whole(least: int, step: int = 1) -> Callable[[str], int]:
-    """A reader of whole numbers from `least` on that are multiples of `step`."""
+    """A reader of whole numbers of at least `least` that are multiples of `step`."""
 
     def read(value: str) -> int:
         if not value.isdecimal() or int(value) < least or int(value) % step:

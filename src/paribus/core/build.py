@@ -1,4 +1,4 @@
-"""Components from config: the class named by `_target_`, with one clear line when it cannot be made."""
+"""Components from config: the class named by `_target_`, with a one-line error if it cannot be built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kind(target: str) -> Any:
 
 
 def unavailable(config: Any) -> str | None:
-    """Why this machine lacks a component of a composed config, or None: those that have a `require` are asked."""
+    """Why this machine lacks a component of a composed config, or None; asks the components that have `require`."""
     try:
         for group in config:
             if group != "hydra":
@@ -41,20 +41,25 @@ def unavailable(config: Any) -> str | None:
     return None
 
 
-def _require(node: Any) -> None:
+def _require(node: object) -> None:
     if not isinstance(node, Mapping):
         return
-    if isinstance(target := node.get("_target_"), str) and hasattr(kind(target), "require"):
-        build(node).require()
+    if isinstance(target := node.get("_target_"), str):
+        ask(kind(target), node, "require")
     for key in node:
         _require(node.get(key))
 
 
-def build(node: Any, **extra: Any) -> Any:
+def ask(component: type, node: Mapping[str, Any], method: str) -> Any:
+    """What the method of a component says; one without such a method is not built, and says None."""
+    return getattr(build(node), method)() if hasattr(component, method) else None
+
+
+def build(node: object, **extra: object) -> Any:
     """Instantiate a config node as plain settings.
 
     Raises UserError for settings that the component refuses, for unknown arguments, and for classes that are not
-    trusted; those are looked for in the whole node before anything is imported.
+    trusted; the whole node is checked for those before anything is imported.
     """
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
@@ -72,7 +77,7 @@ def build(node: Any, **extra: Any) -> Any:
 
 
 def _explain(said: str) -> UserError:
-    """The UserError for what Hydra says: the key that a component does not have, or its own words."""
+    """The UserError for Hydra's error: it names the key that a component does not have, or repeats Hydra's message."""
     found = _UNKNOWN.search(said)
     if found is None:
         return UserError(said[:300])
@@ -97,8 +102,8 @@ def _checked(node: Any) -> Any:
     return node
 
 
-def _is_plain(node: Any) -> bool:
-    """Whether OmegaConf would give this back unchanged."""
+def _is_plain(node: object) -> bool:
+    """Whether OmegaConf would return this unchanged."""
     if type(node) is dict:
         return all(type(key) is str and _is_plain(value) for key, value in node.items())
     if type(node) is list:

@@ -1,4 +1,4 @@
-"""The config of a run, composed by Hydra; one clear line for a bad key."""
+"""The config of a run, composed by Hydra, with a one-line error for a bad key."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def unknown_recipe(family: str, scale: str) -> UserError:
 
 
 class explained:
-    """Turn Hydra's and OmegaConf's composition errors into one UserError that says what is near."""
+    """Turn Hydra's and OmegaConf's composition errors into one UserError that suggests similar names."""
 
     def __enter__(self) -> None:
         return None
@@ -181,7 +181,7 @@ class explained:
 
 
 def explain(error: BaseException) -> UserError:
-    """The UserError for a failed composition: the cause in one line, with near names if a key is unknown."""
+    """The UserError for a failed composition: the cause in one line, with similar names if a key is unknown."""
     text = " ".join(str(error).split())
     if key := re.search(r"Could not override '([^'@]+)", text):
         return unknown_key(key[1])
@@ -211,14 +211,14 @@ _TYPES = {  # what OmegaConf says of a wrong value: what to give instead
 
 
 def _mistyped(override: str, cause: BaseException | None) -> UserError:
-    """The UserError for a value of another type than its key has."""
+    """The UserError for a value of the wrong type."""
     said = " ".join(str(cause).split()).split(" full_key:")[0]
     wanted = next((words for part, words in _TYPES.items() if part in said), None)
     return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
 
 
 def unknown_key(key: str) -> UserError:
-    """The error for a key that no config has, or that this one has no place for."""
+    """The error for a key that does not exist, or not in this config."""
     if (conf_dir() / key).is_dir() or key in _keys():
         owner = re.split("[./]", key)[0]
         return UserError(f"'{key}' has no place in this config", f"leave it out, or give another choice of {owner}=")
@@ -226,7 +226,7 @@ def unknown_key(key: str) -> UserError:
 
 
 def check_keys(config: Mapping[str, Any]) -> None:
-    """Raises UserError for a key at the top of a config that `conf/train.yaml` does not have: nothing would read it."""
+    """Raises UserError for a top-level key that `conf/train.yaml` does not have, because nothing would read it."""
     if stray := next((str(key) for key in config if key not in _top()), None):
         raise unknown_key(stray)
 
@@ -241,7 +241,7 @@ def _top() -> frozenset[str]:
 
 
 def renamed(key: str) -> str | None:
-    """What a key of an earlier version is called today, or None if it is not one."""
+    """The current name of a key from an earlier version; None for any other key."""
     dotted = key.replace("/", ".")
     for old, new in RENAMED.items():
         if dotted == old or dotted.startswith(f"{old}."):
@@ -282,7 +282,7 @@ def _keys() -> list[str]:
     return [key for name in ("train", "run") for key in flat(OmegaConf.to_container(_compose(name, []), resolve=False))]
 
 
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def flat(value: object, prefix: str = "") -> dict[str, Any]:
     """A nested config as {dotted key: leaf}; lists and empty dicts are leaves."""
     if not isinstance(value, dict) or not value:
         return {prefix: value} if prefix else {}
@@ -292,7 +292,7 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-def plain(config: Any) -> Any:
+def plain(config: object) -> Any:
     """A resolved config as plain Python data. Raises UserError for a missing value or a broken interpolation."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

@@ -1,4 +1,4 @@
-"""The names that a config has, read from the files alone: for help pages and shells, without Hydra."""
+"""The names in the config, read from the files without Hydra, for help pages and shell completion."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plain_keys() -> list[Key]:
 
 
 class Key(NamedTuple):
-    """A key of a config file. default: as the file writes it; comment: what it says beside it."""
+    """A key of a config file. default: as written in the file; comment: the comment beside it."""
 
     name: str
     default: str
@@ -104,7 +104,7 @@ def top_level() -> set[str]:
     return {*groups(), *_primary()}
 
 
-def _choice(entry: Any) -> Iterator[tuple[str, Any]]:
+def _choice(entry: object) -> Iterator[tuple[str, Any]]:
     """The group and the choice of a line of the defaults; nothing for `_self_` and `override ...`."""
     pairs = entry.items() if isinstance(entry, dict) else ()
     yield from ((key.split()[-1], choice) for key, choice in pairs if not key.startswith("override "))

@@ -21,13 +21,15 @@ class _Screen:
 
 
 def watched() -> bool:
-    """Whether stderr is a terminal in which a bar may move."""
+    """Whether stderr is a terminal that can show a moving bar."""
     return sys.stderr.isatty() and not _Screen.covered
 
 
 @contextmanager
 def cover() -> Iterator[None]:
-    """A live display has the terminal during the block: each move of a bar would be a line above it."""
+    """Mark the terminal as used by a live display during the block; otherwise each bar update would print a line above
+    it.
+    """
     _Screen.covered = True
     try:
         yield

@@ -35,13 +35,13 @@ def permitted() -> Iterator[None]:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.55) -> list[str]:
-    """Up to three known names that are spelled most like this one, none below the cutoff (a ratio of `difflib`)."""
+    """Up to three known names with the most similar spelling, with a `difflib` ratio of at least the cutoff."""
     ratios = {other: difflib.SequenceMatcher(None, other, name).ratio() for other in known}
     best = max(ratios.values(), default=0.0)
     return [other for other, ratio in ratios.items() if ratio >= max(cutoff, best - 0.02)][:3]
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """What to type instead of `name`: the names that come near it, otherwise all known ones."""
+    """What to type instead of `name`: similar names, or all known names if none is similar."""
     near = nearest(name, known)
     return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"

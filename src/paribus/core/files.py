@@ -30,7 +30,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def user_cache(name: str) -> Path:
-    """The folder of this name below the default of `paths.cache`."""
+    """The folder of this name in the default of `paths.cache`."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("PARIBUS_CACHE") or home / "paribus") / name
 
@@ -104,7 +104,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write indented JSON with sorted keys, atomically. Raises ValueError for NaN and infinities."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
@@ -139,13 +139,13 @@ def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a folder for the temporary files of other processes; those that killed commands left are removed."""
+    """Yield a folder for temporary files of other processes, and remove folders that killed commands left behind."""
     with _temporary(Path(tempfile.gettempdir()) / "paribus", _create_folder) as (work, _):
         yield work
 
 
 def read_end(path: Path, size: int = 4096) -> list[str]:
-    """The lines in the last bytes of a file, the first of which may be cut; none if it cannot be read."""
+    """The lines in the last bytes of a file; the first may be incomplete. Empty if the file cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - size))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Plain data (dict, list, str, int, float, bool, None) as canonical JSON: equal data give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def digest(value: Any, length: int = 12) -> str:
+def digest(value: object, length: int = 12) -> str:
     """The first `length` hex digits of the SHA-256 of `canonical(value)`."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:length]

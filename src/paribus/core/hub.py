@@ -1,4 +1,4 @@
-"""How the client of the Hugging Face hub behaves without a network."""
+"""Makes the client of the Hugging Face hub fail fast without a network."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def _read(hint: Any, value: Any) -> Any:
     return value
 
 
-def _fits(hint: Any, value: object) -> bool:
-    """Whether a value may be of a member of a union: of several dataclasses, the first that misses no key."""
+def _fits(hint: object, value: object) -> bool:
+    """Whether a value may be of a member of a union; of several dataclasses, the first one that lacks no key."""
     if not is_dataclass(hint):
         return hint is not type(None)
     needed = {field.name for field in fields(hint) if field.default is field.default_factory is MISSING}

@@ -1,4 +1,4 @@
-"""The devices and the memory that a process may use, and how it is stopped."""
+"""The devices and memory that a process may use, and how signals stop it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -26,20 +27,27 @@ _PARENT_DEATH = 1  # of prctl(2)
 
 
 def use_huge_pages() -> None:
-    """Let torch allocate large arrays in huge pages, since it makes them anew in each step; before torch is used."""
+    """Let torch allocate large arrays in huge pages, since it allocates them again in each step. Call it before using
+    torch.
+    """
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
 def collect_rarely() -> None:
-    """Let imports make their objects without a search for garbage, which would take a fifth of the time."""
+    """Turn off garbage collection during imports, where it would take a fifth of the time."""
     gc.set_threshold(RARELY)
 
 
 def collect_often() -> None:
-    """Collect garbage as usual again, and never look through what the process imported before its first run."""
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
+    """Turn garbage collection on again, and exclude everything that was imported before the first run."""
+    _freeze()
     gc.set_threshold(*OFTEN)
+
+
+@cache
+def _freeze() -> None:
+    """Called once in a process and its forks, because asking whether anything is frozen counts all objects."""
+    gc.freeze()
 
 
 def ranks_of(given: int | None, accelerator: str) -> int:
@@ -64,9 +72,9 @@ def gpus() -> list[str]:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what a training step frees; with another C library nothing happens.
+    """Let glibc keep the memory that a training step frees; does nothing with another C library.
 
-    By default it gives large arrays back to the system, and every step pays again for all of their pages.
+    By default it returns large arrays to the system, and every step pays for their pages again.
     """
     with suppress(OSError, AttributeError):
         set_option = ctypes.CDLL("libc.so.6").mallopt
@@ -83,7 +91,7 @@ class Stopped(BaseException):
 
 
 class _Stop:
-    """What the handler of this process knows: who installed it, the signal that waits for a step, and until when."""
+    """State of this process's signal handler: who installed it, the signal that waits for a step, and until when."""
 
     owner: int = 0
     waits: bool = False
@@ -107,7 +115,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 def stoppable() -> Iterator[None]:
     """Raise Stopped in the block on `SIGNALS`, inside `patient` only after the step.
 
-    A signal that somebody else handles or ignores stays theirs. A warning also stops the block; then their handler is
+    A signal that other code handles or ignores is left alone. A warning also stops the block; then their handler is
     called, so that submitit can put the job back into the queue. Only the main thread handles signals; in another
     nothing changes.
     """
@@ -146,13 +154,13 @@ def patient() -> Iterator[None]:
 
 
 def asked_to_stop() -> int | None:
-    """The signal that asks the process to end, if any. Whoever asks then saves what there is and raises Stopped."""
+    """The signal that asks the process to end, if any. The caller then saves its state and raises Stopped."""
     if _Stop.number is not None:
         _Stop.until = float("inf")
     return _Stop.number
 
 
 def die_with_parent() -> None:
-    """Let the kernel send SIGTERM to this process if its parent dies; on another system than Linux nothing happens."""
+    """Let the kernel send SIGTERM to this process if its parent dies. Does nothing on systems other than Linux."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PARENT_DEATH, int(signal.SIGTERM))

@@ -24,7 +24,7 @@ _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experime
 def install() -> None:
     """Make Hydra resolve `scale`, `family` and `model` to a recipe whenever it composes our `conf/train.yaml`.
 
-    What it has composed is then checked for classes that are not trusted, before it makes anything of it.
+    The composed config is then checked for untrusted classes, before Hydra instantiates anything.
 
     Hydra's defaults list cannot do this itself: a group that is chosen by interpolation (`recipe: ${family}/${scale}`)
     may not override other groups, which is all that a recipe does.
@@ -65,7 +65,7 @@ def install() -> None:
 
 
 def _check_choices(repo: IConfigRepository, overrides: Sequence[Override]) -> None:
-    """Raises UserError for a choice that cannot be a file's name, such as a number; Hydra would break on it."""
+    """Raises UserError for a choice that cannot be a file name, such as a number, since Hydra would crash on it."""
     from hydra.core.override_parser.types import QuotedString
 
     for override in overrides:

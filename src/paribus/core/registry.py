@@ -1,4 +1,4 @@
-"""Choices of one kind that are registered in one place each."""
+"""A registry of choices of one kind, such as plots; each choice is registered in one place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Item = TypeVar("Item", bound=Choice)
 
 
 class Registry(Generic[Item]):
-    """The choices that the modules of a package add, so that a new choice is one new file in that package."""
+    """The choices that the modules of a package add; a new choice is one new file in that package."""
 
     def __init__(self, package: str) -> None:
         self.package = package

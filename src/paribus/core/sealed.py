@@ -7,26 +7,28 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+
+Found = TypeVar("Found")
 
 SUMS = ".checksums.json"  # in a folder: {file: [size, hash]}
 _verified: dict[tuple[str, int, int, int], str] = {}  # (path, size, time, inode): the hash that this process has found
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain data with a checksum, so that an edit by hand is noticed. Raises ValueError for NaN."""
+    """Plain data with a checksum, so that a manual edit is noticed. Raises ValueError for NaN."""
     plain = json.loads(json.dumps({key: value for key, value in content.items() if key != "checksum"}))
     return {**plain, "checksum": digest(plain, 32)}
 
 
 def verify(content: Mapping[str, Any]) -> bool:
-    """Whether plain data is still what was sealed."""
+    """Whether plain data still matches its checksum."""
     try:
         return bool(seal(content)["checksum"] == content.get("checksum"))
     except (ValueError, RecursionError):
@@ -46,20 +48,30 @@ def read_sealed(path: Path, owner: str = "") -> dict[str, Any] | None:
 
     owner: whose content is wanted; that of another counts as damaged.
     """
+
+    def unseal(content: object) -> dict[str, Any] | None:
+        if not isinstance(content, dict) or not verify(content) or content.get("owner", "") != owner:
+            return None
+        return {key: value for key, value in content.items() if key not in ("checksum", "owner")}
+
+    return read_checked(path, unseal, f"{path} is damaged or from an older version; it is rebuilt")
+
+
+def read_checked(path: Path, check: Callable[[object], Found | None], damaged: str) -> Found | None:
+    """What `check` makes of JSON; None if there is no file and, with the message, for one that it does not accept."""
     try:
         content = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         content = None
-    if not isinstance(content, dict) or not verify(content) or content.get("owner", "") != owner:
-        say(f"{path} is damaged or of an older version; it is made again")
-        return None
-    return {key: value for key, value in content.items() if key not in ("checksum", "owner")}
+    if (found := check(content)) is None:
+        say(damaged)
+    return found
 
 
 def seal_folder(folder: Path) -> None:
-    """Write the checksums of a folder's files, and bring the files to the disk."""
+    """Write the checksums of a folder's files, and flush the files to the disk."""
     sums = {path.relative_to(folder).as_posix(): [path.stat().st_size, hash_file(path)] for path in _files(folder)}
     for path in _files(folder):
         sync(path)
@@ -68,7 +80,7 @@ def seal_folder(folder: Path) -> None:
 
 
 def find_damage(folder: Path) -> str:
-    """Which file of a sealed folder is damaged, or "" if all are as they were sealed."""
+    """The name of a damaged file in a sealed folder, or "" if all files are intact."""
     try:
         content = parse((folder / SUMS).read_text(encoding="utf-8"))
         if not verify(content):
@@ -83,7 +95,7 @@ def find_damage(folder: Path) -> str:
 
 
 def is_stored(folder: Path) -> bool:
-    """Whether a folder is there and whole; a damaged one is removed with a message, so that it is built again.
+    """Whether a folder exists and is intact; a damaged one is removed with a message, so that it is built again.
 
     Raises UserError if it cannot be removed.
     """
@@ -91,7 +103,7 @@ def is_stored(folder: Path) -> bool:
         return False
     if not (damaged := find_damage(folder)):
         return True
-    say(f"{folder / damaged} is damaged or of an older version; {folder.name} is built again")
+    say(f"{folder / damaged} is damaged or from an older version; {folder.name} is rebuilt")
     _move_away(folder)
     return folder.is_dir()  # another process may have built it by now
 
@@ -115,7 +127,7 @@ def check_folder(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file's content to the disk, so that a power loss after a rename leaves no empty file."""
+    """Flush a file's content to the disk, so that a power loss after a rename leaves no empty file."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Secrets among settings, which no log, tracker or committed record may show."""
+"""Finds and masks secrets in settings, which must not appear in logs, trackers or committed records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mask_text(text: str) -> str:
     return _QUERY.sub(rf"\g<head>{MASK}", _LOGIN.sub(rf"\g<head>{MASK}", text))
 
 
-def mask(node: Any, name: str = "") -> Any:
+def mask(node: object, name: str = "") -> Any:
     """Plain data with the secrets in it masked."""
     if isinstance(node, Mapping):
         return {key: mask(value, str(key)) for key, value in node.items()}

@@ -1,7 +1,8 @@
 """The plain groups of the config as typed settings, which Hydra checks and a run hands on.
 
 Hydra composes the YAML files of these groups on top of the types here (its `schema`), so that a value of another type
-is refused when a config is composed. A default here is what a config that was stored before the setting means.
+is refused when a config is composed. The default of a setting applies to configs that were stored before the setting
+existed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Trainer:
-    """The budget of the pre-training and what happens on the way. See `conf/trainer/default.yaml`."""
+    """The budget of pre-training, and what happens during it. `conf/trainer/default.yaml` explains the settings."""
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"log_every", "noise_every"})
     unset_values: ClassVar[Mapping[str, Any]] = {
@@ -46,7 +47,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class Profile:
-    """How fast a run is, never what it computes. See `conf/profile/auto.yaml`."""
+    """Settings that change a run's speed, never its results. `conf/profile/auto.yaml` explains them."""
 
     accelerator: str = "auto"
     precision: str = "auto"
@@ -66,8 +67,9 @@ class HeldOut:
     """The held-out evaluation of every arm: an input format under fixed noise.
 
     `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
-    models. `own_points` and `own_examples` are of the loss on the arm's own noise; they change no number of a table.
-    `task_points`: how often tasks are fine-tuned, the last time at the end, or at which numbers of tokens they are too.
+    models. `own_points` and `own_examples` set the evaluations on the arm's own noise; they change no number of a
+    table. `task_points`: how often tasks are fine-tuned, the last time at the end, or a list of token counts at which
+    to do it.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"own_points", "own_examples"})
@@ -89,9 +91,9 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a task is fine-tuned. See `conf/finetune/default.yaml`.
+    """How a task is fine-tuned. `conf/finetune/default.yaml` explains the settings.
 
-    `each`: {task: {"epochs", "lr", "head"}} of tasks that need others than the rest. `joint`: a `Joint`, or nothing.
+    `each`: {task: {"epochs", "lr", "head"}} overrides these for single tasks. `joint`: a `Joint`, or nothing.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
@@ -147,7 +149,7 @@ class FineTuning:
 
 @dataclass(frozen=True)
 class Paths:
-    """Where runs are kept, and what is prepared for them."""
+    """The folders of the runs and of the cache."""
 
     runs: str
     cache: str

@@ -1,4 +1,4 @@
-"""The stages of a run: pre-trainings one after the other, each as a config over that of the one before.
+"""The stages of a run: successive pre-trainings, each with a config that overrides that of the stage before.
 
 The config of a run is its first stage. `stages` holds the others in order, {name: what differs from the one before}.
 """
@@ -48,7 +48,9 @@ def settle(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def end_at(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The config of the run that ends with an earlier stage. It can be resumed alone; its tasks are those it mixes."""
+    """The config of a run that ends with an earlier stage. It can be resumed on its own; its tasks are those that it
+    mixes in.
+    """
     stages = list_stages(config)
     kept = stages[1 : stages.index(name) + 1]
     own = {**config, "stages": {each: config["stages"][each] for each in kept}, "stage": name}
@@ -56,7 +58,7 @@ def end_at(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {**own, "tasks": config["tasks"] if mixes else {}, "members": 1, "trial": None}
 
 
-def _overlay(base: Any, own: Any) -> Any:
+def _overlay(base: object, own: object) -> Any:
     """A config node with another over it; a component takes the place of the one below."""
     if not isinstance(base, Mapping) or not isinstance(own, Mapping) or "_target_" in own:
         return own

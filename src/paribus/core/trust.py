@@ -57,7 +57,7 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
         also: further modules whose classes are trusted here.
 
     Raises:
-        UserError: for one in a module that nobody trusts.
+        UserError: for one in a module that is not trusted.
     """
     module, own = name.replace(":", "."), declared()
     if not is_trusted(module, (*own, *((*KNOWN, *also) if key == "_target_" else ()))):
@@ -67,7 +67,7 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
 
 
 def check_class(found: type, target: str) -> None:
-    """Raises UserError for a class that only stands in a trusted module, and for one of ours that is not a component.
+    """Raises UserError for a class that a trusted module merely imports, and for one of ours that is not a component.
 
     `paribus.core.files.json.JSONDecoder` is not ours.
     """
@@ -80,7 +80,7 @@ def check_class(found: type, target: str) -> None:
         raise UserError(f"_target_={target} is not a component", "name a class that a file in conf names")
 
 
-def check_tree(tree: Any, also: tuple[str, ...] = ()) -> None:
+def check_tree(tree: object, also: tuple[str, ...] = ()) -> None:
     """Check every name of code in a config, before any of them is imported.
 
     Args:
@@ -114,7 +114,7 @@ def check_composed(config: Any) -> None:
                 check_name(str(value), f"hydra.{name}: {key}")
 
 
-def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(node: object, key: str = "") -> Iterator[tuple[str, Any]]:
     """(the last key, the value) of each leaf of plain data; an item of a list has the key of the list."""
     if isinstance(node, Mapping):
         for name, value in node.items():

@@ -76,7 +76,7 @@ _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a m
 }
 
 
-def check_values(node: Any, key: str = "") -> None:
+def check_values(node: object, key: str = "") -> None:
     """Check a resolved config, or the part of it at `key`.
 
     Raises UserError naming the first key whose value has the wrong type or is out of bounds.
@@ -110,7 +110,7 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
     return {each.name: inspect.formatannotation(each.annotation).strip("'") for each in parameters}
 
 
-def _check_type(key: str, value: Any, annotation: str) -> None:
+def _check_type(key: str, value: object, annotation: str) -> None:
     if (listed := _LIST.search(annotation)) and isinstance(value, list):
         for one in value:
             _check_type(key, one, listed[1])
@@ -127,7 +127,7 @@ def _check_type(key: str, value: Any, annotation: str) -> None:
         raise UserError(f"{key}={str(value)[:60]} has the wrong type", f"give {wanted}")
 
 
-def _check_component(key: str, value: Any) -> None:
+def _check_component(key: str, value: object) -> None:
     if (needed := COMPONENTS.get(key)) is None or (value in (None, {}) and not needed):
         return
     if not isinstance(value, Mapping) or "_target_" not in value:

@@ -1,1 +1,1 @@
-"""What is noise, what the model reads and writes of it, and the arrays that it becomes."""
+"""Corruption: the choice of noise, what the model reads and writes, and the arrays of a batch."""

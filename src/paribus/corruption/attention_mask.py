@@ -47,7 +47,9 @@ class MixedAttention(AttentionMask):
     def __post_init__(self) -> None:
         weights = {kind: getattr(self, kind) for kind in KINDS}
         if min(weights.values()) < 0 or not any(weights.values()):
-            raise UserError(f"objective.attention_mask={weights}", "give weights of at least 0, one of them above it")
+            raise UserError(
+                f"objective.attention_mask={weights} is not valid", "give weights of at least 0, one of them above it"
+            )
 
     def __call__(self, views: Views, noise: Noise) -> Views:
         assert isinstance(views.inputs, Text)

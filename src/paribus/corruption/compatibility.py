@@ -1,4 +1,4 @@
-"""Which noise patterns and views make a text-to-text objective together."""
+"""Checks which noise patterns and views can be combined into a text-to-text objective."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from paribus.corruption.views.view import View
 def check_views(masking: NoisePattern, inputs: View, targets: View) -> None:
     """Raise UserError if what is read and what is written do not fit each other or the noise pattern."""
     if masking.predict is not None:
-        raise UserError(f"masking.predict={masking.predict}", "leave it null: text-to-text targets write all noise")
+        raise UserError(
+            f"masking.predict={masking.predict} does not apply to text-to-text objectives",
+            "leave it null: their targets contain all noise",
+        )
     for name, view, side in (("inputs", inputs, "noise"), ("targets", targets, "text")):
         if view.side not in (None, side):
-            raise UserError(f"objective.{name}.hides={view.side}", f"set it to {side}")
+            raise UserError(f"objective.{name}.hides={view.side} is the wrong side", f"set it to {side}")
     _check_order(masking, inputs, targets)
     _check_kinds(masking, inputs, targets)
 
@@ -21,11 +24,11 @@ def check_views(masking: NoisePattern, inputs: View, targets: View) -> None:
 def _check_order(masking: NoisePattern, read: View, written: View) -> None:
     pattern = type(masking).__name__
     if masking.reorders and not written.whole:
-        raise UserError(f"{pattern} changes the order of what is read", "use objective/targets=full")
+        raise UserError(f"{pattern} reorders the text", "use objective/targets=full")
     if masking.reorders and masking.whole_row and not read.in_drawn_order:
         raise UserError(f"{pattern} hides no token", "use objective/inputs=permuted")
     if read.in_drawn_order and not masking.reorders:
-        raise UserError(f"{pattern} gives no order", "use masking=permute, sentence_permutation or rotation")
+        raise UserError(f"{pattern} does not reorder the text", "use masking=permute, sentence_permutation or rotation")
     if read.in_drawn_order and not masking.whole_row:
         raise UserError(f"objective/inputs=permuted would show the noise of {pattern}", "use objective/inputs=shared")
     if masking.whole_row and not masking.reorders and not read.empty:

@@ -1,4 +1,6 @@
-"""A corruption is noise pattern x view read x view written, a row of T5's table of objectives (arXiv 1910.10683)."""
+"""A corruption: a noise pattern, a view to read and a view to write, as in a row of T5's table of objectives (arXiv
+1910.10683).
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,13 @@ class Corruption:
 
     @property
     def written(self) -> View:
-        """The view that is written, of a corruption that has one."""
+        """The view to write, for a corruption that has one."""
         assert self.targets is not None
         return self.targets
 
     @property
     def readings(self) -> int:
-        """How often each row is read: the views hold that many consecutive rows of it."""
+        """How often each row is read: the views hold that many consecutive copies of it."""
         return count_readings(self.masking.rate, self.masking.predict)
 
     @property

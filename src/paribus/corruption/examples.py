@@ -150,7 +150,7 @@ def _check_words(store: Store) -> None:
     inner_T[sentence_start[:-1][np.diff(sentence_start) > 0]] = False
     if inner_T.any() and not start_T[inner_T].any():
         raise UserError(
-            "masking by words, but the tokenizer does not report where words start: each sentence is a single word",
+            "this masking works on words, but the tokenizer does not report where words start",
             "use masking=bernoulli or masking=subword_span, or another tokenizer",
         )
 

@@ -1,4 +1,4 @@
-"""The noise of real batches, measured rather than configured."""
+"""Noise statistics measured on real batches, not taken from the config."""
 
 from __future__ import annotations
 

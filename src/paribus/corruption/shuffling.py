@@ -1,4 +1,4 @@
-"""Text beside the noise that is read in another order, as in StructBERT (arXiv 1908.04577), section 2.2."""
+"""Shuffled words outside the noise, as in StructBERT (arXiv 1908.04577), section 2.2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAKEN: Final = np.iinfo(np.uint64).max
 
 
 class Shuffling(ABC):
-    """A step after the views: tokens beside the noise are read in another order and predicted too."""
+    """A step after the views: some tokens outside the noise are shuffled, and predicted too."""
 
     semantics: ClassVar[int] = 1
 
@@ -30,17 +30,19 @@ class Shuffling(ABC):
 
 @dataclass(frozen=True)
 class ShuffledTrigrams(Shuffling):
-    """A `share` of the runs of three ordinary tokens without noise is read in another order, all orders equally likely.
+    """A `share` of the runs of three ordinary tokens without noise is shuffled, all orders equally likely.
 
     The runs are drawn one after another and never overlap: max(1, round(share * runs)) of a row, fewer if no more fit.
-    All three places are predicted, even one that keeps its token. Raises UserError for a share outside (0, 1].
+    All three positions are predicted, even one that keeps its token. Raises UserError for a share outside (0, 1].
     """
 
     share: float = 0.05
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise UserError(f"objective.shuffling.share={self.share}", "give a share above 0, at most 1")
+            raise UserError(
+                f"objective.shuffling.share={self.share} is out of range", "give a share above 0, at most 1"
+            )
 
     def __call__(self, views: Views, noise: Noise) -> Views:
         row_S, column_S = np.nonzero(self._choose(views.text, views.marks, noise))

@@ -1,4 +1,4 @@
-"""The order of examples: which of them each optimizer step reads, and how many steps a budget buys. Numpy only."""
+"""The order of examples: which of them each optimizer step reads, and how many steps a budget allows. Numpy only."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ Read = TypeVar("Read", bound=Passes)
 class Order(ABC, Generic[Read]):
     """Which examples each optimizer step reads, as a pure function of the step number.
 
-    `StepPlan` shuffles each epoch. Another order, such as parallel streams for a model with memory, overrides `blocks`
-    and `steps_for`; `split` if rows must keep their places; and `marks` to say in the batch where a stream begins.
+    `StepPlan` shuffles each epoch. A different order, such as parallel streams for a model with memory, overrides
+    `blocks` and `steps_for`; also `split` if rows must keep their places, and `marks` to mark in the batch that a
+    stream begins.
     """
 
     examples: Read
@@ -47,7 +48,7 @@ class Order(ABC, Generic[Read]):
 
     @abstractmethod
     def steps_for(self, max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> int:
-        """The optimizer steps that the budget buys; the first limit that is reached counts.
+        """The optimizer steps that the budget allows; the first limit that is reached counts.
 
         Raises UserError if no limit is given or one is negative.
         """

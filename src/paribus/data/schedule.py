@@ -36,7 +36,9 @@ class Copies:
 
     def __post_init__(self) -> None:
         if not isinstance(self.copies, int) or self.copies < 1:
-            raise UserError(f"masking.schedule.copies={self.copies}", "give a whole number of copies, at least 1")
+            raise UserError(
+                f"masking.schedule.copies={self.copies} is out of range", "give a whole number of copies, at least 1"
+            )
 
     def __call__(self, epoch: int) -> int:
         return epoch % self.copies

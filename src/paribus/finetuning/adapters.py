@@ -20,16 +20,16 @@ ACTIVATIONS = ("gelu", "relu")
 class Adapters(Method):
     """x + up(activation(down(x))) after a sublayer's projection and dropout, before the residual sum and its LayerNorm.
 
-    Houlsby et al. (arXiv 1902.00751, section 2.1): two a layer, near the identity at first. Adapters and all LayerNorms
-    move, nothing else. T5 (arXiv 1910.10683, section 3.5.1) has them after the feed-forward networks of encoder
+    Houlsby et al. (arXiv 1902.00751, section 2.1): two per layer, initially close to the identity. Only adapters and
+    LayerNorms are trained. T5 (arXiv 1910.10683, section 3.5.1) has them after the feed-forward networks of encoder
     and decoder alone, with `relu`. Layers that share weights share their adapters.
 
     Attributes:
         size: width of the bottleneck.
         std: of the truncated normal that weights start from; biases start at 0.
         after: the sublayers that are followed by one.
-        depth: which layers have them, as shares of the depth from the lowest on: [0.5, 1] is the upper half. Layers
-            that share weights count as the lowest of them.
+        depth: which layers have them, as shares of the depth counted from the bottom: [0.5, 1] is the upper half.
+            Layers that share weights count as the lowest of them.
 
     Raises UserError for unknown names, sizes below 1, and a depth without a layer.
     """

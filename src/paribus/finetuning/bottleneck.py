@@ -9,7 +9,7 @@ from paribus.models.network import named_generator
 
 
 class Adapted(nn.Module):
-    """A sublayer's dropout and the adapter behind it, in the dropout's place."""
+    """A sublayer's dropout followed by the adapter; replaces the dropout."""
 
     def __init__(self, dropout: nn.Module, width: int, size: int, activation: str) -> None:
         super().__init__()

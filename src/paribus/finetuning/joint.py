@@ -1,4 +1,4 @@
-"""Several tasks on one encoder, before each is fine-tuned alone, as settings."""
+"""Settings for training several tasks on one encoder before each is fine-tuned alone."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Joint:
 
     Args:
         sampling: how often each task is read, by the number of its batches.
-        tasks: names of the tasks that are trained together; None: all of the run.
+        tasks: names of the tasks to train together; None for all tasks of the run.
         epochs: passes, each of as many batches as all tasks have.
         lr: the learning rate; None: that of the fine-tuning.
         step: `one_task`: a step is a batch of one task; `all_tasks`: it has as many rows, of all tasks, and the mean
             losses of the tasks are added.
 
-    Raises UserError for another `step` and for a rate or a number of epochs below 1 that trains nothing.
+    Raises UserError for an unknown `step`, a rate that is not positive, and fewer than one epoch.
     """
 
     sampling: Sampling
@@ -38,7 +38,9 @@ class Joint:
         if self.step not in STEPS:
             raise UserError(f"finetune.joint.step={self.step} is unknown", f"use {' or '.join(STEPS)}")
         if self.epochs < 1:
-            raise UserError(f"finetune.joint.epochs={self.epochs}", "give at least 1, or set finetune/joint=none")
+            raise UserError(
+                f"finetune.joint.epochs={self.epochs} is out of range", "give at least 1, or set finetune/joint=none"
+            )
         if self.lr is not None and self.lr <= 0:
             raise UserError(f"finetune.joint.lr={self.lr} is not positive", "give a rate, or null")
 

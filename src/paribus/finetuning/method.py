@@ -1,4 +1,4 @@
-"""What may change in fine-tuning, and how fast: all weights, some layers, or layers one after the other."""
+"""Which weights fine-tuning trains, and at which rates: all, some layers, or layers one after another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEDULES = ("layers", "released")
 
 
 class Method:
-    """What a method does to the loaded encoder. The head moves, at the full rate; this class changes nothing."""
+    """What a method does to the loaded encoder. The head trains at the full rate; this base class changes nothing."""
 
     moves: ClassVar[bool] = True  # something besides a head
     enters_layers: ClassVar[bool] = False  # puts modules inside them
@@ -29,14 +29,14 @@ class Method:
         """Raise UserError if the method needs layers that an encoder of this depth does not have."""
 
     def shape(self, encoder: Network, seed: int) -> None:
-        """Put modules in and freeze parameters, before the optimizer is made. New weights follow (seed, name)."""
+        """Insert modules and freeze parameters, before the optimizer is built. New weights follow (seed, name)."""
 
     def rate(self, encoder: Network, name: str) -> float:
         """The learning rate of a parameter of the encoder, as a share of the optimizer's."""
         return 1.0
 
     def open(self, encoder: Network, done: float) -> None:
-        """Called before every step with the share of fine-tuning that is done: what is frozen for a while."""
+        """Freeze and unfreeze parameters; called before every step with the share of fine-tuning that is done."""
 
     def open_head(self, head: nn.Module, layers: int, done: float) -> None:
         """The same for the head on an encoder of this depth."""
@@ -44,7 +44,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Full(Method):
-    """Every parameter moves, at one rate (BERT, section 3.2)."""
+    """Every parameter is trained, at one rate (BERT, section 3.2)."""
 
     semantics: ClassVar[int] = 1
 
@@ -53,7 +53,7 @@ class Full(Method):
 class Frozen(Method):
     """Only the head is trained, on states without dropout (BERT, arXiv 1810.04805, section 5.3).
 
-    `finetune/head/layers` says which states a head on an encoder reads. A model that writes needs a separate head.
+    `finetune/head/layers` says which states a head on an encoder reads. A text-to-text model needs a separate head.
     """
 
     semantics: ClassVar[int] = 1
@@ -66,7 +66,7 @@ class Frozen(Method):
 
 @dataclass(frozen=True)
 class TopKLayers(Method):
-    """The `k` uppermost layers and what follows them move (Houlsby et al., arXiv 1902.00751, "variable fine-tuning").
+    """The top `k` layers and what follows them are trained (Houlsby et al., arXiv 1902.00751, "variable fine-tuning").
 
     Of encoder and decoder those of each; embeddings stay even if the head is tied to them. Weights that layers share
     belong to the lowest of them. Raises UserError for a `k` below 1.
@@ -97,11 +97,11 @@ class TopKLayers(Method):
 class LayerwiseDecay(Method):
     """rate(d) = decay ** (layers + top_gap - d): d is 0 for embeddings, i + 1 for layer i; the head has the full rate.
 
-    ELECTRA (arXiv 2003.10555) is published with `top_gap=2`, a level left over from a pooler that was removed; 1 is its
-    mend, and ULMFiT's rule with decay = 1 / 2.6 (arXiv 1801.06146, section 3.2). With 0 the top layer has the full
-    rate; so have the embeddings with `embeddings="full"` (both: Sun et al., arXiv 1905.05583, section 5.4.3, whose code
-    names the layers alone). Layers of encoder and decoder at the same height have the same rate; embeddings have theirs
-    even if the head is tied to them. Raises UserError for values outside these ranges.
+    ELECTRA (arXiv 2003.10555) is published with `top_gap=2`, a level left over from a pooler that was removed; 1
+    corrects that, and is ULMFiT's rule with decay = 1 / 2.6 (arXiv 1801.06146, section 3.2). With 0 the top layer has
+    the full rate; so have the embeddings with `embeddings="full"` (both: Sun et al., arXiv 1905.05583, section 5.4.3,
+    whose code names the layers alone). Layers of encoder and decoder at the same height have the same rate; embeddings
+    have theirs even if the head is tied to them. Raises UserError for values outside these ranges.
     """
 
     decay: float
@@ -136,13 +136,14 @@ def _decayed(decay: float, top_gap: int, encoder: Network, name: str) -> float:
 
 @dataclass(frozen=True)
 class GradualUnfreezing(Method):
-    """First the upper parts move, then the lower ones too. `spread`: the share of fine-tuning that the pieces take.
+    """First the upper parts are trained, then also the lower ones. `spread`: the share of fine-tuning that the pieces
+    take.
 
     `schedule="layers"`: the top layer and the head, then one layer more in each of equal pieces, the embeddings last.
-    ULMFiT (arXiv 1801.06146, section 3.3) adds a layer an epoch, T5 (arXiv 1910.10683, section 3.5.1) one in each of as
-    many pieces as there are layers, in encoder and decoder in parallel; word embeddings to which the head is tied move
-    throughout. `schedule="released"`: as ULMFiT's authors ran it (fastai, `train_clas.py`), the head alone for half of
-    `spread`, the top layer with it for the other half, then everything; they gave an epoch to each half.
+    ULMFiT (arXiv 1801.06146, section 3.3) adds one layer per epoch, T5 (arXiv 1910.10683, section 3.5.1) one in each of
+    as many pieces as there are layers, in encoder and decoder in parallel; word embeddings to which the head is tied
+    move throughout. `schedule="released"`: as ULMFiT's authors ran it (fastai, `train_clas.py`), the head alone for
+    half of `spread`, the top layer with it for the other half, then everything; each half took one epoch.
 
     The rates are those of `LayerwiseDecay` with the same `decay` and `top_gap`: 1 / 2.6 and 1 are ULMFiT's.
     Raises UserError for values outside these ranges.
@@ -186,7 +187,8 @@ def _check_spread(spread: float) -> None:
 
 @dataclass(frozen=True)
 class ChainThaw(Method):
-    """First the new head moves alone, then the embeddings, then each layer alone from the bottom, at last everything.
+    """First the new head is trained alone, then the embeddings, then each layer alone from the bottom, and finally
+    everything.
 
     Felbo et al. (arXiv 1708.00524, section 3.3), a row of ULMFiT's table 7 (arXiv 1801.06146, section 5). Felbo et al.
     end a stage when the validation loss no longer falls, ULMFiT's authors after an epoch (fastai, `train_clas.py`);

@@ -1,4 +1,4 @@
-"""What a fine-tuning has trained, saved apart from its backbone and put onto it again."""
+"""Saves what a fine-tuning trained, separately from its backbone, and loads it onto the backbone again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fingerprint(encoder: Network) -> str:
 
 
 def trained(shaped: Network, backbone: Network) -> dict[str, Tensor]:
-    """{name: weight} of what a method put in or moved."""
+    """{name: weight} of what a method added or trained."""
     before = dict(backbone.named_parameters())
     found: dict[str, Tensor] = {}
     for name, parameter in shaped.named_parameters():
@@ -128,6 +128,6 @@ def _component(node: dict[str, Any], base: type, path: Path) -> Any:
 
 
 def _replace(encoder: Network, name: str, tensor: Tensor) -> None:
-    """Put a separate parameter in the place of the shared one."""
+    """Replace the shared parameter by a separate one."""
     owner, _, leaf = name.rpartition(".")
     setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

@@ -1,4 +1,4 @@
-"""Encoders of other kinds than BERT and RoBERTa, as plain settings; torch is imported when one is built."""
+"""Settings of encoders other than BERT and RoBERTa; torch is imported when one is built."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.any_network import AnyNetwork, Inside
+    from paribus.models.network import Network
 
 KINDS = (  # by `model_type`; the tests compare each with its class in `transformers`
     "albert",
@@ -41,7 +42,7 @@ _DROPOUTS = {  # our setting: its names in the configs of `transformers`
 class AnyEncoder(ModelSpec):
     """An encoder of a kind that `transformers` has a masked-LM class for, trained by others.
 
-    It reads rows of text that see both sides. Nothing is put inside its layers: adapters, LoRA, attention masks of an
+    It is bidirectional. Nothing can be put inside its layers: adapters, LoRA, attention masks of an
     objective's own, and a generator that shares its embeddings need a BERT.
 
     Attributes:
@@ -50,7 +51,7 @@ class AnyEncoder(ModelSpec):
         pooling: what a row is summarized by.
         dropout, attention_dropout: None for those of the settings.
 
-    Raises UserError for settings of which `transformers` makes no such encoder.
+    Raises UserError for settings from which `transformers` cannot build such an encoder.
     """
 
     kind: str
@@ -108,17 +109,17 @@ class AnyEncoder(ModelSpec):
         from paribus.models.any_network import AnyNetwork
         from paribus.models.network import initialize
 
-        network = AnyNetwork(self, vocabulary)
+        network = AnyNetwork(self, vocabulary, self.inside, self.config)
         initialize(network, seed, network.std)
         return network
 
-    def load(self, network: Any, folder: Path) -> None:
+    def load(self, network: Network, folder: Path) -> None:
         from paribus.models.encoder import load_foreign
 
         load_foreign(network, folder)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
-        """As `ModelSpec.forward_flops`, counted in one forward pass of a row; rows count as full."""
+        """As `Shape.forward_flops`, counted in one forward pass of a row; rows count as full."""
         from paribus.models.any_network import count_flops
 
         full = max(1, round(length))

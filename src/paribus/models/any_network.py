@@ -19,14 +19,14 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.any_encoder import AnyEncoder
+    from paribus.models.shape import Shape
 
 _BARE: Any = AutoModel
 _MASKED: Any = AutoModelForMaskedLM
 
 
 class Inside(NamedTuple):
-    """What an encoder's classes show without its weights.
+    """Facts about an encoder that its classes give without its weights.
 
     Attributes:
         width, depth, table_width: of the states, number of layers, of the word embeddings.
@@ -53,7 +53,7 @@ class Inside(NamedTuple):
 
 
 def look_inside(config: PretrainedConfig) -> Inside:
-    """What the classes of `transformers` make of a config. Raises UserError for one that we cannot read."""
+    """Facts from the classes that `transformers` builds for a config. Raises UserError if we cannot read them."""
     try:
         with torch.device("meta"):
             model = _MASKED.from_config(config)
@@ -141,11 +141,11 @@ def count_flops(config: PretrainedConfig, length: int) -> int:
 
 
 class AnyNetwork(Network):
-    """An encoder of `transformers` as it is: a row sees both sides, and the last layer is computed at every place."""
+    """An unmodified encoder of `transformers`: bidirectional, with the last layer computed at every position."""
 
-    def __init__(self, spec: AnyEncoder, vocabulary: Vocabulary) -> None:
-        super().__init__(spec, vocabulary, spec.hidden, spec.layers)
-        self.inside, config = spec.inside, spec.config
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, inside: Inside, config: PretrainedConfig) -> None:
+        super().__init__(spec, vocabulary, inside.width, inside.depth)
+        self.inside = inside
         self.backbone: Any = _make_backbone(config)
         self.norm_eps, self.head_activation = self.inside.norm_eps, self.inside.activation
         self.head_unbiased = self.inside.unbiased
@@ -204,7 +204,7 @@ class AnyNetwork(Network):
 
 
 def _make_backbone(config: PretrainedConfig) -> nn.Module:
-    """The model without heads and pooler, with our attention if it lets others compute it."""
+    """The model without heads and pooler, with our attention if it supports custom attention."""
     kind: Any = MODEL_MAPPING[type(config)]
     settings: dict[str, Any] = {"attn_implementation": kernel()} if kind._supports_attention_backend else {}
     if "add_pooling_layer" in inspect.signature(kind.__init__).parameters:

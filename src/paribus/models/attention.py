@@ -1,7 +1,7 @@
-"""Attention for processors: two matrix products with a softmax between them, as `transformers` calls it.
+"""Attention for CPUs: two matrix products with a softmax between them, as `transformers` calls it.
 
-On a processor `scaled_dot_product_attention` is slow backward (it computes in float32 and does not reach the matrix
-unit), and it has no kernel for a learned bias. The plain form costs memory for [B, H, L, S] probabilities instead.
+On a CPU, `scaled_dot_product_attention` is slow backward (it computes in float32 and does not reach the matrix unit),
+and it has no kernel for a learned bias. The plain form costs memory for [B, H, L, S] probabilities instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLAIN = "paribus_plain"
 
 
 def kernel() -> str:
-    """The attention that is fastest here, by its name in the configs of `transformers`."""
+    """The fastest attention on this machine, by its name in the configs of `transformers`."""
     return "sdpa" if torch.cuda.is_available() else PLAIN
 
 
@@ -76,8 +76,8 @@ def attend(
 ) -> tuple[Tensor, None]:
     """[B, L, H, E], and no probabilities: what `transformers` asks of its attention functions.
 
-    `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one a causal module
-    hides what is to the right.
+    `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one, a causal
+    module hides what is to the right.
     """
     bias = _bias(module, query, key, attention_mask, position_bias)
     read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]

@@ -50,7 +50,7 @@ def save(
 
 
 def load(network: Network, folder: Path) -> None:
-    """Fill the network with the weights that `save` wrote; those of heads are left out.
+    """Load the weights that `save` wrote into the network; weights of heads are skipped.
 
     Raises UserError for a missing or broken file and for weights of another shape or sharing.
     """
@@ -99,9 +99,10 @@ def save_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
 
 
 def load_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
-    """Fill further heads and networks with those of a checkpoint that have the same names; others stay as they are.
+    """Load the weights of further heads and networks that a checkpoint has under the same names; others stay as they
+    are.
 
-    Raises UserError for one of another shape.
+    Raises UserError for a different shape.
     """
     found = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
     for name, module in parts.items():

@@ -19,7 +19,7 @@ KEY: Final = "row_key_B"  # of a batch whose collator adds the row keys
 
 
 def _signed(word: int) -> int:
-    """The int64 with the bits of this 64-bit word."""
+    """The int64 with the same bits as this 64-bit word."""
     return word - (1 << 64) if word >= 1 << 63 else word
 
 

@@ -32,7 +32,7 @@ from paribus.models.row_writer import RowWriter
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.bert import Bert
+    from paribus.models.bert_shape import BertShape
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),
@@ -46,14 +46,14 @@ class Encoder(Network):
     """An encoder without heads, in the shape of `spec`.
 
     Post-LN is `BertModel`, pre-LN is `RobertaPreLayerNormModel`, and a checkpoint's own kind is kept. With left-only
-    attention the first token sees nothing else, so that the last real token ([SEP]) summarizes the row. Layers that
+    attention the first token attends only to itself, so the last real token ([SEP]) summarizes the row. Layers that
     share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
     so that they start from its bits.
     """
 
-    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: BertShape, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
-        self.spec: Bert = spec
+        self.spec: BertShape = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.shape = _shape(spec, vocabulary, self.first_position)
@@ -109,7 +109,7 @@ class Encoder(Network):
         return hidden_BLD[row_B, batch["length_B"] - 1]
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
-        """As `Network.writer`: behind the first `source_length_B` tokens of each row."""
+        """As `Network.writer`: writes after the first `source_length_B` tokens of each row."""
         return super().writer(batch, most) if self.spec.attention == "right" else _EncoderWriter(self, batch, most)
 
     def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
@@ -195,8 +195,8 @@ class Encoder(Network):
 
 
 class _EncoderWriter(RowWriter):
-    """An encoder that sees both sides fills a mask behind what is written (UniLM, arXiv 1905.03197, section 2.5); one
-    that sees the left gives the next token.
+    """A bidirectional encoder fills a mask after what is written (UniLM, arXiv 1905.03197, section 2.5); a
+    left-to-right one predicts the next token.
     """
 
     def __init__(self, encoder: Encoder, batch: Batch, most: int) -> None:
@@ -240,7 +240,7 @@ def load_foreign(network: Network, folder: Path) -> None:
         quiet.set_verbosity(level)
 
 
-def _shape(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+def _shape(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
     """The arguments that the configs of `transformers` have in common."""
     return {
         "vocab_size": vocabulary.size,
@@ -281,7 +281,7 @@ def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
     return projected_BLD
 
 
-def _share(layers: nn.ModuleList, spec: Bert) -> None:
+def _share(layers: nn.ModuleList, spec: BertShape) -> None:
     """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
     for number, layer in enumerate(layers):
         first = layers[spec.first_of_group(number)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from paribus.models.bert import Bert
+    from paribus.models.bert_shape import BertShape
 
 
 class Layout(NamedTuple):
@@ -86,7 +86,7 @@ _ALBERT_PARTS = {
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.*)")
 
 
-def layout_of(spec: Bert) -> Layout:
+def layout_of(spec: BertShape) -> Layout:
     """The layout of an encoder's checkpoint.
 
     One width is BERT's model. Narrow embeddings are ALBERT's if whole layers are shared and see both sides, else
@@ -102,13 +102,13 @@ def layout_of(spec: Bert) -> Layout:
     return ALBERT if albert else ELECTRA
 
 
-def tensor_names(spec: Bert, names: Iterable[str]) -> dict[str, str]:
+def tensor_names(spec: BertShape, names: Iterable[str]) -> dict[str, str]:
     """{name in the backbone: name in `transformers`}; weights that layers share have one name in ALBERT."""
     layout = layout_of(spec)
     return {name: layout.prefix + _name(spec, layout, name) for name in names}
 
 
-def _name(spec: Bert, layout: Layout, name: str) -> str:
+def _name(spec: BertShape, layout: Layout, name: str) -> str:
     if layout is ELECTRA:
         return name.replace("embeddings.projection", "embeddings_project")
     if layout is not ALBERT:

@@ -1,4 +1,4 @@
-"""Models that answer as one.   T5 (arXiv 1910.10683), section 3.6"""
+"""Ensembles: models that answer together. T5 (arXiv 1910.10683), section 3.6"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pair = tuple[Network, Head]
 
 class Ensemble(nn.Module):
     """Models of one shape with a head each, and the head on all of them: the mean of their logits serves as the
-    logits of one model. It is asked as `ensemble.logits(ensemble(batch), batch)`.
+    logits of one model. Call it as `ensemble.logits(ensemble(batch), batch)`.
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
@@ -29,11 +29,11 @@ class Ensemble(nn.Module):
         return [(cast(Network, model), cast(Head, head)) for model, head in zip(self.models, self.heads, strict=True)]
 
     def forward(self, batch: Batch) -> list[Outputs]:
-        """What each model gives its head, computed where that reads it."""
+        """The states that each model gives its head, computed only at the positions that the head reads."""
         return [model(name_places([head], batch)) for model, head in self.pairs]
 
     def reads(self, batch: Batch) -> None:
-        """Each model knows where its own head reads."""
+        """None, since each model knows which positions its own head reads."""
 
     def logits(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
         """In the shape of one head's, in full precision."""

@@ -1,4 +1,4 @@
-"""Greedy decoding: the likeliest token, again and again."""
+"""Greedy decoding: always the likeliest next token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paribus.models.network import Batch, Network
 def greedy(model: Network | Ensemble, head: TokenHead | Ensemble, batch: Batch, most: int) -> list[list[int]]:
     """What the model writes for each row: at most `most` tokens, up to its end-of-sequence token, which is left out.
 
-    An ensemble writes by the mean of its models' logits at every token. What the batch holds of targets is not read.
+    An ensemble decodes from the mean of its models' logits. Targets in the batch are not read.
     """
     pairs = pairs_of(model, head)
     writers = [(cast(TokenHead, own), network.writer(batch, most)) for network, own in pairs]

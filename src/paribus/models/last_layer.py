@@ -1,7 +1,7 @@
-"""The last layer of an encoder, computed at the places that heads read and at no other.
+"""Computes the last layer of an encoder only at the positions that heads read.
 
-Its other states go nowhere: with 15 % of the tokens predicted, its feed-forward network, its queries and what they see
-cost 15 % of a whole layer. Losses and gradients are those of the whole layer.
+The other states are not needed: with 15% of the tokens predicted, its feed-forward network, queries and attention cost
+15% of a whole layer. Losses and gradients are those of the whole layer.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ MOST = 0.5  # share of the places of a row above which the whole layer is comput
 
 
 class Places(NamedTuple):
-    """Columns of each row, its first one first, and where each flat place of [B, L] stands among them."""
+    """Columns of each row, beginning with its first one, and the index of each flat position of [B, L] among them."""
 
     column_BQ: Tensor
     table_N: Tensor
 
 
 def find_places(read_P: Tensor, rows: int, width: int) -> Places | None:
-    """The places of each row that are read; rows with fewer repeat their first. None if they are too many to pay."""
+    """The positions of each row that are read; rows with fewer repeat their first. None if there are too many to save
+    time.
+    """
     read_R = torch.unique(read_P)
     row_R = read_R // width
     count_B = torch.bincount(row_R, minlength=rows)
@@ -50,7 +52,9 @@ class _LastLayer(nn.Module):
     attention: Any
     feed_forward_chunk: Any
 
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, **more: Any) -> Any:
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: object, **more: object
+    ) -> Any:
         if self.column_BQ is None:
             return super().forward(hidden_states, attention_mask, *rest, **more)
         own, seen_BLD = self.attention.self, self.before_attention(hidden_states)
@@ -94,7 +98,7 @@ KINDS: dict[type[nn.Module], type[_LastLayer]] = {
 
 
 def prepare(layer: nn.Module) -> None:
-    """Let a layer be read at places; weights and their names stay."""
+    """Make a layer computable at chosen positions; weights and their names stay."""
     layer.__class__ = KINDS[type(layer)]
 
 

@@ -1,4 +1,4 @@
-"""What heads, checkpoints, fine-tuning and training use of any kind of network."""
+"""The interface of networks that heads, checkpoints, fine-tuning and training use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.spec import ModelSpec
+    from paribus.models.shape import Shape
 
 Batch = dict[str, Any]
 State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one
@@ -27,9 +27,9 @@ class Outputs(NamedTuple):
 
     Attributes:
         hidden_BLD: [B, L, D], the states after the last layer; [B, Q, D] if only some places are read.
-        state: what is carried to the next step, if anything.
-        summary_BD: [B, D], what a row is summarized by if that is not its first token.
-        table_N: [B x L], where a flat place stands in `hidden_BLD` if that holds only what is read.
+        state: carried to the next step, if anything.
+        summary_BD: [B, D], the summary of each row if it is not its first token.
+        table_N: [B x L], the index of each flat position in `hidden_BLD`, if that holds only what is read.
     """
 
     hidden_BLD: Tensor
@@ -67,7 +67,7 @@ class Network(nn.Module, ABC):
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
 
-    def __init__(self, spec: ModelSpec, vocabulary: Vocabulary, width: int, depth: int) -> None:
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()
         self.spec, self.vocabulary, self.width, self.depth = spec, vocabulary, width, depth
 
@@ -94,9 +94,11 @@ class Network(nn.Module, ABC):
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.
 
-        Raises UserError if the network has a single kind of states.
+        Raises UserError if the network does not give the states of single layers.
         """
-        raise UserError(f"{type(self).__name__} has no states of single layers", "set finetune/head/layers=last")
+        raise UserError(
+            f"{type(self).__name__} does not give the states of single layers", "set finetune/head/layers=last"
+        )
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """From the last token [B] of each row, None at first, to the states [B, D] that give the next one.
@@ -133,7 +135,7 @@ class Network(nn.Module, ABC):
         return iter(())
 
     def share(self) -> None:
-        """Make what layers share one again after modules were put in."""
+        """Restore weight sharing between layers after modules were added."""
 
     def silence(self) -> None:
         """Remove all dropout."""
@@ -151,7 +153,7 @@ class Network(nn.Module, ABC):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
-        """What `config.json` of a checkpoint with these heads says."""
+        """The content of `config.json` for a checkpoint with these heads."""
         settings: dict[str, Any] = {"vocab_size": self.vocabulary.size, "pad_token_id": self.vocabulary.pad}
         return PretrainedConfig(**settings)
 
@@ -175,7 +177,7 @@ class Network(nn.Module, ABC):
 
 
 def named_generator(seed: int, name: str) -> torch.Generator:
-    """A CPU generator that depends on nothing but its arguments."""
+    """A CPU generator that depends only on its arguments."""
     key = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
 

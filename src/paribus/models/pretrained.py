@@ -1,4 +1,4 @@
-"""A model that exists already, as plain settings; torch is imported when it is built."""
+"""An existing model as plain settings; torch is imported when it is built."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from paribus.corruption.collators.collator import Collator
+    from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 
 FAMILIES = ("bert", "roberta", "roberta-prelayernorm")  # kinds of foreign checkpoints, by their `model_type`
 MODES = ("cls", "mean", "max")
 ORDER = "order"  # what ALBERT's head on pairs was trained on
-PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings
+PADDED = 128  # fewer rows than this may follow the vocabulary in a table of embeddings of others
+WORDS = "tokenizer.json"
+OWN_TOKENIZER = "set tokenizer=pretrained and tokenizer.name to the value of model.name"
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Foreign(Bert):
             "type_vocab_size": self.types,
         }
 
-    def load(self, network: Any, folder: Path) -> None:
+    def load(self, network: Network, folder: Path) -> None:
         from paribus.models.encoder import load_foreign
 
         load_foreign(network, folder)
@@ -71,12 +74,12 @@ class Pretrained(ModelSpec):
     Attributes:
         name: see `core.sources.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.
         revision: commit or tag of a hub name.
-        runs: where runs are looked for by their signature.
+        runs: where runs are looked up by their signature.
         fresh: keep the shape alone, with initial weights that follow the seed.
         dropout, attention_dropout: None for the checkpoint's own.
-        norm, initializer_range: without effect; recipes set them for models that are trained from the start.
+        norm, initializer_range: no effect; recipes set them for models trained from scratch.
 
-    Raises UserError for checkpoints that are missing or have another layout.
+    Raises UserError for checkpoints that are missing or have a different layout.
     """
 
     name: str
@@ -154,7 +157,7 @@ class Pretrained(ModelSpec):
         source.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
-        """What the checkpoint is, independent of its location: its shape and the hashes of its weights."""
+        """Identifies the checkpoint independent of its location, by its shape and the hashes of its weights."""
         weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
         further = self.folder / source.HEADS
         heads = {"heads": _hash(further)} if further.is_file() and not self.fresh else {}
@@ -163,12 +166,23 @@ class Pretrained(ModelSpec):
         shape = asdict(cast(Any, self.shape))
         return {"kind": type(self.shape).__name__, "shape": shape, "weights": weights, **heads, **pairs}
 
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """The words of our run, whose tokenizer lies beside its weights, must be those of the tokenizer."""
+        path = self.folder / WORDS
+        if self.fresh or _own(self.folder) is None or not path.is_file():
+            return
+        theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+        words = theirs if isinstance(theirs, dict) else {word: at for at, (word, _) in enumerate(theirs)}
+        own = tokenizer.backend.get_vocab()
+        if word := next((word for word, at in words.items() if own.get(word) != at), None):
+            raise UserError(f"the tokenizer has other words than the checkpoint, such as {word!r}", OWN_TOKENIZER)
+
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         """The network with the checkpoint's weights, or with initial ones.
 
         Raises UserError for weights that do not fit, and for a vocabulary that is not the checkpoint's.
         """
-        _check_vocabulary(self.folder, vocabulary)
+        _check_vocabulary(self.folder, vocabulary, 1 if _own(self.folder) else PADDED)
         network = self.shape.build(vocabulary, seed)
         if not self.fresh:
             self.shape.load(network, self.folder)
@@ -264,7 +278,7 @@ def _pooling(path: Path) -> str:
 
 
 def _own(folder: Path) -> Any:
-    """The settings of the model of our run, or None for a checkpoint of others or of one that went on from such."""
+    """The model settings of our run; None for another checkpoint, or a run that started from one."""
     settings = _setting(folder, "model")
     return None if isinstance(settings, Pretrained) else settings
 
@@ -293,20 +307,21 @@ def _setting(folder: Path, part: str) -> Any:
         own = settle(config)[part]
     except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise UserError(
-            f"{path} is not the config of a run", "name the checkpoint of a run, or one of others"
+            f"{path} is not the config of a run", "name the checkpoint of a run or of another model"
         ) from error
     check_tree(config)
     return build(own)
 
 
-def _check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
+def _check_vocabulary(folder: Path, vocabulary: Vocabulary, padded: int) -> None:
+    """`padded`: fewer rows than this may follow the vocabulary."""
     config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
     rows, pad = int(config["vocab_size"]), config.get("pad_token_id")
-    if not 0 <= rows - vocabulary.size < PADDED or pad not in (None, vocabulary.pad):
+    if not 0 <= rows - vocabulary.size < padded or pad not in (None, vocabulary.pad):
         raise UserError(
             f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
             f"the checkpoint {rows} and {pad}",
-            "set tokenizer=pretrained and tokenizer.name to the value of model.name",
+            OWN_TOKENIZER,
         )
 
 

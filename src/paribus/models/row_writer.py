@@ -1,4 +1,4 @@
-"""Writing behind what a row holds, by a network that keeps nothing: the row is read again for every token."""
+"""Appends text to a row with a network that caches nothing: the row is read again for every token."""
 
 from __future__ import annotations
 

@@ -1,82 +1,35 @@
-"""What a model is as plain settings; torch is imported when the network is built."""
+"""The base class of model settings; torch is imported when the network is built."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+
+from paribus.models.shape import Shape
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from paribus.corruption.collators.collator import Collator
+    from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
 
 
-class ModelSpec(ABC):
-    """Size and shape of a network. A subclass is a frozen dataclass and states what differs from these defaults.
-
-    `hidden` is the width of the states between layers, `layers` their number.
-    """
+class ModelSpec(Shape):
+    """Size and shape of a network, and how it is built. A subclass is a frozen dataclass and states what differs."""
 
     semantics: ClassVar[int] = 1
-    hidden: int
-    layers: int
-
-    @property
-    def shape(self) -> ModelSpec:
-        """The settings of the network: those of the model, or of the checkpoint that it is."""
-        return self
-
-    @property
-    def attention(self) -> str:
-        """Which tokens a token attends to: "full", or "left" for those to its left."""
-        return "full"
-
-    @property
-    def writes_text(self) -> bool:
-        """Whether the network writes text; otherwise heads predict from its states."""
-        return False
-
-    @property
-    def single(self) -> bool:
-        """Whether a network that writes reads and writes one stream."""
-        return False
-
-    @property
-    def tied_head(self) -> bool:
-        """Whether the head that writes consists of the word embeddings."""
-        return False
-
-    @property
-    def pooling(self) -> str:
-        """What the model was trained to summarize a row by: "cls", "mean" or "max"."""
-        return "cls"
-
-    @property
-    def initializer_range(self) -> float:
-        """Standard deviation of the initial weights of heads."""
-        return 0.02
-
-    @property
-    def table_width(self) -> int:
-        """Width of the word embeddings, to which prediction heads are tied."""
-        return self.hidden
-
-    @property
-    def open_layers(self) -> bool:
-        """Whether modules may be put inside the layers, and rows may bring attention masks."""
-        return True
 
     @property
     def collator(self) -> Collator | None:
-        """What makes the arrays that the network reads; None for that of the objective."""
+        """The collator for the arrays that the network reads; None for the objective's."""
         return None
 
-    def check_length(self, length: int, key: str) -> None:  # noqa: B027 (most networks have no longest input)
-        """Raise UserError, under the config key, if an input of `length` tokens is too long."""
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """Raise UserError if the model came with embeddings of other words than those of the tokenizer."""
 
     @abstractmethod
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
@@ -100,7 +53,7 @@ class ModelSpec(ABC):
         """Give the head on these pairs the weights that came with the model; return whether it has them all."""
         return False
 
-    def fill_further(self, parts: Mapping[str, nn.Module]) -> None:  # noqa: B027 (most models come without)
+    def fill_further(self, parts: Mapping[str, nn.Module]) -> None:
         """Give the objective's further heads and networks the weights that came with the model, by name."""
 
     def lacks_pooler(self, network: Network) -> bool:
@@ -110,14 +63,3 @@ class ModelSpec(ABC):
     def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
         """{"weight", "bias"} of the pooler that came with the model, if any; initial ones if those of the model are."""
         return None
-
-    @abstractmethod
-    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
-        """Floating-point operations of one forward pass without heads.
-
-        Args:
-            tokens: tokens that are read.
-            length: tokens of a full row.
-            written: tokens that are written or, in a single stream, predicted.
-            rows: rows in which the tokens lie; 0 if all rows are full.
-        """

@@ -10,7 +10,7 @@ from transformers.models.t5.modeling_t5 import T5DenseActDense, T5DenseGatedActD
 
 
 class _FeedForward(T5DenseActDense):
-    """Without the library's way through float32 before the last matrix, which is there for 8-bit weights."""
+    """Without the library's conversion to float32 before the last matrix, which exists for 8-bit weights."""
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         written: Tensor = self.wo(self.dropout(self.act(self.wi(hidden_states))))

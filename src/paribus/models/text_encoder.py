@@ -1,14 +1,44 @@
-"""The encoder of a model that writes, with which heads read.   CoVe (arXiv 1708.00107), section 3"""
+"""The encoder of a text-to-text model, for heads to read.   CoVe (arXiv 1708.00107), section 3"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from paribus.models.network import Batch, Network, Outputs, State
-from paribus.models.t5 import T5Encoder
+from paribus.models.shape import Shape
+from paribus.models.t5_shape import T5Shape
 from paribus.models.text_to_text import TextToText
+
+
+@dataclass(frozen=True)
+class T5Encoder(Shape):
+    """The encoder of a text-to-text model `of` this shape; the mean of its states summarizes a row."""
+
+    of: T5Shape
+    hidden: int
+    layers: int
+
+    @property
+    def pooling(self) -> str:
+        return "mean"
+
+    @property
+    def initializer_range(self) -> float:
+        return self.of.initializer_range
+
+    @property
+    def single(self) -> bool:
+        return self.of.single
+
+    def std(self, name: str) -> float:
+        """As that of the whole model."""
+        return self.of.std(name)
+
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        return self.of.encoder_flops(tokens, tokens / rows if rows else length)
 
 
 class TextEncoder(TextToText):

@@ -1,4 +1,4 @@
-"""A model that writes: `transformers`' T5 behind the interface that objectives call."""
+"""Text-to-text models: `transformers`' T5 behind the interface that objectives call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from paribus.models.t5_parts import slim
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.t5 import T5
+    from paribus.models.t5_shape import T5Shape
 
 PLACES: dict[type[nn.Module], str] = {
     T5LayerSelfAttention: "attention",
@@ -49,9 +49,9 @@ class TextToText(Network):
     The biases of relative positions are added to the scores of attention.
     """
 
-    def __init__(self, spec: T5, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: T5Shape, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.depth)
-        self.spec: T5 = spec
+        self.spec: T5Shape = spec
         config = T5Config(**spec.config(vocabulary) | {"attn_implementation": kernel()})
         self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
         slim(self.backbone)
@@ -220,7 +220,7 @@ class _DecoderWriter:
 
 
 class _StreamWriter(RowWriter):
-    """Of one stream: a stack without cross-attention keeps nothing."""
+    """For one stream: a stack without cross-attention caches nothing."""
 
     def __init__(self, model: TextToText, batch: Batch, most: int) -> None:
         super().__init__(batch["ids_BL"], batch["prefix_length_B"], most, model.vocabulary.pad)

@@ -1,4 +1,4 @@
-"""Two encoders side by side, one that reads to the left and one that reads to the right.
+"""Two encoders side by side, one left-to-right and one right-to-left.
 
 BERT (arXiv 1810.04805, section 5.1) names this alternative to a masked model, "as ELMo does", and does not measure it.
 """
@@ -16,17 +16,17 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.spec import ModelSpec
+    from paribus.models.shape import Shape
 
 
 class TwoWay(Network):
     """A left-to-right and a right-to-left encoder of the same shape that share nothing.
 
-    Their states stand side by side. A row is summarized by what has read all of it: the last token of the first, the
-    first token of the second.
+    Their states are concatenated. A row is summarized by the states that have read all of it: the last token of the
+    first, the first token of the second.
     """
 
-    def __init__(self, spec: ModelSpec, vocabulary: Vocabulary, encoders: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, encoders: Mapping[str, Any]) -> None:
         super().__init__(spec, vocabulary, 2 * spec.hidden, spec.layers)
         self.backbone = nn.ModuleDict(encoders)
         self.norm_eps = self.side("left").norm_eps

@@ -1,4 +1,4 @@
-"""Learning from every token: a generator replaces some, and the network tells which, or what they were."""
+"""Learning from every token: a generator replaces some, and the network predicts which, or the originals."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from paribus.models.encoder import Encoder
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
+    from paribus.models.shape import Shape
     from paribus.models.spec import ModelSpec
     from paribus.objectives.objective import Objective
 
@@ -30,7 +31,7 @@ HEAD_WIDTH: Final = 64  # of a generator's attention heads
 @dataclass(frozen=True)
 class Electra(ObjectiveSpec):
     """The generator's masked LM, and `weight` times the network's loss on what the generator wrote (ELECTRA, arXiv
-    2003.10555, section 2). A place at which it wrote the original counts as original.
+    2003.10555, section 2). A position where it wrote the original counts as original.
 
     Attributes:
         view: what the generator reads at noised places, or what the network itself reads if there is no generator.
@@ -39,9 +40,10 @@ class Electra(ObjectiveSpec):
         tie: what generator and network share: "none", "embeddings" (of words, positions and segments, with their
             LayerNorm) or "all" weights.
         asks: whether a token is "replaced", or what its "original" is.
-        over: "all" tokens, special ones included, or the "noised" ones. Asked for the original of all tokens, the
-            network may also copy.
-        weight: of the network's loss; 50 balances a binary one. The paper does not state that of the others: use 1.
+        over: "all" tokens, special ones included, or the "noised" ones. If it predicts the original of all
+            tokens, the network may also copy.
+        weight: of the network's loss; 50 balances a binary one. The paper does not state the weight of other losses:
+        use 1.
         temperature: of the generator's samples.
         disallow_correct: never sample the original.
         joint: whether both networks learn together. If not, the stage before has trained the generator alone, which
@@ -82,7 +84,9 @@ class Electra(ObjectiveSpec):
                 raise UserError(cause, "set objective.tie=none, and leave temperature and disallow_correct as they are")
             return
         if isinstance(self.generator, bool) or not isinstance(self.generator, int | float) or self.generator <= 0:
-            raise UserError(f"objective.generator={self.generator}", "give a share of the model's width, or null")
+            raise UserError(
+                f"objective.generator={self.generator} is out of range", "give a share of the model's width, or null"
+            )
         if self.generator > 1 and self.tie != "none":
             cause = f"objective.generator={self.generator} is wider than the embeddings that it is tied to"
             raise UserError(cause, "give at most 1.0, or set objective.tie=none")
@@ -132,7 +136,7 @@ class Electra(ObjectiveSpec):
             generator.share_embeddings(network)
         return generator
 
-    def generator_spec(self, model: ModelSpec) -> Bert:
+    def generator_spec(self, model: Shape) -> Bert:
         """The shape of the generator of this model: feed-forward layers are four times as wide as the states, heads 64
         wide, and embeddings are those of the model.
 
@@ -142,7 +146,9 @@ class Electra(ObjectiveSpec):
 
         model = model.shape
         if type(model) is not Bert:
-            raise UserError("a generator has the model's own kind of layers", "set model=bert_tiny, or another size")
+            raise UserError(
+                "a generator needs an encoder of ours, trained from scratch", "set model=bert_tiny, or another size"
+            )
         assert self.generator is not None
         if not self.joint:
             return model

@@ -28,7 +28,7 @@ def put(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
 
 
 class FromNoise(Objective):
-    """The network reads the batch as it is: its random tokens are what was replaced."""
+    """The network reads the batch as it is: its random tokens are the replacements."""
 
     writes: ClassVar[bool] = True
 
@@ -51,7 +51,7 @@ class FromGenerator(FromNoise):
     Args:
         generator: a network of the objective's own; None: the network itself.
         fill: its head.
-        learns: whether it does; if not, it is the network of the stage before, as that stage left it.
+        learns: whether it is trained; if not, it is the network that the stage before trained, frozen.
     """
 
     def __init__(

@@ -35,9 +35,11 @@ class MaskedLMWithSBO(MaskedLM):
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_pair_targets, int) or self.max_pair_targets < 1:
-            raise UserError(f"objective.max_pair_targets={self.max_pair_targets}", "give a whole number, at least 1")
+            raise UserError(
+                f"objective.max_pair_targets={self.max_pair_targets} is out of range", "give a whole number, at least 1"
+            )
         if not isinstance(self.weight, int | float) or not self.weight >= 0:
-            raise UserError(f"objective.weight={self.weight}", "give a number, at least 0")
+            raise UserError(f"objective.weight={self.weight} is out of range", "give a number, at least 0")
 
     @property
     def collator(self) -> BoundaryCollator:
@@ -53,6 +55,6 @@ class MaskedLMWithSBO(MaskedLM):
         return {"sbo": SpanBoundaryHead(network, self.max_pair_targets, PLACE)}
 
     def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
-        """Of both heads, as if every predicted token were a target of both."""
+        """FLOPs of both heads, as if every predicted token were a target of both."""
         boundary = statistics.predicted * 2.0 * (2 * model.hidden + PLACE) * model.hidden
         return boundary + 2.0 * super().head_flops(statistics, model)

@@ -20,7 +20,7 @@ class Objective(nn.Module):
         heads: by the name of their loss.
         weights: of the losses in the sum; 1 for those without one.
         tasks: {head: the task that it belongs to}. If a batch names its task as `batch["task"]`, the heads of other
-            tasks are not asked; a head that is missing here serves every batch.
+            tasks are skipped; a head that is missing here serves every batch.
 
     Attributes:
         writes: whether the network reads another batch than it is given, the one that `write` returns.
@@ -69,7 +69,7 @@ class Objective(nn.Module):
         return {name: head for name, head in self.named_heads.items() if head not in kept and head.state_dict()}
 
     def take_over(self, folder: Path) -> None:
-        """Read what further networks start from, out of the checkpoint of the stage before."""
+        """Load the initial weights of further networks from the checkpoint of the stage before."""
 
     def write(self, network: nn.Module, batch: Batch) -> Batch:
         """The batch as the network reads it."""

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class SeveralTasks(MaskedLM):
     """A head for each task; a step reads the rows of one task and has its loss alone.
 
-    `tasks`: {task: its steps in a cycle}, 0 for none; the steps of each cycle are dealt out at random. The tasks beside
+    `tasks`: {task: its steps in a cycle}, 0 for none; the order of steps within a cycle is random. The tasks beside
     `mlm` read the text without noise. A stage takes over the heads of the tasks
     that the one before has too.
 
-    Raises UserError for an unknown task, a number of steps that is none, and for no steps at all.
+    Raises UserError for an unknown task, an invalid number of steps, and if no task has a step.
     """
 
     tasks: Mapping[str, int] = field(default_factory=lambda: {MLM: 1})
@@ -38,7 +38,9 @@ class SeveralTasks(MaskedLM):
             raise UserError(f"objective.tasks.{unknown[0]} is not a task on text", f"name one of {', '.join(known)}")
         for name, steps in self.tasks.items():
             if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
-                raise UserError(f"objective.tasks.{name}={steps}", "give its steps in a cycle, or 0 for none")
+                raise UserError(
+                    f"objective.tasks.{name}={steps} is out of range", "give its steps in a cycle, or 0 for none"
+                )
         if not self.text_tasks:
             raise UserError("objective.tasks has no task with a step", f"set objective.tasks.{MLM}=1")
 

@@ -1,4 +1,4 @@
-"""What an objective is as plain settings; torch is imported when it is built."""
+"""The base class of objective settings; torch is imported when the objective is built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKWARD: Final = 2.0  # a backward pass costs two forward passes
 
 
 class Statistics(NamedTuple):
-    """What the batches of a training held.
+    """Statistics of the batches of a training.
 
     Attributes:
         counts: sums over all batches, under the names of `batch["counts"]`: "input_tokens", "predicted" ...
@@ -39,16 +39,16 @@ class Statistics(NamedTuple):
 
 
 class ObjectiveSpec(ABC):
-    """What is predicted, and its loss. A subclass is a frozen dataclass and states what differs from the defaults.
+    """What is predicted, and its loss. A subclass is a frozen dataclass that overrides these defaults.
 
     Attributes:
-        stages: raised when what it takes over from the stage before changes.
+        stages: a version number; increased when what it takes over from the stage before changes.
         needed_pairs: the kind of pairs that it predicts from: "next", "order" or "three"; None for single texts.
-        needed_attention: what the model's attention must be: "left", "right", "two_way" or "full"; None for any.
-        brings_mask: whether each row has an attention mask of its own.
+        needed_attention: the attention that the model must have: "left", "right", "two_way" or "full"; None for any.
+        brings_mask: whether each row has its own attention mask.
         predicts_noise: whether it predicts the noised positions; if not, it predicts all of the text.
         needs_spans: whether noise must come in spans.
-        writes_text: whether it needs a model that writes.
+        writes_text: whether it needs a text-to-text model.
     """
 
     semantics: ClassVar[int] = 1
@@ -62,7 +62,7 @@ class ObjectiveSpec(ABC):
 
     @property
     def annotator(self) -> Annotator | None:
-        """What finds the spans of the text that the objective predicts, or None if it needs none."""
+        """The annotator that finds the spans that the objective predicts; None if it needs none."""
         return None
 
     @property
@@ -82,7 +82,7 @@ class ObjectiveSpec(ABC):
 
     @property
     def collator(self) -> Collator | None:
-        """What turns views into the arrays of a batch; None for that of the model."""
+        """The collator that turns views into the arrays of a batch; None for the model's."""
         return None
 
     @abstractmethod

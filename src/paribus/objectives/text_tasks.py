@@ -1,4 +1,6 @@
-"""Tasks whose labels the text itself gives, beside the masked LM (ERNIE 2, arXiv 1907.12412, section 4.2)."""
+"""Tasks that get their labels from the text itself, in addition to the masked LM (ERNIE 2, arXiv 1907.12412, section
+4.2).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextTask:
-    """What a task reads, under which labels, and its head; here labels of tokens from the annotated text."""
+    """What a task reads, its labels and its head; by default, token labels from the annotated text."""
 
     annotator: Annotator | None = None
     kinds: int = 2

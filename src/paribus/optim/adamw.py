@@ -63,13 +63,13 @@ class AdamW(OptimizerSpec):
 
 @dataclass(frozen=True)
 class Variant(AdamW):
-    """AdamW with another update. Raises UserError for settings of another variant of Adam."""
+    """AdamW with a different update. Raises UserError unless decay is decoupled and moments are corrected."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.decoupled and self.bias_correction):
             mend = "leave decoupled and bias_correction true, or set optimizer=adamw"
-            raise UserError("the optimizer's decay is decoupled and its moments are corrected", mend)
+            raise UserError("this variant of AdamW needs decoupled decay and bias correction", mend)
 
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
         from paribus.optim.groups import parameter_groups

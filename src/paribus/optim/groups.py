@@ -1,4 +1,4 @@
-"""Which parameters decay, and with which share of the learning rate they learn."""
+"""Parameter groups: which parameters decay, and their share of the learning rate."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ State = dict[str, Any]  # "step", "exp_avg", "exp_avg_sq" of a weight
 
 
 class Moments(Optimizer):
-    """Keeps the running means of the gradient and of its square; `update` says how a weight moves."""
+    """Keeps the running means of the gradient and of its square; `update` computes the step of a weight."""
 
     def __init__(
         self, groups: list[Group], lr: float, betas: tuple[float, float], eps: float, decoupled: bool = True

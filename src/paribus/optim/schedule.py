@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paribus.core.errors import UserError
 
@@ -16,12 +16,15 @@ CURVES: dict[str, Callable[[float, float, float], float]] = {
     "cosine": lambda progress, warmup, final: final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * progress)),
     "inverse_sqrt": lambda progress, warmup, final: math.sqrt(warmup / (warmup + (1.0 - warmup) * progress)),
 }
+RISES = ("linear", "none", "product")
 
 
 @dataclass(frozen=True)
 class Schedule:
     """`curve` over the share of `position` (steps or tokens) that is done. In the warm-up the rate rises in a straight
-    line, or (`rise="none"`) stays at the peak, as T5's. Raises UserError for unknown names.
+    line, or (`rise="none"`) stays at the peak, as T5's; the curve begins behind it. With `rise="product"` the curve
+    covers the whole run and the rise is a factor of it, as in ELECTRA's `optimization.py` and GPT-1's `opt.py`, so that
+    the peak is never reached. Raises UserError for unknown names.
     """
 
     curve: str
@@ -30,14 +33,17 @@ class Schedule:
     final: float = 0.0
     rise: str = "linear"
     semantics: ClassVar[int] = 1
+    unset_values: ClassVar[Mapping[str, Any]] = {"rise": "linear"}
 
     def __post_init__(self) -> None:
         if self.curve not in CURVES:
             raise UserError(f"lr_schedule.curve={self.curve} is unknown", f"use {', '.join(CURVES)}")
         if self.position not in ("steps", "tokens"):
             raise UserError(f"lr_schedule.position={self.position} is unknown", "use steps or tokens")
-        if self.rise not in ("linear", "none"):
-            raise UserError(f"lr_schedule.rise={self.rise} is unknown", "use linear or none")
+        if self.rise not in RISES:
+            raise UserError(f"lr_schedule.rise={self.rise} is unknown", f"use {', '.join(RISES)}")
+        if self.rise == "product" and self.curve == "inverse_sqrt":
+            raise UserError("lr_schedule.rise=product has no curve that begins at the peak", "set lr_schedule=linear")
         if not 0 <= self.warmup < 1 or (self.curve == "inverse_sqrt" and self.warmup == 0):
             raise UserError(
                 f"lr_schedule.warmup={self.warmup} does not fit {self.curve}", "give a share of the run such as 0.06"
@@ -45,6 +51,8 @@ class Schedule:
 
     def factor(self, done: float) -> float:
         """Share of the peak rate when the share `done` (0..1] of the run is reached with the coming step."""
+        if self.rise == "product":
+            return (min(1.0, done / self.warmup) if self.warmup else 1.0) * CURVES[self.curve](done, 1.0, self.final)
         if done < self.warmup:
             return done / self.warmup if self.rise == "linear" else 1.0
         progress = min(1.0, (done - self.warmup) / (1.0 - self.warmup))

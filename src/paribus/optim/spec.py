@@ -1,4 +1,4 @@
-"""What an optimizer is as plain settings; torch is imported when it is built."""
+"""The base class of optimizer settings; torch is imported when the optimizer is built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OptimizerSpec(ABC):
 
     Attributes:
         lr: the highest learning rate; the schedule gives a share of it.
-        shards: whether its update of a part of a matrix needs that part alone.
+        shards: whether its update of a part of a matrix needs only that part.
     """
 
     lr: float

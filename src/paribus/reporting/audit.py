@@ -1,4 +1,4 @@
-"""What is behind a table: its runs, budgets, text, versions, code and configs, and whether its numbers follow."""
+"""Audits a table: its runs, budgets, text, versions, code and configs, and whether its numbers match the records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Section(NamedTuple):
 
 
 class Report(NamedTuple):
-    """`findings`: what does not follow or is not controlled; empty if everything is in order."""
+    """`findings`: numbers that do not match and uncontrolled differences; empty if everything is in order."""
 
     sections: list[Section]
     findings: list[str]
@@ -65,7 +65,7 @@ def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Pat
     configs = {arm: config for arm in design.arms if (config := _read_arm_config(arm, done, roots)) is not None}
     base = configs.pop(design.baseline, None)
     if base is None:
-        return ["no config of a finished run of the baseline is here"], []
+        return ["no config of a finished run of the baseline was found"], []
     lines, hidden = [], []
     for arm, own in configs.items():
         odd = sorted(key for key in base.keys() | own.keys() if base.get(key) != own.get(key))
@@ -106,7 +106,7 @@ def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:
 
 
 def _compare_budgets(design: Design, done: Sequence[Record]) -> list[str]:
-    """Means of what each arm used, and how far it is from the baseline in what is matched."""
+    """The mean budget that each arm used, and its distance from the baseline in the matched budget."""
     key = BUDGETS.get(design.matched, design.matched)
     base = _average(done, design.baseline, design.matched)
     lines = [f"matched: {design.matched}" + ("" if design.matched == UNMATCHED else f", within {TOLERANCE:.0%}")]
@@ -178,16 +178,16 @@ def _list_versions(done: Sequence[Record]) -> list[str]:
 
 
 def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
-    """Texts that differ though the sweep does not vary them, and runs of another version of the sweep file."""
+    """Texts that differ though the sweep does not vary them, and runs of a different version of the sweep file."""
     found = []
     if not design.varies_text and len(texts := sorted({record.text for record in done if record.text})) > 1:
         found.append(f"runs on different texts: {', '.join(texts)}")
     odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
-    return found + ([f"made under another version of the sweep file: {_list_some(odd)}"] if odd else [])
+    return found + ([f"made with a different version of the sweep file: {_list_some(odd)}"] if odd else [])
 
 
 def _find_uncommitted(done: Sequence[Record]) -> list[str]:
-    """Runs whose commit is not the code that ran."""
+    """Runs whose recorded commit is not the code that ran."""
     odd = [record.label for record in done if record.changed]
     return [f"{len(odd)} of {len(done)} runs from a tree with uncommitted changes: {', '.join(odd)}"] if odd else []
 

@@ -75,7 +75,7 @@ def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
-    """What came out over these rows, and the special tokens by name."""
+    """The measured rates of these rows, and the special tokens by name."""
     total, vocabulary = Measured(examples.collator), examples.vocabulary
     for chunk in _chunks(rows):
         total.add(examples.batch(epoch, chunk), vocabulary)
@@ -129,7 +129,7 @@ def _label(views: Views, row: int) -> str:
 
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, color: bool) -> str:
-    """One example as running text, its words apart and their pieces together."""
+    """One example as running text, with spaces between words but not within them."""
     text, words, width, predicted_P = views.text, [], views.text.ids_BL.shape[1], _predicted(views)
     predicted = set((predicted_P[predicted_P // width == row] % width).tolist())
     for at in range(int(text.length_B[row])):

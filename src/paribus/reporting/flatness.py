@@ -20,15 +20,15 @@ from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
 from paribus.training.finetune import ROWS, begin, kept
 from paribus.training.learner import Finetuning
+from paribus.training.profile import resolve
 from paribus.training.steps import task_batch
-from paribus.training.trainer import resolve
 
 Weights = dict[str, Tensor]  # by the names that a learner's parameters have
 
 
 @dataclass
 class Surface:
-    """A fine-tuning: the weights at its start and at its end, and the training examples that are asked."""
+    """A fine-tuning: its initial and final weights, and the training examples to measure the loss on."""
 
     learner: Finetuning
     batches: Sequence[Batch]

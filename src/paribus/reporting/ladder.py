@@ -11,6 +11,8 @@ from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.statistics import rounded
 from paribus.verdict.words import find_word
 
+SCALES = ("test", "smoke", "cpu", "gpu", "paper")  # of the recipes, small ones first
+
 
 class Rung(NamedTuple):
     """A contrast at one scale: the effect is first - second in the metric's unit.
@@ -37,7 +39,7 @@ class Change(NamedTuple):
 
 
 class Ladder(NamedTuple):
-    """A contrast over the scales, by compute.
+    """A contrast over the scales, small ones first.
 
     `stability`: stable | changes | open, see `rate_stability`; `published`: the paper's own effect.
     """
@@ -58,7 +60,7 @@ class Ladder(NamedTuple):
 def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
     """All contrasts of a sweep's tables, one per scale, in the order of its claims.
 
-    A table without a contrast, or without a number for it, gives it no rung; contrasts without any are left out.
+    A table without the contrast, or without a number for it, adds no rung; contrasts without any rung are left out.
     """
     found: dict[tuple[str, str, str, str, str], list[Rung]] = {}
     first: dict[tuple[str, ...], ContrastRow] = {}
@@ -73,10 +75,12 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
                         row.verdict,
                     )  # fmt: skip
                     found.setdefault(key, []).append(rung)
-    return [
-        _build_ladder(key, first[key], sorted(rungs, key=lambda rung: rung.flops or 0.0))
-        for key, rungs in found.items()
-    ]
+    return [_build_ladder(key, first[key], sorted(rungs, key=_rank)) for key, rungs in found.items()]
+
+
+def _rank(rung: Rung) -> tuple[int, float]:
+    """A checkpoint that is not pre-trained any further has no FLOPs on record, at whatever scale."""
+    return SCALES.index(rung.scale) if rung.scale in SCALES else len(SCALES), rung.flops or 0.0
 
 
 def _build_ladder(key: tuple[str, str, str, str, str], row: ContrastRow, rungs: Sequence[Rung]) -> Ladder:

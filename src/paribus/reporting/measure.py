@@ -31,7 +31,7 @@ class Asked(NamedTuple):
     """What to measure.
 
     task: None for the first that was fine-tuned.
-    roots: where the runs are. cache: of prepared text, None for that of the runs.
+    roots: folders with the runs. cache: of prepared text, None for that of the runs.
     examples: of the training split. points: losses per unit of length. directions: random ones.
     """
 

@@ -64,8 +64,8 @@ def tabulate(folders: Sequence[Path]) -> str:
 
 
 def find_differing(settings: Sequence[Settings]) -> list[str]:
-    """The keys in which runs differ; of keys that always have the same value only the shortest, and none that follows
-    from another choice of its group.
+    """The keys in which runs differ; of keys that always have equal values only the shortest, and none that only
+    follows from a different choice of its group.
     """
     known = [key for key in dict.fromkeys(key for own in settings for key in own) if not _follows(key, settings)]
     found: dict[tuple[str, ...], str] = {}

@@ -32,9 +32,9 @@ Values = Mapping[str, float]  # {example: its value}
 
 
 class Answers(NamedTuple):
-    """What a model did on each example: {column: {example: value}}; `about`: {column: what the examples are}.
+    """A model's results on each example: {column: {example: value}}; `about`: {column: what the examples are}.
 
-    `numbered`: examples are known by their order alone.
+    `numbered`: examples are identified only by their order.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Answers(NamedTuple):
 class PairRow:
     """One column of both models. `first`, `second`: their means; `difference` with its 95% t interval over examples.
 
-    `only_first`, `only_second`: how many examples one of them alone has right; None if the values are not 0 and 1.
+    `only_first`, `only_second`: how many examples only one of them gets right; None if the values are not 0 and 1.
     `p`: of McNemar's exact test if they are, else of the paired t-test; `p_holm`: among all columns.
     """
 
@@ -89,11 +89,11 @@ def _write_row(row: PairRow) -> list[str]:
 
 
 def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str | None = None) -> Comparison:
-    """Compare two finished runs, or two files with a row per example.
+    """Compare two finished runs, or two files with one row per example.
 
-    Of a run: whether it found each right answer (`TASK/right`) and how likely it found it (`TASK/gold`), as means over
-    its fine-tunings. Of a file: its columns of numbers, or `metrics`; `key` names the column that tells the examples
-    apart.
+    For a run: whether it gave each right answer (`TASK/right`) and with which probability (`TASK/gold`), as means over
+    its fine-tunings. For a file: its columns of numbers, or `metrics`; `key` names the column that identifies the
+    examples.
 
     Raises UserError if one is not finished or has no such answers, or if the examples are not the same.
     """
@@ -114,8 +114,9 @@ def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str 
 
 
 def read_answers(name: str, metrics: Sequence[str], key: str | None) -> Answers:
-    """The answers of a run's folder or of a file. Raises UserError as `compare_runs`."""
+    """The answers of a run, given by its folder or a file in it, or of a file. Raises UserError as `compare_runs`."""
     path = Path(name).expanduser()
+    path = path.parent if path.name in (CONFIG, GOLD, RECORD) else path
     return _read_file(name, metrics, key) if path.is_file() else _read_run(name, _find_run(path))
 
 
@@ -218,7 +219,7 @@ def _pair(column: str, one: Answers, other: Answers) -> PairRow:
 
 
 def _require_same(column: str, one: Answers, other: Answers) -> None:
-    """Raises UserError if the examples are others, by what the runs' tasks or the files' hashes say."""
+    """Raises UserError if the examples differ, according to the runs' tasks or the files' hashes."""
     first, second = one.about.get(column), other.about.get(column)
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         odd = [key for key in first if key in second and first[key] != second[key]]
@@ -234,5 +235,5 @@ def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list
         if alone and (one.numbered or other.numbered):
             cause = f"{one.name} and {other.name} have different numbers of examples of {column}"
             raise UserError(cause, "compare them on the same data")
-        notes += [f"{column}: {alone} examples with a number in one of the two only are left out."] * bool(alone)
+        notes += [f"{column}: {alone} examples are left out, since only one of the two has a number."] * bool(alone)
     return notes

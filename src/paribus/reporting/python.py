@@ -1,4 +1,4 @@
-"""What `import paribus` offers about runs that are over."""
+"""The functions of `import paribus` for finished runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from paribus.core.errors import UserError, nearest
 from paribus.reporting.foreign.judge import Judged
 from paribus.reporting.foreign.judge import judge as judge_source
+from paribus.reporting.foreign.readers import open_source
 from paribus.reporting.foreign.runs import Asked
-from paribus.reporting.foreign.source import Row, Source, open_source
+from paribus.reporting.foreign.source import Row, Source
 from paribus.reporting.pairs import Comparison, compare_runs
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Names = str | Sequence[str]
 
 
 def load_runs(study: str, scale: str, runs: str | Path = RUNS, results: str | Path = RESULTS) -> DataFrame:
-    """One row per run that is over: arm, seed, signature, status, its metrics and its budget (`budget/...`).
+    """One row per ended run: arm, seed, signature, status, its metrics and its budget (`budget/...`).
 
     Args:
         study: of the runs; a sweep's name, unless `study=` gave another.
@@ -70,16 +71,16 @@ def judge(
     name: str | None = None,
     study: str | None = None,
 ) -> Judged:
-    """The table of runs that another framework made, as `paribus judge` makes it.
+    """A table of another framework's runs, as `paribus judge` makes it.
 
     Args:
-        runs: a pandas frame with a row per run, or what `paribus judge` reads: a CSV or JSONL file,
+        runs: a pandas frame with one row per run, or any source that `paribus judge` reads: a CSV or JSONL file,
             `wandb:entity/project`, a folder of W&B (offline), MLflow or lm-eval.
         metric: the columns to judge. claims: such as `"A > B, margin 0.5 points"`.
         arm, seed: the columns that name the arm and the seed.
-        lower, higher: metrics of which less, or more, is better, whatever their names say.
+        lower, higher: metrics for which lower, or higher, is better, whatever their names suggest.
         step: the column of the step; the last row of each run counts. where: {column: value} of the rows that count.
-        name: reads columns off the names of the runs, such as `{arm}-s{seed}`.
+        name: a pattern that reads columns from run names, such as `{arm}-s{seed}`.
 
     Raises:
         UserError: for unknown columns and arms, and claims that cannot be read.
@@ -100,7 +101,7 @@ def judge(
 
 
 def compare(first: str | Path, second: str | Path, metric: Names = (), key: str | None = None) -> Comparison:
-    """Two finished runs, or two files with a row per example, compared example by example: see `paribus compare`.
+    """Compare two finished runs, or two files with one row per example, example by example, as `paribus compare` does.
 
     Raises UserError if one is not finished, or if the examples are not the same.
     """

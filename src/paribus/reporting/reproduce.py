@@ -1,4 +1,4 @@
-"""Running a finished run again from its own config, and comparing the bits."""
+"""Runs a finished run again from its own config, and compares the results bit for bit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reproduce(name: str, roots: Sequence[Path], cache: Path | None = None) -> tu
 
     Args:
         name: the run's folder or signature.
-        roots: where a signature is looked up.
+        roots: folders in which a signature is looked up.
         cache: of prepared text, None for that of the run.
 
     Raises:
@@ -92,7 +92,9 @@ def _make_config(folder: Path, record: Record, place: Path, cache: Path | None) 
 
 
 def read_stored_config(folder: Path) -> dict[str, Any]:
-    """A run's config as plain data, with the settings that came after it. Raises UserError if it cannot be read."""
+    """A run's config as plain data, completed with settings that were added later. Raises UserError if it cannot be
+    read.
+    """
     from omegaconf import OmegaConf
 
     stored = read_config(folder)
@@ -104,7 +106,7 @@ def read_stored_config(folder: Path) -> dict[str, Any]:
 
 
 def complete(stored: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored config with the settings that came after it, at their defaults; components fill their own."""
+    """A stored config with settings that were added later, at their defaults; components fill in their own."""
     if "_target_" in stored:
         return dict(stored)
     own = {
@@ -139,7 +141,7 @@ def _compare_part(name: str, old: object, new: object) -> Iterator[str]:
     odd = [f"✗ {name}{key}: {value} then, {now.get(key)} now" for key, value in before.items() if now.get(key) != value]
     yield from odd or [f"✓ {name}: the same bits"]
     if later := sorted(now.keys() - before.keys()):
-        yield f"- {name}: measured now and not then: {', '.join(later)}"
+        yield f"- {name}: measured now but not in the record: {', '.join(later)}"
 
 
 def _list_leaves(value: object, path: str = "") -> dict[str, Any]:

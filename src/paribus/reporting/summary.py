@@ -17,7 +17,7 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
     """(the audit, whether nothing is wrong).
 
     Args:
-        runs, results: where the records are.
+        runs, results: folders with the records.
         out: the folder of the table to check; None for those of the reports and of the committed results.
 
     Raises:
@@ -46,14 +46,14 @@ def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str
     except UserError as error:
         return [f"✗ {table}: {error}"]
     if not differing:
-        return [f"✓ {table}: all {count} numbers follow from the records"]
+        return [f"✓ {table}: all {count} numbers match the records"]
     return [f"✗ {table}: {line}" for line in differing]
 
 
 def _text(design: Design, checked: Report, kept: Sequence[str]) -> str:
     lines = [f"# Audit of {design.study} at {design.scale} scale"]
     for part in checked.sections:
-        lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is on record"])]
+        lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is recorded"])]
     lines += ["", "## Findings", *(f"✗ {finding}" for finding in checked.findings)]
     lines += [] if checked.findings else [IN_ORDER]
     return "\n".join([*lines, *(kept or ["- there is no table yet: `paribus table` writes one"])])

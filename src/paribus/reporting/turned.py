@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paribus.reporting.tables.schema import ContrastRow
+from paribus.verdict.claims import IN_NATS
 from paribus.verdict.metrics import in_points, lower_is_better, metric
 
 
@@ -41,4 +42,4 @@ def measure(row: ContrastRow) -> Turned | None:
 
 def name_unit(column: str) -> str:
     """What a difference on a column is counted in, for a reader: points, nats or nothing."""
-    return "points" if in_points(column) else "nats" if metric(column).endswith("loss") else ""
+    return "points" if in_points(column) else "nats" if metric(column).endswith(IN_NATS) else ""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.build import build, kind
+from paribus.core.build import ask, kind
 from paribus.core.config import root_seed
 from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS
@@ -72,7 +72,7 @@ def identify(
     return Identity(signature, pretrain, _folder(config, signature), data, own)
 
 
-def meaning(node: Any, group: type | None = None) -> Any:
+def meaning(node: object, group: type | None = None) -> Any:
     """What a config node counts as; `group`: the class of a plain group."""
     if isinstance(node, list):
         return [meaning(item) for item in node]
@@ -89,8 +89,8 @@ def meaning(node: Any, group: type | None = None) -> Any:
     }
     if component is None:
         return kept
-    if hasattr(component, "content"):
-        kept["content"] = build(node).content()
+    if (content := ask(component, node, "content")) is not None:
+        kept["content"] = content
     return {"component": public_name(component), "semantics": int(getattr(component, "semantics", 1)), **kept}
 
 

@@ -1,4 +1,4 @@
-"""Which code and which versions made a record."""
+"""The code and package versions that made a record."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class TaskRun:
 
 @dataclass(frozen=True)
 class TaskPoint:
-    """The scores of fine-tunings from a checkpoint on the way of the pre-training."""
+    """The scores of fine-tunings from a checkpoint during pre-training."""
 
     step: int
     tokens: int
@@ -52,11 +52,11 @@ class Record:
     """A run that ended: what was run, what it spent, and what was measured.
 
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
-    really used, by name; `task_points`: scores of tasks on the way; `realised`: statistics of what was really masked;
-    `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file with the
-    probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
-    noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a
-    run failed or diverged.
+    really used, by name; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really
+    masked; `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file
+    with the probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the
+    run's own noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash};
+    `error`: why a run failed or diverged.
     """
 
     signature: str

@@ -1,4 +1,4 @@
-"""The W&B runs of one run: one a stage, each with an id that follows from what is run."""
+"""The W&B runs of one run: one per stage, each with an id derived from the run's id."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from paribus.core.files import write_sealed
 from paribus.core.hashing import digest
 from paribus.core.sealed import read_sealed
 from paribus.runs.identity import Identity
+from paribus.runs.provenance import versions
 from paribus.runs.record import Record
 from paribus.runs.store import CURVES, is_trial_study, portable_config, read_lines
 from paribus.runs.tracker import About, Tracked, agent_run
@@ -34,6 +35,10 @@ def run_id(signature: str, group: str, arm: str, stage: str = PRETRAIN) -> str:
 
 class Logger(Protocol):
     """Where the curves of a run go besides metrics.jsonl."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it logs anything."""
 
     def open(self, about: About) -> Tracked | None:
         """A tracked stage, or None if nothing is logged."""
@@ -109,8 +114,8 @@ class Stages:
         )
 
     def _config(self, stage: str) -> dict[str, Any]:
-        names = {"signature": self.identity.signature, "pretrain_signature": self.identity.pretrain, "stage": stage}
-        return {**portable_config(self.config), **names}
+        own = {"signature": self.identity.signature, "pretrain_signature": self.identity.pretrain, "stage": stage}
+        return {**portable_config(self.config), **own, "versions": dict(versions())}
 
 
 def _abandon(tracked: Tracked | None, error: BaseException) -> None:
@@ -124,7 +129,7 @@ def _abandon(tracked: Tracked | None, error: BaseException) -> None:
 
 
 def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None = None) -> None:
-    """Write what a stage found as W&B's summary.
+    """Write the results of a stage as W&B's summary.
 
     Args:
         part: the stage's part of the record.

@@ -18,7 +18,7 @@ from paribus.core.console import say
 from paribus.core.files import read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
-from paribus.core.sealed import matches, parse, verify
+from paribus.core.sealed import matches, parse, read_checked, verify
 from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, read_record
 
@@ -69,7 +69,7 @@ def _list_paths(study: str, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _prefer(found: dict[tuple[str, int, str], Record], record: Record) -> None:
-    """Keep the record, unless one of the same run is there; a run that did not fail replaces its failure."""
+    """Keep the record unless one of the same run is kept already; a run that did not fail replaces a failure."""
     key = record.arm, record.seed, record.signature
     if key not in found or (found[key].status == "failed" and record.status != "failed"):
         found[key] = record
@@ -153,15 +153,7 @@ class Manifest(NamedTuple):
 def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
     """The manifest of a study at a scale, or None if there is none that can be read."""
     path = root / study / f"{scale}.json"
-    try:
-        content = parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        content = None
-    if (found := _read_manifest(content)) is None:
-        say(f"{path} is damaged and left out; `paribus run` writes it again")
-    return found
+    return read_checked(path, _read_manifest, f"{path} is damaged and ignored; `paribus run` rewrites it")
 
 
 def _read_manifest(content: object) -> Manifest | None:
@@ -238,7 +230,9 @@ def read_state(folder: Path) -> tuple[str, Record | None]:
 
 
 def shelf(runs: Path, pretrain: str) -> Path:
-    """The folder that runs of one pre-training lock while one of them does it; its POINTER names that run's folder."""
+    """The folder that runs with the same pre-training lock while one of them trains it; its POINTER names that run's
+    folder.
+    """
     return runs / ".pretrained" / pretrain
 
 
@@ -267,7 +261,7 @@ def _read_last_step(folder: Path) -> int:
 def read_curve_lines(folder: Path, record: Record, name: str = CURVES) -> list[dict[str, Any]]:
     """The lines of a run's learning curves; none, with a message, if they are not those that it wrote."""
     if (path := folder / name).is_file() and not matches(path, record.curves.get(name)):
-        say(f"{path} is damaged or of another run; its curves are left out")
+        say(f"{path} is damaged or from another run; its curves are left out")
         return []
     return read_lines(path)
 

@@ -1,4 +1,4 @@
-"""Which text a study is of: its name for readers, and the check that no command replaces it by another one."""
+"""The text of a study: its display name, and the check that no command mixes runs on different texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACES = ("path", "name", "hub", "config", "of", "sets", "_target_")
 
 
 def name_text(corpus: Mapping[str, Any]) -> str:
-    """A corpus by its config, as readers know it: `docstrings`, `my_books`, `Salesforce/wikitext`."""
+    """The display name of a corpus, from its config: `docstrings`, `my_books`, `Salesforce/wikitext`."""
     if path := corpus.get("path"):
         return Path(str(path)).name
     if isinstance(sets := corpus.get("sets"), Mapping):
@@ -39,8 +39,8 @@ def check_text(
         corpora: {arm: the config of its text}.
 
     Raises:
-        UserError: if the last command's runs are on another text. If only the content of the text has changed, a line
-            says so.
+        UserError: if the last command's runs are on another text. If only the content of the text has changed, a
+            message says so.
     """
     manifest = store.read_manifest(root, study, scale)
     for label, signature in (manifest.runs if manifest else {}).items():

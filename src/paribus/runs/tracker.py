@@ -9,15 +9,17 @@ from typing import Any, Literal, NamedTuple
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.core.stand_in import stand_in
 
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
 STATUS = "status"
+_REPORTING = "WANDB_ERROR_REPORTING"  # whether W&B sends its own errors and timings to its server
 _DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until they are uploaded
 
 
 class About(NamedTuple):
-    """A W&B run to be. `id`: the same for the same work, so that a resumed process continues it."""
+    """A W&B run to open. `id`: the same for the same work, so that a resumed process continues it."""
 
     id: str
     name: str
@@ -129,21 +131,36 @@ class Tracked:
 
     def _begin(self, mode: Literal["online", "offline"]) -> Any:
         os.environ.setdefault("WANDB_SILENT", "true")
+        if mode == "offline":
+            os.environ.setdefault(_REPORTING, "false")  # W&B would otherwise call home about itself
         _stage_below(self.about.folder)
         import wandb
 
         about = self.about
         about.folder.mkdir(parents=True, exist_ok=True)
         settings = wandb.Settings(
-            init_timeout=INIT_SECONDS, finish_timeout=FINISH_SECONDS, console="off", disable_git=True, disable_code=True
-        )
-        run = wandb.init(
-            name=about.name, project=self.to.project, entity=self.to.entity, id=about.id, dir=str(about.folder),
-            group=about.group, job_type=about.job_type, tags=list(about.tags), config=dict(about.config),
-            resume="allow", mode=mode, settings=settings,
+            init_timeout=INIT_SECONDS, finish_timeout=FINISH_SECONDS, console="off", disable_git=True,
+            disable_code=True,
+            x_save_requirements=False,  # a list of all packages takes a quarter of a second; the config names ours
         )  # fmt: skip
+        with stand_in("wandb.sdk.launch.inputs.internal", StagedLaunchInputs):
+            run = wandb.init(
+                name=about.name, project=self.to.project, entity=self.to.entity, id=about.id, dir=str(about.folder),
+                group=about.group, job_type=about.job_type, tags=list(about.tags), config=dict(about.config),
+                resume="allow", mode=mode, settings=settings,
+            )  # fmt: skip
         run.define_metric("*", step_metric=STEP)
         return run
+
+
+class StagedLaunchInputs:
+    """Stands in for W&B's class of this name, whose module imports all of `wandb launch`.
+
+    It holds what a program has staged for `wandb launch`: nothing, if the program has not imported that module.
+    """
+
+    def apply(self, run: object) -> None:
+        """Apply nothing."""
 
 
 def _stage_below(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Arms that a sweep file lists as one block: all parts but one, or one change at a time.
+"""Blocks in a sweep file that generate arms: leave one part out, or change one at a time.
 
     arms:
       leave_one_out: [masking=whole_word, objective=mlm_nsp]      # full, without_masking, without_objective
@@ -43,7 +43,7 @@ def _one_at_a_time(parts: Parts) -> Parts:
 BLOCKS: Mapping[str, Callable[[Parts], Parts]] = {"leave_one_out": _leave_one_out, "one_at_a_time": _one_at_a_time}
 
 
-def _read_parts(path: Path, block: str, value: Any) -> Parts:
+def _read_parts(path: Path, block: str, value: object) -> Parts:
     if isinstance(value, dict) and value:
         return {str(name): own if isinstance(own, list) else [own] for name, own in value.items()}
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core import sources
-from paribus.core.build import build
 from paribus.core.config import choices, compose, conf_dir, flat, plain
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
+from paribus.sweeps.columns import list_metrics
 from paribus.sweeps.sweep import quote
 
 AS_IT_IS, ADAPTED, STAGE = "as_it_is", "adapted", "further"
@@ -22,7 +22,7 @@ LOSSES = {"bert": "mlm_loss", "t5": "denoising_loss"}
 
 
 class Question(NamedTuple):
-    """What is asked.
+    """The user's question.
 
     text: a file, a folder or a glob.
     task: a choice of the group `task`, or a YAML file like those of that group.
@@ -41,7 +41,7 @@ class Question(NamedTuple):
 def write_sweep(question: Question, runs: Path) -> Path:
     """Write the sweep that answers a question below the folder of the runs; returns its file.
 
-    Raises UserError for a checkpoint, a text or a task that is not there.
+    Raises UserError for a checkpoint, a text or a task that does not exist.
     """
     import yaml
 
@@ -88,9 +88,9 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
     """(its name, its main metric, the overrides that choose it). Raises UserError for a file of another kind."""
     if not task.endswith((".yaml", ".yml")):
         node = plain(compose([f"task={task}"]).tasks)[task]
-        return task, build(node).task_type.metrics[0], [f"task={task}"]
+        return task, list_metrics(node)[0], [f"task={task}"]
     node = _read_task(Path(task).expanduser())
-    return node["name"], build(node).task_type.metrics[0], ["task=none", f"+tasks.{node['name']}={express(node)}"]
+    return node["name"], list_metrics(node)[0], ["task=none", f"+tasks.{node['name']}={express(node)}"]
 
 
 def _read_task(path: Path) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _further(question: Question, own: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def express(value: Any) -> str:
+def express(value: object) -> str:
     """Plain data in Hydra's grammar of overrides."""
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{express(inner)}" for key, inner in value.items()) + "}"

@@ -43,7 +43,7 @@ class Cell:
 
 
 class Sheet(ABC):
-    """What is shown of a study: a title, a grid of cells, and lines below it."""
+    """The display of a study: a title, a grid of cells, and lines below it."""
 
     title: str
 
@@ -99,7 +99,7 @@ class Board(Sheet):
 
     Args:
         metric: the column that the cells show.
-        slots: runs side by side.
+        slots: runs that train at once.
         cells: {label: Cell} of the runs.
         durations: {label: wall-clock seconds} of the runs that ended here.
         absent: {arm: why it cannot run}; such arms have no runs.

@@ -1,16 +1,19 @@
-"""The columns of a sweep: which names can be columns, and the tasks that fill them."""
+"""The columns of a sweep: valid names, and the tasks that fill them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from paribus.core.build import build
 from paribus.core.config import choices, conf_dir
 from paribus.core.errors import UserError, nearest
 from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task
+
+if TYPE_CHECKING:
+    from paribus.tasks.task import Task
 
 _KINDS = ("loss", "perplexity", "accuracy")  # of the held-out evaluation
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
@@ -44,9 +47,9 @@ def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iter
     """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if `tasks`, those of
     the recipe, fill a column and no column is of a user's own task.
 
-    A column of the paper's table may be of a task that is not here.
+    A column of the paper's table may belong to a task that is not available.
 
-    trial: whether only a user's own tasks are chosen; others may have to be downloaded.
+    trial: whether to choose only the user's own tasks; others may need a download.
     """
     wanted = dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column))
     if any(_TASK.match(text) or _OWN.match(text) for text in overrides):
@@ -68,7 +71,7 @@ def check_filled(path: Path, columns: Sequence[str], tasks: Mapping[str, Mapping
     for column in filter(is_task, columns):
         task, _, metric = column.rpartition("/")
         node = tasks[task] if task in tasks else _read_packaged(task)
-        if node is not None and metric not in (known := _list_metrics(node)):
+        if node is not None and metric not in (known := list_metrics(node)):
             raise UserError(f"{path}: the task {task} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
     filled = (column.rpartition("/")[0] in tasks if is_task(column) else column != MEAN for column in columns)
     if not any(filled) and (tasks or not trial):
@@ -89,9 +92,8 @@ def _read_packaged(task: str) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-def _list_metrics(node: Mapping[str, Any]) -> list[str]:
-    """The metrics of a task by its config, with those of further evaluation sets."""
-    task = build(node)
+def list_metrics(node: Mapping[str, Any]) -> list[str]:
+    """The metrics of a task by its config, the main one first, with those of further evaluation sets."""
+    task: Task = build(node)
     own = list(task.task_type.metrics)
-    further = [split for split in getattr(task, "splits", ()) if split not in ("train", "validation")]
-    return [*own, *(f"{name}_{split}" for name in own for split in further), *_BESIDE]
+    return [*own, *(f"{name}_{split}" for name in own for split in task.further_sets), *_BESIDE]

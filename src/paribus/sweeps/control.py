@@ -38,7 +38,8 @@ def audit(sweep: Sweep, configs: Mapping[str, DictConfig]) -> dict[str, Any]:
     _require_controlled(sweep, differences, origins)
     for arm, other in combinations(values, 2):
         if not _differences(values[arm], values[other]):
-            raise UserError(f"{sweep.path}: arms {arm} and {other} do not differ at all", "remove one of them")
+            mend = "remove one of them, or the key=value of the command line that sets both alike"
+            raise UserError(f"{sweep.path}: arms {arm} and {other} do not differ at all", mend)
     known = {key for leaves in values.values() for key in leaves}
     for name in sweep.varies:
         if not any(_inside(key, name) for key in known):

@@ -1,4 +1,4 @@
-"""What a sweep will cost, measured by a few steps of each arm."""
+"""The cost of a sweep, measured by a few steps of each arm."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def costs(
     """The cost of every requested arm, the anchor included.
 
     Args:
-        slots: where runs train side by side.
+        slots: the slots in which runs train at once.
         planned, measure: the budget of a config, and its seconds on this machine; the real ones by default.
     """
     if expanded.request.tuned is not None:
@@ -95,7 +95,7 @@ def costs(
 
 
 def _measure_arms(configs: Sequence[DictConfig], slots: Sequence[Slot]) -> Iterator[Mapping[str, Any]]:
-    """What each arm takes beside others in the further slots, as in the sweep: they share caches and memory."""
+    """The time of each arm while others train in the other slots, as in the sweep: they share caches and memory."""
     if min(len(slots), len(configs)) == 1:
         yield from map(_seconds, configs)
         return
@@ -108,7 +108,7 @@ def _measure_arms(configs: Sequence[DictConfig], slots: Sequence[Slot]) -> Itera
 
 
 def _enter(free: Queue[Slot]) -> None:
-    """Put a process that measures into a slot; it ends with the command."""
+    """Put a measuring process into a slot; it ends with the command."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     slot = free.get()
@@ -144,8 +144,8 @@ def _cost(
 
 
 def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str], runs: int = 1) -> Part:
-    """What the stages of one of `runs` equal runs take that are trained elsewhere, on average: a stage is trained once
-    for each seed, by no run of these if it is `known` and by the first of them otherwise.
+    """The mean cost of the stages of one of `runs` equal runs that are trained elsewhere. A stage is trained once for
+    each seed: by none of these runs if it is `known`, else by the first of them.
     """
     stages: Mapping[str, float] = measured.get("stages", {})
     parts = zip(stages.items(), budget.get("stages", {}).values(), strict=True)
@@ -156,7 +156,7 @@ def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[s
     return Part(*map(sum, zip(*found, strict=True))) if found else Part()
 
 
-def _seconds(config: Any) -> Mapping[str, Any]:
+def _seconds(config: DictConfig) -> Mapping[str, Any]:
     from paribus.training.description import Run
     from paribus.training.timing import seconds
 

@@ -1,11 +1,11 @@
-"""A user's first sweep: one commented sweep file and one task file, from a text, a task and what to compare."""
+"""A user's first sweep: writes a commented sweep file and a task file from a text, a task and a comparison."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ class Files(NamedTuple):
 
 
 def name_of(path: str, taken: Sequence[str] = ()) -> str:
-    """A name for what is at a path: letters, digits and _; with `my_` before it if it is taken."""
+    """A name for the text at a path: letters, digits and _; with the prefix `my_` if the name is taken."""
     name = re.sub(r"\W+", "_", Path(path).expanduser().absolute().name.partition(".")[0].lower(), flags=re.ASCII)
     name = name.strip("_") or "task"
     return f"my_{name}" if name in taken or not name[0].isalpha() else name
@@ -77,7 +77,7 @@ def split_compared(text: str) -> tuple[str, list[str]]:
 def write_files(question: Question) -> Iterator[Files]:
     """Write `sweeps/NAME.yaml` and `conf/task/TASK.yaml` in the working directory; they are removed if the block fails.
 
-    Raises UserError if one of them is there with another content, before anything is written.
+    Raises UserError, before anything is written, if one of them exists with different content.
     """
     files = Files(Path("sweeps") / f"{question.name}.yaml", Path("conf/task") / f"{question.task}.yaml")
     content = dict(zip(files, (write_sweep(question), write_task(question)), strict=True))
@@ -85,6 +85,7 @@ def write_files(question: Question) -> Iterator[Files]:
     for path, text in content.items():
         if path not in new and path.read_text(encoding="utf-8") != text:
             raise UserError(f"{path} already exists", "add name=NAME, or remove the file")
+    folders = [folder for path in new for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     try:
         for path in new:
             write_text(path, content[path])
@@ -92,6 +93,9 @@ def write_files(question: Question) -> Iterator[Files]:
     except BaseException:
         for path in new:
             path.unlink(missing_ok=True)
+        for folder in folders:
+            with suppress(OSError):  # somebody has put something there
+                folder.rmdir()
         raise
 
 
@@ -134,10 +138,10 @@ def write_task(question: Question) -> str:
         "_target_: paribus.tasks.tables.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
         f"name: {question.task}",
         f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
-        f"columns: {{{columns}}}   # ours: the file's",
-        f"splits: {{{splits}}}   # ours: the file's",
+        f"columns: {{{columns}}}   # our name: the file's name",
+        f"splits: {{{splits}}}   # our name: the file's name",
         *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
-        f"classes: [{names}]   # as the file has them; numbers 0, 1, ... mean this order",
+        f"classes: [{names}]   # spelled as in the file; label numbers 0, 1, ... follow this order",
         "metrics: [accuracy]   # or f1, matthews; the first is the main one",
         "max_train: null       # at most this many examples; null: all",
         "max_validation: null",
@@ -159,8 +163,8 @@ def write_sweep(question: Question) -> str:
         f"# {question.compared.replace(',', ' or ')}: which is better for {question.text} and {question.task}?",
         f"# paribus run {question.name}",
         f"study: {question.name}   # names the folders of runs and reports",
-        f"family: {family}       # bert or t5: whose recipes scale= chooses from",
-        "base:               # of every arm",
+        f"family: {family}       # bert or t5; scale= chooses among its recipes",
+        "base:               # settings of every arm",
         *(f"  - {_plain(text)}" for text in base),
         f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
         "matched: tokens     # the budget that is equal in all arms: tokens, predictions, sequences, steps or flops",
@@ -177,7 +181,7 @@ def write_sweep(question: Question) -> str:
             "    whose: ours",
         ]
     seeds = ", ".join(map(str, table_seeds(family, "cpu")))
-    return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line those of the scale"]) + "\n"
+    return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line, those of the scale"]) + "\n"
 
 
 def _plain(text: str) -> str:

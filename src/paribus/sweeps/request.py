@@ -1,4 +1,4 @@
-"""What `paribus run`, `status` and `plan` are asked to do: their arguments, and the request that these make."""
+"""The request behind `paribus run`, `status` and `plan`: their arguments, and the typed request made from them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SEEDS: Option[tuple[int, ...] | None] = Option(
     "seeds", "only these seeds: 0,1,2 or range(0,5)", None, _seeds, shown="those of the scale", config="seed"
 )
 SLOTS: Option[int | None] = Option(
-    "slots", "how many runs train side by side", None, _slots, shown="auto", choices=lambda: ["auto"]
+    "slots", "how many runs train at once", None, _slots, shown="auto", choices=lambda: ["auto"]
 )
 RUNS = Option("runs", "folder of the runs", Path("runs"), path, config="paths.runs", old=("run_dir",))
 RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, path)
@@ -62,7 +62,7 @@ CACHE: Option[Path | None] = Option(
 )
 TUNE = Option(
     "tune",
-    "whether a sweep that tunes its arms searches, or uses the values of its file",
+    "false: skip the search of a sweep that tunes its arms, and use the values in its file",
     True,
     switch,
     shown="true",
@@ -70,7 +70,7 @@ TUNE = Option(
 )
 LAUNCHER = Option(
     "launcher",
-    "where the runs train: local, slurm or ray; launcher.KEY= sets it up",
+    "where the runs train: local, slurm or ray; launcher.KEY= configures it",
     "local",
     text,
     choices=lambda: choices("launcher"),
@@ -87,7 +87,7 @@ class Request(NamedTuple):
     overrides: the user's own, for every arm.
     slots: None for as many as the machine has room for.
     arms, seeds: None for all.
-    runs: root of the run folders. results: where finished records are looked up.
+    runs: root of the run folders. results: folder in which finished records are looked up.
     keep: whether new records are copied to `results`.
     study: a name instead of the sweep's.
     tune: whether a sweep that tunes its arms does so.

@@ -42,7 +42,7 @@ Command = Callable[[Job], Sequence[str]]
 def run_sweep(
     request: Request, *, plan: Plan | None = None, train: Train | None = None, command: Command | None = None
 ) -> int:
-    """Do what is left of a sweep. The same request again finds everything done.
+    """Do what is left of a sweep. Repeating the request finds everything done.
 
     Args:
         plan: gives the planned budget of a config; by default the real one, as for the others.
@@ -272,7 +272,7 @@ class _SweepRun:
         return "; ".join([*map(self._describe_phase, running), self.board.summary()])
 
     def _describe_phase(self, job: Job) -> str:
-        """What a run last said of its progress (see `training.callbacks.Bar`)."""
+        """A run's last progress report (see `training.callbacks.Bar`)."""
         told = [line for line in read_end(self.identities[job.label].folder / LOG) if line.startswith(f"{job.label} ")]
         return told[-1] if told else f"{job.label} runs"
 

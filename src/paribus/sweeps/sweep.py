@@ -182,7 +182,7 @@ def load(name: str) -> Sweep:
     return sweep
 
 
-def _with_on(content: Any) -> Any:
+def _with_on(content: object) -> Any:
     """The content with `tune.on` as a string: YAML 1.1 reads the key `on` as true."""
     if not isinstance(content, dict):
         return content
@@ -226,7 +226,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
     )
 
 
-def _refinement(path: Path, key: str, value: Any) -> Refinement:
+def _refinement(path: Path, key: str, value: object) -> Refinement:
     block = _mapping(path, key, value)
     _known(path, f"{key}.", block, (*Refinement._fields, "tune"))
     return Refinement(
@@ -275,13 +275,13 @@ def _known(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[s
             raise UserError(f"{path} has the unknown key '{prefix}{key}'", f"known: {', '.join(keys)}")
 
 
-def _mapping(path: Path, key: str, value: Any) -> dict[str, Any]:
+def _mapping(path: Path, key: str, value: object) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
         raise UserError(f"{path}: '{key}' is not a mapping", "write NAME: VALUE below it")
     return dict(value or {})
 
 
-def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
+def _strings(path: Path, key: str, value: object) -> tuple[str, ...]:
     listed = [] if value is None else value
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise UserError(f"{path}: '{key}' is not a list of strings", f"write {key}: [A, B]")
@@ -302,7 +302,7 @@ def _claims(path: Path, value: Any) -> tuple[tuple[str, ...], dict[str, Sentence
     return _strings(path, "claims", texts), {one["claim"]: Sentence(one["says"], one["whose"]) for one in entries}
 
 
-def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:
+def _overrides(path: Path, key: str, value: object) -> tuple[str, ...]:
     listed = _strings(path, key, value)
     for text in listed:
         if "=" not in text and not text.startswith("~"):
@@ -310,7 +310,7 @@ def _overrides(path: Path, key: str, value: Any) -> tuple[str, ...]:
     return listed
 
 
-def _arms(path: Path, key: str, value: Any, anchor: bool = False) -> dict[str, tuple[str, ...]]:
+def _arms(path: Path, key: str, value: object, anchor: bool = False) -> dict[str, tuple[str, ...]]:
     arms = _mapping(path, key, value)
     arms = arms if anchor else expand_arms(path, arms)
     taken = _NO_NAMES if anchor else (*_NO_NAMES, SCRATCH)
@@ -335,7 +335,7 @@ def _check(sweep: Sweep) -> None:
     if len(sweep.arms) < 2:
         near = [block for arm in sweep.arms for block in nearest(arm, BLOCKS, 0.8)]
         mend = f"did you mean {near[0]}?" if near else "give two arms, or run it with `paribus train`"
-        raise UserError(f"{sweep.path}: one arm cannot be compared", mend)
+        raise UserError(f"{sweep.path}: a sweep needs two arms or more", mend)
     if sweep.baseline not in sweep.arms:
         raise UserError(
             f"{sweep.path}: baseline '{sweep.baseline}' is not an arm", f"its arms: {', '.join(sweep.arms)}"
@@ -344,7 +344,9 @@ def _check(sweep: Sweep) -> None:
         mend = f"use {', '.join(MATCHED)}, or STAGE.tokens and the like"
         raise UserError(f"{sweep.path}: matched '{sweep.matched}' is unknown", mend)
     if sweep.matched == UNMATCHED and not any(name.startswith(_BUDGETS) for name in sweep.varies):
-        raise UserError(f"{sweep.path}: 'matched: none' varies no budget", "match a budget such as tokens, or vary one")
+        raise UserError(
+            f"{sweep.path}: 'matched: none', but no arm varies a budget", "match a budget such as tokens, or vary one"
+        )
     for scale, refinement in sweep.scales.items():
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
         for text in refinement.arms.get(SCRATCH, ()):

@@ -30,7 +30,7 @@ def check_tuning(expanded: Expanded, tune: Tune) -> None:
     request = expanded.request
     given = {text.partition("=")[0].lstrip("+~") for text in request.overrides}
     if taken := [key for key in tune.space if key in given]:
-        raise UserError(f"{taken[0]}= is tuned for each arm", "remove it, or add tune=false to set it by hand")
+        raise UserError(f"{taken[0]}= is tuned for each arm", "remove it, or add tune=false to set it yourself")
     if request.seeds is not None and (both := set(tune.seeds) & set(request.seeds)):
         raise UserError(f"seed {min(both)} is a seed of the tuning", "remove it from seeds=")
     baseline = expanded.configs[request.sweep.baseline]
@@ -78,7 +78,7 @@ def _next_batch(rounds: Rounds, losses: Sequence[float]) -> list[Values]:
 def _run_trials(
     expanded: Expanded, tune: Tune, trials: Mapping[str, Sequence[Trial]], before: Tuning, train: Train
 ) -> dict[str, list[Trial]]:
-    """Run what is new of {arm: trials}; returns the trials with their runs and values."""
+    """Run the new trials of {arm: trials}; returns the trials with their runs and values."""
     opened = expand_trials(expanded, tune, trials)
     signatures = {job: opened.identity(job).signature for job in opened.jobs}
     earlier = (run for found in before.arms.values() for trial in found.trials for run in trial.runs)

@@ -18,7 +18,7 @@ Claims = Sequence[Mapping[str, Any]]
 def run_until_decided(
     request: Request, most: int, run: Callable[[Request], int], judge: Callable[[Request], Claims]
 ) -> int:
-    """Run a seed at a time, from the third on, and stop as soon as every claim is decided.
+    """Run three seeds, then one more at a time, and stop as soon as every claim is decided.
 
     The manifest records the looks, so that every table of these runs tests at the level that controls the error rate.
 

@@ -1,4 +1,4 @@
-"""How far a task gets without a neural model: rules, frequencies, and linear models on words and letters."""
+"""Baselines without a neural model: rules, frequencies, and linear models on words and letters."""
 
 from __future__ import annotations
 

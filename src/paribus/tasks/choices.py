@@ -79,16 +79,16 @@ class ChoiceTable(TableTask):
 
 
 class ClozeTable(ChoiceTable):
-    """A gap in a sentence behind a text, and options for it; nothing is trained (see `TableTask` and `Scored`).
+    """A gap in a sentence after a text, and options to fill it; nothing is trained (see `TableTask` and `Scored`).
 
-    What is compared is how likely a left-to-right language model finds an option and the rest of the sentence, as GPT-2
-    does with the Children's Book Test (Radford et al. 2019, section 3.2).
+    The options are compared by how likely a left-to-right language model finds each option and the rest of the
+    sentence, as GPT-2 does with the Children's Book Test (Radford et al. 2019, section 3.2).
 
     Args:
         columns: `{text: ..., question: ..., options: ..., label: ...}`; `text` may be a list of sentences, `question`
             is the sentence with the gap, `options` a column of lists or a list of columns, `label` the right option.
         classes: names of the places of the options.
-        blank: what stands in the gap.
+        blank: the mark of the gap.
 
     Raises UserError for a row with another number of options, without a gap, or whose label is not an option.
     """

@@ -15,6 +15,7 @@ from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import (
     CHUNK,
     Docstrings,
+    find_distributions,
     find_documented,
     find_version,
     modules,
@@ -58,20 +59,16 @@ class DocsTask(Task):
         super().__init__(name, task_type, sizes.get("max_train"), sizes.get("max_validation"))
         self.packages, self.words, self.validation = tuple(packages), tuple(words), sizes.get("validation", 0.2)
         if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
-            raise UserError(f"{self.key}.words={list(self.words)}", "give the fewest and the most words, as [4, 40]")
+            raise UserError(
+                f"{self.key}.words={list(self.words)} is not valid", "give the fewest and the most words, as [4, 40]"
+            )
         if not 0 < self.validation < 1:
-            raise UserError(f"{self.key}.validation={self.validation}", "give a share between 0 and 1")
+            raise UserError(f"{self.key}.validation={self.validation} is out of range", "give a share between 0 and 1")
 
     @cached_property
     def distributions(self) -> dict[str, metadata.Distribution]:
         """The packages by name. Raises UserError for one that is not installed."""
-        found = {}
-        for package in self.packages:
-            try:
-                found[package] = metadata.distribution(package)
-            except metadata.PackageNotFoundError as error:
-                raise UserError(f"{self.key}.packages: {package} is not installed", "install or remove it") from error
-        return found
+        return find_distributions(self.packages, f"{self.key}.packages", "install or remove it")
 
     def source(self) -> Any:
         """The settings and the versions of the packages."""

@@ -24,8 +24,8 @@ class WordOrder(DocsTask):
     """Docstring paragraphs as they are and with some words out of order; their first and last words stay.
 
     Every paragraph is in the examples in both forms, one after the other, so that the classes are equally large and
-    hold the same words: whatever ignores the order gets exactly half of them right. What becomes of a paragraph depends
-    on its text alone.
+    have the same words: a model that ignores the order gets exactly half of them right. How a paragraph is changed
+    depends only on its text.
 
     Args:
         disturbed: the name of the class of paragraphs with words out of order.
@@ -45,7 +45,9 @@ class WordOrder(DocsTask):
     ) -> None:
         super().__init__(name, self.type_of(tuple(metrics)), packages, words, **sizes)
         if self.words[0] < FEWEST:
-            raise UserError(f"{self.key}.words={list(self.words)}", f"give at least {FEWEST} words, as [6, 30]")
+            raise UserError(
+                f"{self.key}.words={list(self.words)} is not valid", f"give at least {FEWEST} words, as [6, 30]"
+            )
 
     def source(self) -> Any:
         return [self.disturbed, *super().source()]
@@ -56,7 +58,7 @@ class WordOrder(DocsTask):
 
     @abstractmethod
     def disturb(self, words: Sequence[str]) -> list[str]:
-        """The words in another order; at least two neighbors between the first and the last one differ."""
+        """The words in a different order; at least two neighbors between the first and the last one differ."""
 
     def build(self, cache: Path) -> Examples:
         found: Examples = {"train": [], "validation": []}

@@ -19,7 +19,7 @@ MOST = 5.0  # as of STS-B
 
 class DocsOverlap(DocsTask):
     """A paragraph, and the same with some words replaced by those of another paragraph of its set; the label is the
-    share of the words that are equal, from 0 to 5. What becomes of a paragraph depends on both texts alone.
+    share of the words that are equal, from 0 to 5. How a paragraph is changed depends only on both texts.
 
     Args:
         step: distance between the values that a text-to-text model writes; see `Regression`.

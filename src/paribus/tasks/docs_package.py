@@ -58,7 +58,9 @@ class DocsPackage(DocsTask):
         super().__init__(name, Classification(tuple(packages), tuple(metrics)), packages, words, **sizes)
         self.hidden, self.tail = tuple(hidden), tail
         if tail < 1 or (tail > 1 and self.limits["train"] is None):
-            raise UserError(f"{self.key}.tail={tail}", f"give at least 1, and above 1 also {self.key}.max_train")
+            raise UserError(
+                f"{self.key}.tail={tail} is not valid", f"give at least 1, and above 1 also {self.key}.max_train"
+            )
 
     def source(self) -> Any:
         return [self.hidden, *([self.tail] if self.tail > 1 else []), *super().source()]

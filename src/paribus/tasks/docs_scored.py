@@ -1,4 +1,4 @@
-"""Tasks on installed docstrings that a left-to-right language model answers without training, by what is likely."""
+"""Tasks on installed docstrings that a left-to-right language model answers without training, by likelihood."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ScoredNext(DocsTask):
         places = ("first", "second", "third", "fourth")
         super().__init__(name, Scored(places, tuple(metrics)), packages, words, **sizes)
         if self.words[0] < 2:
-            raise UserError(f"{self.key}.words={list(self.words)}", "give at least 2 words, as [8, 16]")
+            raise UserError(f"{self.key}.words={list(self.words)} is not valid", "give at least 2 words, as [8, 16]")
 
     def build(self, cache: Path) -> Examples:
         texts = _read_paragraphs(self, cache)
@@ -74,7 +74,7 @@ class ScoredNext(DocsTask):
 
 
 class ScoredText(DocsTask):
-    """How likely the paragraphs of a module are, one behind the other (settings: see `DocsTask`; `words` counts those
+    """How likely the paragraphs of a module are, one after the other (settings: see `DocsTask`; `words` counts those
     of a paragraph).
 
     Args:

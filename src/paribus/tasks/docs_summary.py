@@ -14,7 +14,7 @@ from paribus.tasks.types.text import FreeText
 
 
 class Summarized(NamedTuple):
-    """A function: the first paragraph of its docstring as `description`, the prose behind it as `rest`."""
+    """A function: the first paragraph of its docstring as `description`, the prose after it as `rest`."""
 
     module: str
     description: str
@@ -57,7 +57,7 @@ class DocsSummary(FunctionTask):
 
 
 def read_summarized(module: Module) -> list[Summarized]:
-    """Functions whose docstring has prose both in its first paragraph and behind it."""
+    """Functions whose docstring has prose both in its first paragraph and after it."""
     found = []
     for node, text in find_functions(module[1]):
         first, _, rest = text.partition("\n\n")

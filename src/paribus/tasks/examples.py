@@ -1,4 +1,4 @@
-"""Labeled examples of every kind; which of them count as the same, how they are chosen and stored."""
+"""Labeled examples of every kind: their types, duplicates, sampling and storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file or folder of labeled texts holds, for the task file that `paribus init` writes."""
+"""Guesses the columns, splits and classes of labeled texts, for the task file that `paribus init` writes."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
     if place.is_file() and place.suffix[1:] not in SUFFIXES:
         known = ", ".join(f".{suffix}" for suffix in SUFFIXES)
         raise UserError(f"--task {path} has an unknown format", f"give a file that ends in {known}")
+    if not place.is_file():
+        _require_split(place, "train")
     files = {"train": [place] if place.is_file() else find_files(place, None, "train", "--task")}
     theirs = next((name for name in HELD_OUT if not place.is_file() and _has(place, name)), None)
     if theirs is not None:
@@ -70,6 +72,15 @@ def _split(table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Table]:
     return {"train": table.filter([not one for one in held]), "validation": table.filter(held)}
 
 
+def _require_split(folder: Path, split: str) -> None:
+    if not folder.is_dir():
+        raise UserError(f"--task: no folder {folder}", "give one file, or a folder with train.jsonl and test.jsonl")
+    if not _has(folder, split):
+        there = ", ".join(sorted(file.name for file in folder.iterdir())[:8]) or "nothing"
+        cause = f"--task: {folder} has no {split}.jsonl (.csv, .tsv, .parquet), only {there}"
+        raise UserError(cause, f"name the file of the examples to fine-tune on {split}, or give one file")
+
+
 def _has(folder: Path, split: str) -> bool:
     try:
         return bool(find_files(folder, None, split, "--task"))
@@ -83,7 +94,9 @@ def _name_columns(table: pa.Table, path: str, given: Sequence[str] | None) -> di
         if unknown := [name for name in given if name not in names]:
             raise UserError(f"{path} has no column '{unknown[0]}'", f"choose from {', '.join(names)}")
         if len(given) not in (2, 3):
-            raise UserError(f"columns={','.join(given)}", "give columns=TEXT,LABEL, or columns=TEXT,PAIR,LABEL")
+            raise UserError(
+                f"columns={','.join(given)} is not valid", "give columns=TEXT,LABEL, or columns=TEXT,PAIR,LABEL"
+            )
         return dict(zip(("text", "label") if len(given) == 2 else ("text", "pair", "label"), given, strict=True))
     lower = {name.lower(): name for name in names}
     pair = next((pair for pair in PAIRS if lower.keys() >= set(pair)), None)

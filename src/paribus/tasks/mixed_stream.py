@@ -200,7 +200,9 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
     Raises UserError if the objective or a task's name allows no mixture.
     """
     if TEXT in rows:
-        raise UserError(f"tasks.{TEXT} has the name of the corpus in a mixture", "rename the task")
+        raise UserError(
+            f"in a mixture, the name {TEXT} is reserved for the corpus, but a task has it", "rename the task"
+        )
     collator = writing_collator(text)
     sources: dict[str, Source] = {TEXT: TextSource(text)} if mixture.denoising else {}
     sources |= {name: TaskSource(own) for name, own in rows.items()}

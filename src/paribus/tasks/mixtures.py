@@ -1,4 +1,6 @@
-"""Which tasks a pre-training reads beside its text, and how often.   T5 (arXiv 1910.10683), section 3.5.2"""
+"""Task mixtures: which tasks pre-training reads in addition to its text, and how often.   T5 (arXiv 1910.10683),
+section 3.5.2
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from paribus.tasks.sampling import BySize, Equally, Sampling, choose_tasks
 
 @dataclass(frozen=True)
 class Mixture(Sampling):
-    """Tasks in words, beside the corrupted text of the objective or in its place.
+    """Tasks as text, in addition to the corrupted text of the objective or instead of it.
 
     Args:
         tasks: names of the run's tasks; None: all of them.

@@ -1,4 +1,4 @@
-"""How much of what a task evaluates on also occurs in the pre-training text."""
+"""The share of a task's evaluation examples that also occur in the pre-training text."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
 
 
 class Fields(NamedTuple):
-    """What the texts of a task are called: `name`, announced first, and the names of the text and of its pair."""
+    """The names that precede the texts of a task: `name` comes first, then those of the text and of its pair."""
 
     name: str
     text: str
@@ -119,8 +119,8 @@ class TextRows(Rows):
 def encode_sources(
     examples: Sequence[Parts], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, head: int
 ) -> list[Array]:
-    """Rows of at most `length` tokens with their end. Texts that are too long are cut as in `rows.encode`; the words
-    that announce them stay.
+    """Rows of at most `length` tokens with their end. Texts that are too long are cut as in `rows.encode`; their
+    prefix stays.
 
     Raises UserError if `length` leaves no room for a text.
     """

@@ -39,8 +39,8 @@ class Rows(ABC):
 
     @abstractmethod
     def batch(self, row_B: Array, multiple: int) -> Arrays:
-        """What the model and the head read of these rows, padded to a multiple of `multiple` tokens: `ids_BL`,
-        `length_B` and what they need besides; and the `counts` of the batch, by which losses are divided.
+        """The arrays that the model and the head read for these rows, padded to a multiple of `multiple`
+        tokens: `ids_BL`, `length_B` and others as needed; and the `counts` of the batch, by which losses are divided.
         """
 
     def drawn(self, seed: int, epoch: int) -> Rows:
@@ -121,7 +121,7 @@ class Groups(Rows):
 
 
 class Frame(NamedTuple):
-    """The tokens around the texts of a row: before the first, between two, behind the last; and those of padding.
+    """The tokens around the texts of a row: before the first, between two, after the last; and those of padding.
 
     `parts`: whether the second text is another part of the row than the first.
     """
@@ -204,7 +204,7 @@ def encode_windows(
     most: int,
 ) -> Groups:
     """Each text in windows of `length` tokens, special tokens included, that begin `stride` tokens apart (None: half a
-    window). Of a text that needs more than `most_windows`, the first ones are read, and the one at its end.
+    window). If a text needs more than `most_windows`, the first ones and the last one are read.
 
     Raises UserError if `length` leaves no room for text.
     """
@@ -257,7 +257,7 @@ def encode_options(
 
 
 def fill_question(question: str | None, option: str) -> str:
-    """An option in the place of the gap in its question, or behind it."""
+    """An option in place of the gap in its question, or after the question."""
     if question is None:
         return option
     return question.replace("_", option) if "_" in question else f"{question} {option}"

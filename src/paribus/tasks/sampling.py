@@ -53,9 +53,14 @@ class BySize(Sampling):
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
-            raise UserError(f"{self.key}.limit={self.limit}", "give a number of examples, or null for no limit")
+            raise UserError(
+                f"{self.key}.limit={self.limit} is out of range", "give a number of examples, or null for no limit"
+            )
         if not self.temperature > 0:
-            raise UserError(f"{self.key}.temperature={self.temperature}", "give a positive number; 1 is proportional")
+            raise UserError(
+                f"{self.key}.temperature={self.temperature} is out of range",
+                "give a positive number; 1 is proportional",
+            )
 
     def weights(self, sizes: Sequence[int]) -> list[float]:
         counted = [size if self.limit is None else min(size, self.limit) for size in sizes]

@@ -21,7 +21,7 @@ _MARKUP = re.compile(r"</?\w+>")
 
 
 class JoinedTable(LabelTable):
-    """Classification of several texts in one: the first, then each further one behind the name of its column, as T5
+    """Classification of several texts in one: the first, then each further one after the name of its column, as T5
     reads WiC and MultiRC (`data/glue_utils.py`). Tags such as `<b>` are left out.
 
     Args:

@@ -36,7 +36,7 @@ def find_files(folder: Path, config: str | None, split: str, key: str) -> list[P
 
 
 def identify_file(file: Path) -> list[Any]:
-    """Path, size and time of a file: while they stay, its content does."""
+    """Path, size and time of a file, which change if its content does."""
     stat = file.stat()
     return [str(file.resolve()), stat.st_size, stat.st_mtime_ns]
 

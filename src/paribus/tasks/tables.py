@@ -34,7 +34,7 @@ def is_held_out(texts: Sequence[str], share: float) -> bool:
 
 
 class Source(TypedDict, total=False):
-    """Where a table is, and how much of it is read; see `TableTask`."""
+    """The location of a table and how much of it to read; `TableTask` explains the settings."""
 
     hub: str | None
     config: str | None
@@ -81,11 +81,16 @@ class TableTask(Task):
             self.splits["validation"] = self.splits["train"]
         self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
 
+    @property
+    def further_sets(self) -> list[str]:
+        return [split for split in self.splits if split not in ("train", "validation")]
+
     def _check_settings(self) -> None:
         if not set(self.required) <= set(self.columns) <= {*self.required, *self.optional}:
             optional = f", and optionally {', '.join(self.optional)}" if self.optional else ""
             raise UserError(
-                f"{self.key}.columns: {self.columns}", f"name the columns of {', '.join(self.required)}{optional}"
+                f"{self.key}.columns={self.columns} is incomplete",
+                f"name the columns of {', '.join(self.required)}{optional}",
             )
         share = self.held_out
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
@@ -95,9 +100,11 @@ class TableTask(Task):
                 f"{self.key}.held_out={share}, but {self.key}.splits names a validation split", "remove one of them"
             )
         if not {"train", *([] if share else ["validation"])} <= set(self.splits):
-            raise UserError(f"{self.key}.splits: {self.splits}", "name the splits behind train and validation")
+            raise UserError(
+                f"{self.key}.splits={self.splits} is incomplete", "name the splits behind train and validation"
+            )
         if not (self.hub or self.path):
-            raise UserError(f"{self.key}.path is not set", f"{self.key}.path=FOLDER, or {self.key}.hub=NAME")
+            raise UserError(f"{self.key}.path is not set", f"set {self.key}.path=FOLDER or {self.key}.hub=NAME")
 
     def _check_symmetric(self, symmetric: bool) -> None:
         if symmetric and "pair" not in self.columns:
@@ -108,7 +115,7 @@ class TableTask(Task):
         """The labeled examples of a table. Raises UserError for a row that is not an example."""
 
     def _settings(self) -> list[Any]:
-        """What decides which examples are made of the source, besides columns, splits and limits."""
+        """Settings besides columns, splits and limits that decide which examples are made from the source."""
         return list(self.task_type.classes)
 
     def source(self) -> Any:
@@ -187,11 +194,11 @@ class TableTask(Task):
         """A function that reads labels; see `_label_texts`."""
         numbers = self._class_numbers(table, "label")
 
-        def read(label: Any, row: int) -> int | None:
+        def read(label: object, row: int) -> int | None:
             if label not in UNLABELED and label not in numbers:
                 raise UserError(
                     f"{self.key}.classes: row {row} of {split} has the label {label!r}",
-                    f"name all classes, now {', '.join(self.task_type.classes)}",
+                    f"add it to the classes, now {', '.join(self.task_type.classes)}",
                 )
             return None if label in UNLABELED else numbers[label]
 
@@ -212,7 +219,7 @@ class LabelTable(TableTask):
     Args:
         columns: `{text: ..., label: ...}`, and for pairs also `pair`.
         classes: class names in the order of the label numbers; the labels may also be these names.
-        symmetric: the texts of a pair have no order, so that `finetune.format=gpt` reads them in both.
+        symmetric: the order of the two texts does not matter, so `finetune.format=gpt` reads them in both orders.
 
     Rows without a label (-1 or null) are left out.
     """
@@ -275,7 +282,9 @@ class ValueTable(TableTask):
         if not self.least < self.most:
             raise UserError(f"{self.key}.least={least} is not below most={most}", "give the range of the labels")
         if not 0 < step <= self.most - self.least:
-            raise UserError(f"{self.key}.step={step}", "give the distance between the values to write, such as 0.2")
+            raise UserError(
+                f"{self.key}.step={step} is out of range", "give the distance between the values to write, such as 0.2"
+            )
 
     def _settings(self) -> list[Any]:
         return [self.least, self.most]
@@ -336,7 +345,7 @@ class TagTable(TableTask):
         if unseen := [tag for tag in tags if tag not in numbers]:
             raise UserError(
                 f"{self.key}.classes: {where} has the tag {unseen[0]!r}",
-                f"name all tags, now {', '.join(self.task_type.classes)}",
+                f"add it to the tags, now {', '.join(self.task_type.classes)}",
             )
         return Tagged(words, [numbers[tag] for tag in tags])
 
@@ -408,7 +417,7 @@ class TextTable(TableTask):
 
     Args:
         columns: `{text: ..., target: ...}`, and for two texts also `pair`.
-        prefix: what announces the text, without its colon, such as `translate English to German`; null: name and
+        prefix: precedes the text, without its colon, such as `translate English to German`; null: name and
             column, as in every task.
     """
 

@@ -1,4 +1,4 @@
-"""What a downstream task is, and the cache that every task builds through."""
+"""The base class of downstream tasks, and the cache that every task uses."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class Task(ABC):
 
     Attributes:
         task_type: what a model does with the examples.
-        fields: the names that announce the texts to a text-to-text model.
+        fields: the names that precede the texts for a text-to-text model.
         key: the config key of the task, for messages.
-        semantics: a number to raise when the same source gives other examples, or the same answers other scores.
+        semantics: a version number to increase when the same source gives different examples, or the same answers
+            different scores.
 
     Raises UserError for bad settings, for an empty set, and for training examples that a model cannot learn from.
     """
@@ -48,7 +49,15 @@ class Task(ABC):
         least = max(1, len(task_type.classes))
         for split, limit in self.limits.items():
             if limit is not None and limit < least:
-                raise UserError(f"{self.key}.max_{split}={limit}", f"allow at least {least} examples, or null for all")
+                raise UserError(
+                    f"{self.key}.max_{split}={limit} is out of range",
+                    f"allow at least {least} examples, or null for all",
+                )
+
+    @property
+    def further_sets(self) -> list[str]:
+        """Evaluation sets besides `validation`."""
+        return []
 
     @abstractmethod
     def source(self) -> Any:

@@ -1,4 +1,4 @@
-"""The text of tasks as a corpus, to go on with pre-training on it (within-task; Sun et al., arXiv 1905.05583, 5.4).
+"""The text of tasks as a corpus, for further pre-training (within-task; Sun et al., arXiv 1905.05583, 5.4).
 
 The released corpus of that paper's AG News holds the test texts too, which makes a result transductive.
 """
@@ -52,5 +52,5 @@ class TaskText(Corpus):
                 yield from (Document(f"{name}#{split}{number}", text, split) for number, text in enumerate(own))
 
     def _texts(self, rows: list[Any]) -> list[str]:
-        """The texts of examples with what is blank left out."""
+        """The texts of examples, without blank ones."""
         return [text for row in rows for part in row.texts if (text := paragraphs(part))]

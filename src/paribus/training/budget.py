@@ -1,4 +1,4 @@
-"""What an arm will cost, from its config and data alone. No torch here."""
+"""The planned cost of an arm, from its config and data only, without torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHUNK: Final = 512
 
 
 def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
-    """(which examples each step reads, the number of steps that the budget buys).
+    """(which examples each step reads, the number of steps that the budget allows).
 
     Raises UserError if the text gives no example, if an input exceeds the model's positions, and if the objective
     writes but the model only reads.
@@ -54,7 +54,7 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
 
 
 def _find_token_limit(run: Run, examples: Stream, data: Data) -> int | None:
-    """The tokens that the budgets of tokens, predictions and floating-point operations buy, the smallest of them."""
+    """The smallest number of tokens that the budgets of tokens, predictions and floating-point operations allow."""
     limits = run.trainer
     found = [] if limits.max_tokens is None else [float(limits.max_tokens)]
     if limits.max_predictions is not None:

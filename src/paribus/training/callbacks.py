@@ -1,4 +1,4 @@
-"""What happens beside the steps: curves, checkpoints, evaluations, the progress bar."""
+"""Callbacks of training: curves, checkpoints, evaluations, the progress bar."""
 
 from __future__ import annotations
 
@@ -187,12 +187,12 @@ def evaluation_steps(points: int, total: int) -> set[int]:
 
 
 def name_validation(values: dict[str, float], tokens: int) -> dict[str, float]:
-    """Values of the held-out evaluation as they stand in metrics.jsonl."""
+    """Values of the held-out evaluation under their names in metrics.jsonl."""
     return {f"validation/{name}": value for name, value in values.items()}
 
 
 class Reporter(Protocol):
-    """Hears of each validation of a run that is a trial of a search."""
+    """A protocol for what receives each validation of a run that is a trial of a search."""
 
     def report(self, step: int, values: Mapping[str, float], tokens: int = 0) -> bool:
         """Whether to stop after this validation."""
@@ -354,9 +354,9 @@ def append_line(path: Path, values: dict[str, Any]) -> None:
 
 
 def keep_lines(path: Path) -> None:
-    """Cut a curve to what the checkpoint beside it knows; a resumed run writes the rest again.
+    """Cut a curve to the length that the checkpoint beside it recorded; a resumed run writes the rest again.
 
-    If it has not all of that, both are dropped, and training starts over.
+    If the curve is shorter, both are dropped, and training starts over.
     """
     from paribus.core.files import write_text
 

@@ -1,4 +1,4 @@
-"""What a run is: its composed config, instantiated once."""
+"""The description of a run: its composed config, instantiated once."""
 
 from __future__ import annotations
 
@@ -126,17 +126,17 @@ class Run:
 
     @property
     def root_seed(self) -> int:
-        """What every draw of the run follows from."""
+        """The seed of every draw of the run."""
         return root_seed(self.config)
 
     @property
     def cache(self) -> Path:
-        """Where prepared text and tasks are kept."""
+        """The folder of prepared text and tasks."""
         return Path(self.paths.cache).expanduser()
 
     @property
     def annotator(self) -> Annotator | None:
-        """What finds the spans that the masking covers or the objective predicts, or None if neither needs any.
+        """The annotator of the spans that the masking covers or the objective predicts; None if neither needs one.
 
         Raises UserError if both do.
         """
@@ -179,7 +179,7 @@ class Run:
         return self if own is self.finetune else replace(self, finetune=own)
 
     def task_type(self, name: str) -> TaskType:
-        """What the fine-tuned model does with a task. Raises UserError if it cannot do it."""
+        """The task type for the fine-tuned model. Raises UserError if the model cannot do the task."""
         return self.tasks[name].task_type if self.finetune.encoder else self.tasks[name].type_for(self.model)
 
     @property
@@ -199,7 +199,7 @@ class Run:
         return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})
 
 
-def _settings(name: str, group: type, values: Any) -> Any:
+def _settings(name: str, group: type, values: object) -> Any:
     """A plain group as its typed settings. Raises UserError for a key that it does not have."""
     known = {each.name for each in fields(group)}
     if not isinstance(values, Mapping):

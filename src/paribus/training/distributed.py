@@ -43,7 +43,7 @@ from paribus.core.processes import SIGNALS
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
 
 HELPER = "paribus.training.helper"
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
@@ -111,17 +111,22 @@ def check(run: Run, profile: Profile) -> None:
         raise UserError(f"profile.ranks={ranks}, but there are {there} GPUs", "give at most as many")
     if run.trial is not None or _in_multirun():
         raise UserError(
-            f"profile.ranks={ranks} inside a Hydra multirun", "start each run by itself, or the sweep by paribus run"
+            f"profile.ranks={ranks} does not work inside a Hydra multirun",
+            "start each run by itself, or the sweep by paribus run",
         )
     if profile.sharded:
         _check_shards(run, profile)
     if run.trainer.noise_every is not None:
-        raise UserError(f"trainer.noise_every with profile.ranks={ranks}", "measure it with profile.ranks=1")
+        raise UserError(
+            f"trainer.noise_every does not work with profile.ranks={ranks}", "measure it with profile.ranks=1"
+        )
 
 
 def _check_shards(run: Run, profile: Profile) -> None:
     if profile.compile:
-        raise UserError("profile.compile=true with profile.strategy=fsdp", "set profile.compile=false or trainer=ddp")
+        raise UserError(
+            "profile.compile=true does not work with profile.strategy=fsdp", "set profile.compile=false or trainer=ddp"
+        )
     if not run.optimizer.shards:
         name = type(run.optimizer).__name__.lower()
         raise UserError(
@@ -239,7 +244,7 @@ def add_up(trainer: pl.Trainer, parameters: Iterable[torch.nn.Parameter], losses
 
 
 def _sum_in_order(flat: Tensor) -> None:
-    """Sum over all ranks, in place: of a power of two first ranks that are half of them apart, last neighbors."""
+    """Sum over all ranks, in place. For a power of two: first pairs half the ranks apart, last neighbors."""
     rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
     if size & (size - 1):
         torch.distributed.all_reduce(flat)
@@ -293,12 +298,12 @@ class Sharded(ModelParallelStrategy):
             optimizer.load_state_dict({**state, "state": cut})
 
 
-def whole(value: Any) -> Any:
+def whole(value: object) -> Any:
     """A sharded tensor put together, on the CPU; all ranks must call this. Anything else as it is."""
     return value.full_tensor().cpu() if isinstance(value, DTensor) else value
 
 
-def _cut(value: Any, parameter: Tensor) -> Any:
+def _cut(value: object, parameter: Tensor) -> Any:
     """This rank's part of what is kept for every weight of a parameter; anything else as it is."""
     if not (isinstance(parameter, DTensor) and isinstance(value, Tensor) and value.shape == parameter.shape):
         return value

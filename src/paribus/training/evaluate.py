@@ -33,7 +33,7 @@ class HeldOutEvaluation:
     Args:
         examples: of the validation split.
         most: examples that are read at most.
-        name: of the head that is asked, such as mlm; None for an objective without a head on tokens, which has no
+        name: of the head to evaluate, such as mlm; None for an objective without a head on tokens, which has no
             metrics here.
     """
 
@@ -44,7 +44,7 @@ class HeldOutEvaluation:
 
     @property
     def asked(self) -> int:
-        """How many places the head is asked about."""
+        """How many positions the head is evaluated at."""
         return len(self.targets)
 
     def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
@@ -85,7 +85,7 @@ class HeldOutEvaluation:
 
 
 class Probe:
-    """Pairs about which every model with a head on pairs is asked, masked as in training, packed once."""
+    """Pairs on which every model with a head on pairs is evaluated, masked as in training, packed once."""
 
     def __init__(self, name: str, examples: Examples, most: int) -> None:
         self.metric, self.arrays = f"{name}_accuracy", list(packed(examples, most))
@@ -132,8 +132,8 @@ def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
-    """A context with the modules on a device. Afterwards they are on the CPU: where Lightning leaves them when training
-    ends, and where heads and checkpoints are made.
+    """A context with the modules on a device. Afterwards they are on the CPU, where Lightning leaves them after
+    training, and where heads and checkpoints are made.
     """
     for module in modules:
         module.to(device)

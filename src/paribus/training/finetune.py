@@ -55,9 +55,10 @@ from paribus.training.joint import (
     train_joint,
 )
 from paribus.training.learner import Finetuning
+from paribus.training.profile import Profile
 from paribus.training.replay import Replay, ReplaySteps, read_text
 from paribus.training.steps import StepData, Steps, TaskSteps, task_batch
-from paribus.training.trainer import Profile, trainer
+from paribus.training.trainer import trainer
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
@@ -87,12 +88,12 @@ class Base(NamedTuple):
     speaker: Pooler | None = None
 
     def weights_for(self, task_type: TaskType) -> Pooler | None:
-        """What the head of a task of this type starts from, if anything."""
+        """The initial weights for the head of a task of this type, if any."""
         return self.speaker if task_type.speaks else self.pooler
 
 
 class How(NamedTuple):
-    """How fine-tunings are done, in which run's folder, and where they report."""
+    """The settings of fine-tunings, the run's folder, and where they report."""
 
     profile: Profile
     folder: Path
@@ -100,7 +101,7 @@ class How(NamedTuple):
 
 
 def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = None) -> Base:
-    """The model with the pooler if it is asked for, or with a separate head, from the folder of its checkpoint."""
+    """The model from the folder of its checkpoint, with the pooler or a separate head if requested."""
     if run.finetune.encoder:
         return Base(run, read_with(run, encoder), None, memory)
     if encoder.spec.writes_text:
@@ -113,7 +114,7 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
 
 
 def read_with(run: Run, encoder: Network) -> Network:
-    """The network that a task's head reads: that of the pre-training, or its encoder if that alone is asked for."""
+    """The network that a task's head reads: that of the pre-training, or only its encoder if requested."""
     if not run.finetune.encoder:
         return encoder
     from paribus.models.text_encoder import TextEncoder
@@ -233,12 +234,12 @@ def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any
     """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
     lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
     if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
-        say(f"{path} has damaged lines, or those of another run; those fine-tunings are done again")
+        say(f"{path} has lines that are damaged or from another run; those fine-tunings are repeated")
     answers = {name: hashed for line in lines for name, hashed in line.get("gold", {}).items()}
     if lines and _holds(path.parent, answers):
         return {(line["task"], line["seed"]): line for line in lines}
     if lines:
-        say(f"{path.parent / GOLD} is damaged or of another run; the fine-tunings are done again")
+        say(f"{path.parent / GOLD} is damaged or from another run; the fine-tunings are repeated")
     (path.parent / GOLD).unlink(missing_ok=True)
     return {}
 
@@ -279,7 +280,7 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     if settings.covers is not None and not 0 < settings.covers <= 1:
         raise UserError(f"finetune.covers={settings.covers} is not a share", "give one above 0, at most 1, or null")
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
-        raise UserError(f"finetune.seeds={settings.seeds}", "give distinct seeds, such as [0, 1]")
+        raise UserError(f"finetune.seeds={settings.seeds} is not valid", "give distinct seeds, such as [0, 1]")
     if run.finetune.encoder:
         check_encoder(run)
     elif run.tasks and run.model.writes_text:
@@ -304,13 +305,13 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
             check_scored(run, name, tokenizer)
     if any(settings.of(name).head.pretrained_pooler for name in run.tuned_tasks) and not has_pooler:
         raise UserError(
-            "finetune.head.pooler=pretrained, but neither the objective nor the model brings a pooler",
+            "finetune.head.pooler=pretrained, but neither the objective nor the model has a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
         )
 
 
 def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
-    """Raise UserError for a task that the language model cannot answer: by its objective, or for want of room."""
+    """Raise UserError for a task that the language model cannot answer, because of its objective or row length."""
     task = run.tasks[name]
     if run.objective.needed_attention != "left":
         cause = f"{task.key} is scored by a left-to-right language model, but the objective is another"
@@ -329,7 +330,9 @@ def check_each(run: Run) -> None:
         known = isinstance(own, Mapping) and own.keys() <= {"epochs", "lr", "head"}
         epochs, rate = (own.get("epochs", 1), own.get("lr", 1.0)) if known else (0, 0)
         if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
-            raise UserError(f"finetune.each.{task}={own}", "give epochs, a whole number, and lr, a positive rate")
+            raise UserError(
+                f"finetune.each.{task}={own} is not valid", "give epochs, a whole number, and lr, a positive rate"
+            )
         if "head" in own and not isinstance(own["head"], TaskHead):
             mend = f"choose one: +finetune/head@finetune.each.{task}.head=san"
             raise UserError(f"finetune.each.{task}.head={own['head']} is not a head", mend)
@@ -358,7 +361,7 @@ def check_transfer(run: Run, encoder: Network) -> None:
 
 
 def check_ensemble(run: Run) -> None:
-    """Raise UserError for numbers of models that make no ensemble."""
+    """Raise UserError for invalid numbers of models in an ensemble."""
     turns = run.finetune.ensemble
     for key, value in (("members", run.members), ("finetune.ensemble", turns)):
         if value < 1:
@@ -377,7 +380,9 @@ def check_encoder(run: Run) -> None:
     if not run.model.writes_text:
         raise UserError("finetune.encoder=true, but the model is an encoder", "leave finetune.encoder at false")
     if run.model.single:
-        raise UserError("finetune.encoder=true, but the model has one stack", "set model.architecture=encoder_decoder")
+        raise UserError(
+            "finetune.encoder=true, but the model has only one stack", "set model.architecture=encoder_decoder"
+        )
     if not run.tuned_tasks:
         raise UserError("finetune.encoder=true, but there is no task for an encoder", "add one: task=[docs_package]")
     if run.finetune.forgetting or run.finetune.replay:
@@ -487,7 +492,7 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
 
 
 def _start(run: Run, task: str, seed: int, folder: Path) -> Start | None:
-    """What the joint training of the seed has left, if there is one."""
+    """The weights from the joint training of the seed, if there was one."""
     return read_start(joint_path(folder, seed), task) if run.finetune.joint else None
 
 
@@ -500,7 +505,7 @@ def _replay(base: Base, task: str) -> Replay | None:
 
 
 def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
-    """Where a run keeps what a fine-tuning has trained, or a model of an ensemble."""
+    """The file in which a run keeps what a fine-tuning, or one model of an ensemble, has trained."""
     return folder / KEPT / f"{task}-{seed}{model}.safetensors"
 
 
@@ -542,7 +547,7 @@ def finetuner(
     if start is not None and start.head is not None:
         head.load_state_dict(dict(start.head))
     steps = _steps(run, encoded, task_type, seed)
-    if replay is not None:
+    if replay is not None and replay.text is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
     return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps

@@ -1,4 +1,4 @@
-"""The trivial floor of a pre-training: what the best model reaches that knows only frequencies and kinds of places.
+"""The trivial floor of a pre-training: the loss of the best model that knows only frequencies and kinds of positions.
 
 It knows how frequent each token is, and the kind of each place beside the one that it predicts: start or inside of a
 word, sentinel, mask, separator and so on. What is written is predicted from the kind of the token before and the number
@@ -128,7 +128,7 @@ class Trivial:
         return -np.log(chance_P)
 
     def _find_chances(self, places: Places, id_P: Ints) -> Floats:
-        """[P]: how likely these ids are in the places, from what stands beside and before."""
+        """[P]: the probabilities of these ids at the positions, given the tokens beside and before."""
         word_P = np.minimum(count_words(self.kinds, places), len(self.kind_NCK) - 1)
         context_P = self.kinds.contexts(places)
         found: Floats = self.kind_NCK[word_P, context_P, self.kinds.kind_V[id_P]] * self.token_CV[context_P, id_P]

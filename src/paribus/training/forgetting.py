@@ -1,4 +1,4 @@
-"""What a model forgets of the text that it was first trained on, in nats of the held-out loss."""
+"""How much a model forgets of the text that it was first trained on, in nats of the held-out loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages al
 
 @dataclass(frozen=True)
 class Memory:
-    """The held-out evaluation of a run's first stage, with fixed masks, to be asked again after fine-tuning.
+    """The held-out evaluation of a run's first stage, with fixed masks, to be repeated after fine-tuning.
 
     Attributes:
         encoder, head: as the last stage left them; the head may be tied to the word embeddings.

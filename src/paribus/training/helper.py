@@ -12,7 +12,7 @@ import yaml
 from paribus.training.description import Run
 from paribus.training.distributed import Group, obey_the_first
 from paribus.training.pretrain import help_to_train, open_stage
-from paribus.training.trainer import resolve
+from paribus.training.profile import resolve
 
 
 def main(arguments: list[str]) -> None:

@@ -29,8 +29,9 @@ from paribus.tasks.sampling import deal
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
 from paribus.training.description import Run
 from paribus.training.learner import Finetuning
+from paribus.training.profile import Profile
 from paribus.training.steps import Step, StepData, task_batch
-from paribus.training.trainer import Profile, trainer
+from paribus.training.trainer import trainer
 
 FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
 
@@ -43,7 +44,7 @@ class Start(NamedTuple):
 
 
 class Where(NamedTuple):
-    """How a joint training is done, in which run's folder, and where it reports."""
+    """The settings of a joint training, the run's folder, and where it reports."""
 
     profile: Profile
     settings: Settings
@@ -94,7 +95,7 @@ class JointSteps:
         return [row_N[batch] for batch in batches]
 
     def _turns(self, place: int, epoch: int) -> list[Array]:
-        """The turns of a task in a pass, which go on after those of the pass before."""
+        """The turns of a task in a pass, which continue those of the pass before."""
         rows, size, count = self.tasks[place], self.sizes[place], self.counts[place]
         seed = int(digest([self.seed, rows.task], 15), 16)
         first = epoch * count
@@ -113,12 +114,12 @@ def check_joint(run: Run) -> None:
     chosen = joint.choose(list(run.tuned_tasks))
     if run.model.writes_text and not run.finetune.encoder:
         mend = "set mixture=proportional, or finetune/joint=none"
-        raise UserError("finetune/joint gives each task a head, but the model answers in words", mend)
+        raise UserError("finetune/joint gives each task a head, but the model writes its answers as text", mend)
     if written := next((name for name in chosen if run.task_type(name).writes_text), None):
         mend = "leave the task out of finetune.joint.tasks, or set finetune/joint=none"
-        raise UserError(f"finetune/joint gives each task a head, but {written} is answered in words", mend)
+        raise UserError(f"finetune/joint gives each task a head, but the answers of {written} are text", mend)
     if run.members * run.finetune.ensemble > 1:
-        raise UserError("finetune/joint is for one model", "set members=1 finetune.ensemble=1")
+        raise UserError("finetune/joint does not work with an ensemble", "set members=1 finetune.ensemble=1")
     others = [name for name in run.tuned_tasks if name not in chosen]
     if others and not run.finetune.epochs:
         cause = f"finetune.epochs=0 leaves the head of {others[0]} untrained"
@@ -177,7 +178,7 @@ def joint_path(folder: Path, seed: int) -> Path:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a joint training is there and can be read."""
+    """Whether the weights of a joint training exist and can be read."""
     try:
         with safe_open(path, framework="pt"):
             return True

@@ -16,12 +16,10 @@ from paribus.core.sealed import sync
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import change_tensors
 from paribus.training.lightning import pl
+from paribus.training.stage import OPTIMIZER, Stage
 
 if TYPE_CHECKING:
     from paribus.training.learner import Learner
-    from paribus.training.pretrain import Stage
-
-OPTIMIZER = "optimizer.pt"  # in a stage's folder: {name of a parameter: its state}
 
 
 class Keep(StepCallback):
@@ -56,7 +54,7 @@ class Take(pl.Callback):
 
 
 def callbacks_of(stage: Stage) -> list[pl.Callback]:
-    """What keeps the stage's optimizer for the next one, and what takes that of the stage before, if asked."""
+    """The callbacks that keep the stage's optimizer for the next one and load the previous stage's, if requested."""
     take = [Take(stage.before)] if stage.run.trainer.keep_optimizer and stage.before is not None else []
     return [*([Keep(stage.folder, stage.steps)] if stage.hands_on else []), *take]
 

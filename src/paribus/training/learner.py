@@ -64,7 +64,7 @@ class Learner(pl.LightningModule):
             shard(self, self.device_mesh["data_parallel"])
 
     def configure_optimizers(self) -> Any:
-        """One optimizer; the rate is set by hand in every step."""
+        """One optimizer; `training_step` sets its rate in every step."""
         named = list(self.named_parameters())
         return self.optimizer_spec.build(named) if self.rates is None else self.optimizer_spec.build(named, self.rates)
 

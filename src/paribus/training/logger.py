@@ -1,4 +1,4 @@
-"""Where a run's curves go besides metrics.jsonl."""
+"""Loggers: where a run's curves go besides metrics.jsonl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gradient noise scale: the batch size at which noise and signal of the gradient are alike.
+"""The gradient noise scale: the batch size at which noise and signal of the gradient are equal.
 
 McCandlish et al. 2018 (arXiv 1812.06162), appendix A.1: of the squared gradient norms at two batch sizes b < B,
     |G|^2 = (B |G_B|^2 - b |G_b|^2) / (B - b),    tr(Sigma) = (|G_b|^2 - |G_B|^2) / (1/b - 1/B)
@@ -9,7 +9,7 @@ in examples, well above it saves hardly any.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -165,7 +165,7 @@ def _squared_norm(trainer: pl.Trainer, module: Learner, batch: Batch) -> Tensor:
         return _norm(torch.autograd.grad(loss, parameters, allow_unused=True)) ** 2
 
 
-def _norm(gradients: Any) -> Tensor:
+def _norm(gradients: Iterable[Tensor | None]) -> Tensor:
     norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients if gradient is not None]
     total: Tensor = torch.linalg.vector_norm(torch.stack(norms))
     return total

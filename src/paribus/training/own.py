@@ -1,7 +1,7 @@
 """The loss of a pre-training on its own noise, beside that of the trivial model.
 
-Arms are compared at one number of tokens, at which some may still sit where frequencies and kinds of places lead and
-others not. Such a comparison says when an arm learned, not what it is worth.
+Arms are compared at the same number of tokens, when some may still be on the plateau of the trivial model and others
+not. Such a comparison shows when an arm learned, not how good it is.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class OwnEvaluation:
             say(f"no loss on the arm's own noise: {error}")
 
     def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
-        """{"mlm_loss": mean cross-entropy in nats}, with the head's name; empty if nothing is asked."""
+        """{"mlm_loss": mean cross-entropy in nats}, with the head's name; empty if nothing is predicted."""
         found = {} if self.held_out is None else self.held_out.measure(network, head)
         return {name: value for name, value in found.items() if name.endswith("_loss")}
 
     def find_floor(self, network: Model) -> float | None:
-        """The mean loss of the trivial model on the same places; None if nothing is asked.
+        """The mean loss of the trivial model at the same positions; None if nothing is predicted.
 
         Args:
             network: whose objective writes into the text, if it does.
@@ -109,7 +109,7 @@ class OwnEvaluation:
 
 
 def reads_held_out(run: Run, data: Data) -> bool:
-    """Whether the held-out evaluation has the run's own input format and noise, but for when noise is drawn anew."""
+    """Whether the held-out evaluation has the run's own input format and noise, except for when noise is drawn anew."""
     own, fixed = training_examples(run, data, "validation"), held_out_examples(run, data)
     return _plain(own) == _plain(fixed)
 
@@ -122,7 +122,7 @@ def _plain(examples: Examples) -> str:
 
 
 def name_values(values: dict[str, float], tokens: int) -> dict[str, float]:
-    """As they stand in metrics.jsonl."""
+    """The values under their names in metrics.jsonl."""
     return {**{f"{OWN}{name}": value for name, value in values.items()}, TOKENS: tokens}
 
 

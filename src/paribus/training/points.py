@@ -1,10 +1,11 @@
-"""Checkpoints on the way of a pre-training, from which the tasks are fine-tuned as at its end."""
+"""Checkpoints during pre-training, from which the tasks are fine-tuned as at its end."""
 
 from __future__ import annotations
 
 import copy
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from paribus.training.finetune import Base, base_of, finetune
 from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
+    from paribus.models.network import Network
     from paribus.training.description import Run
+    from paribus.training.forgetting import Memory
     from paribus.training.learner import Learner
-    from paribus.training.pretrain import Stage
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
+    from paribus.training.stage import Stage
 
 FOLDER = "points"  # in a run's folder, one folder for each number of steps
 ABOUT = "point.json"
@@ -43,13 +46,13 @@ class Snapshots(StepCallback):
 
 
 def check_points(run: Run, profile: Profile) -> None:
-    """Raise UserError for invalid points, and for runs that cannot be fine-tuned on the way."""
+    """Raise UserError for invalid points, and for runs that cannot be fine-tuned during pre-training."""
     points = run.evaluation.task_points
     asked = [points] if isinstance(points, int) else points
     numbers = isinstance(asked, Sequence) and all(isinstance(one, int) and one >= 0 for one in asked)
     if not numbers or isinstance(points, str | bool):
         mend = "give how often tasks are fine-tuned, or a list of numbers of tokens"
-        raise UserError(f"evaluation.task_points={points}", mend)
+        raise UserError(f"evaluation.task_points={points} is not valid", mend)
     if not points:
         return
     if not run.tasks:
@@ -58,7 +61,9 @@ def check_points(run: Run, profile: Profile) -> None:
         if several:
             raise UserError(f"evaluation.task_points={points}, but {key} makes an ensemble", f"set {key}=1")
     if run.finetune.encoder:
-        raise UserError(f"evaluation.task_points={points} with finetune.encoder=true", "leave task_points at 0")
+        raise UserError(
+            f"evaluation.task_points={points} does not work with finetune.encoder=true", "leave task_points at 0"
+        )
     if profile.sharded:
         raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
 
@@ -69,7 +74,7 @@ def count_rounds(points: int | Sequence[int]) -> int:
 
 
 def make_snapshots(stage: Stage) -> list[Snapshots]:
-    """What saves the stage's weights on the way; nothing unless that is asked of the run itself."""
+    """The callback that saves the stage's weights during pre-training; only for the run itself, and if requested."""
 
     def save(step: int, tokens: int) -> None:
         place = stage.folder / FOLDER / str(step)
@@ -81,12 +86,21 @@ def make_snapshots(stage: Stage) -> list[Snapshots]:
 
 
 def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[dict[str, Any]]:
-    """[{"step", "tokens", "task_runs": [{task, seed, metrics}]}] of the points on the way, in their order.
+    """[{"step", "tokens", "task_runs": [{task, seed, metrics}]}] of the points during pre-training, in order.
 
-    Each is fine-tuned as the end is, with the same seeds. Its weights go afterwards, unless `finetune.keep` is set.
+    Each is fine-tuned like the end, with the same seeds. Its weights are then removed, unless `finetune.keep` is set.
     """
     places = sorted((folder / FOLDER).glob(f"*/{ABOUT}"), key=lambda path: int(path.parent.name))
     return [_tune_point(base, data, profile, path) for path in places]
+
+
+def _recall(memory: Memory | None, encoder: Network, folder: Path) -> Memory | None:
+    """What fine-tunings of a point rehearse with: its own head on tokens. What they forget is not measured."""
+    if memory is None:
+        return None
+    head = copy.deepcopy(memory.head, {id(memory.encoder): encoder})
+    checkpoint.load_head(encoder, head, folder)
+    return replace(memory, encoder=encoder, head=head, before={})
 
 
 def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[str, Any]:
@@ -95,7 +109,8 @@ def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[st
     if "task_runs" not in about:
         encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
         checkpoint.load(encoder, weights)
-        tuned = finetune([base_of(base.run, encoder, weights)], data, profile, path.parent)
+        memory = _recall(base.memory, encoder, weights)
+        tuned = finetune([base_of(base.run, encoder, weights, memory)], data, profile, path.parent)
         about["task_runs"] = tuned["task_runs"]
         write_sealed(path, about)
     if not base.run.finetune.keep:

@@ -7,16 +7,20 @@ import importlib
 MODULES = (
     "hydra.utils",
     "optuna",
-    "paribus.models.encoder",
     "paribus.models.text_to_text",
+    "paribus.models.two_way",
+    "paribus.optim.adamw",
     "paribus.runs.provenance",
+    "paribus.tasks.docs_package",
     "paribus.training.finetune",
+    "paribus.training.logger",
     "paribus.training.pretrain",
     "paribus.training.run",
+    "requests",
     "torch._dynamo",  # by the first optimizer
     "torch.utils.serialization.config",  # by the first checkpoint
     "torchmetrics.functional",
-    "wandb.sdk.launch.inputs.internal",  # by the first run of W&B
+    "wandb",
 )
 
 for name in MODULES:

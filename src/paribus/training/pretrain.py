@@ -11,7 +11,6 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,7 @@ from paribus.core.files import write_sealed
 from paribus.core.processes import patient
 from paribus.core.sealed import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
 from paribus.core.sources import MODEL
-from paribus.corruption.examples import Stream
 from paribus.corruption.measure import measure
-from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
@@ -40,7 +37,6 @@ from paribus.optim.groups import Rates
 from paribus.runs.identity import Identity
 from paribus.runs.store import CURVES
 from paribus.runs.tracker import Tracked
-from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of, train_flops
 from paribus.training.callbacks import (
     LAST,
@@ -50,7 +46,6 @@ from paribus.training.callbacks import (
     Evaluations,
     LastCheckpoint,
     Meter,
-    Reporter,
     append_line,
     evaluation_steps,
     keep_lines,
@@ -62,72 +57,34 @@ from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe, placed
 from paribus.training.finetune import check_finetuning, check_transfer, check_untrained
 from paribus.training.forgetting import Memory, compare
-from paribus.training.kept_optimizer import OPTIMIZER, callbacks_of, check_kept
+from paribus.training.kept_optimizer import callbacks_of, check_kept
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.own import OwnEvaluation, name_values
 from paribus.training.points import check_points, make_snapshots
 from paribus.training.probe import TrainedProbe
+from paribus.training.profile import Profile, process_peak
 from paribus.training.replay import check_replay
+from paribus.training.stage import Stage
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.streams import held_out_examples, probe_examples
-from paribus.training.trainer import Profile, build_profiler, process_peak, trainer
+from paribus.training.trainer import build_profiler, trainer
 
 STAGE = "pretrain.json"
-STAGES = "stages"  # in a run's folder: the stages before the last one
 PROBES = {"nsp": ("next", 2), "sop": ("order", 2), "sentence": ("three", 3)}  # pairs, and how many kinds there are
 FORCED = 0.5  # share of forced random pairs above which a note says so
 TRAINED = ("nsp", "sop")  # what frozen encoders are asked about
-
-
-@dataclass
-class Stage:
-    """A pre-training before its first step."""
-
-    run: Run
-    data: Data
-    profile: Profile
-    folder: Path
-    plan: Order[Stream]
-    steps: int
-    encoder: Network
-    objective: Objective
-    evaluation: HeldOutEvaluation
-    own: OwnEvaluation | None
-    probes: list[Probe | TrainedProbe]
-    pooler: Pooler | None = None  # of the checkpoint that it starts from, if it trains no head on pairs
-    reporter: Reporter | None = None  # of a run that is a trial of a search
-    earlier: tuple[HeldOutEvaluation, ...] = ()  # those of the stages before, which are asked again
-    speaks: bool = True  # whether its head on tokens is trained
-    hands_on: bool = False  # whether the next stage asks for its optimizer
-
-    @property
-    def before(self) -> Path | None:
-        """The folder of the stage whose weights this one starts from."""
-        if self.run.before is None:
-            return None
-        return (self.folder.parent if self.run.stage else self.folder / STAGES) / self.run.before.stage
-
-    @property
-    def kept(self) -> list[str]:
-        """Files that the next stage asks for beside the checkpoint."""
-        return [OPTIMIZER] if self.hands_on else []
-
-    @property
-    def head(self) -> Any:
-        return self.objective.token_head
-
-    @property
-    def pair_head(self) -> Any:
-        return self.objective.pair_head
 
 
 def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
     """Compose everything and check it; `earlier`: the stages before. Raises UserError before any compute."""
     check_ranks(run, profile)
     if not 0.0 < run.trainer.layer_decay <= 1.0:
-        raise UserError(f"trainer.layer_decay={run.trainer.layer_decay}", "give a share above 0, at most 1 for none")
+        raise UserError(
+            f"trainer.layer_decay={run.trainer.layer_decay} is out of range", "give a share above 0, at most 1 for none"
+        )
     plan, steps = plan_of(run, data)
+    run.model.check_tokenizer(data.tokenizer)
     encoder = run.model.build(data.vocabulary, run.root_seed)
     check_continues(run)
     objective = run.objective.build(encoder, data.vocabulary, run.root_seed)
@@ -219,7 +176,7 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
     damaged = [model / name] if (name := find_damage(model)) else []
     damaged += [] if matches(folder / CURVES, kept.get("curves", {}).get(CURVES)) else [folder / CURVES]
     if damaged:
-        say(f"{damaged[0]} is damaged; the pre-training is done again")
+        say(f"{damaged[0]} is damaged; pre-training starts over")
         return None
     return kept
 
@@ -273,7 +230,7 @@ def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, t
 
 
 def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
-    """What evaluates on the stage's own noise, if that is asked for."""
+    """The evaluation on the stage's own noise, if requested."""
     if (own := stage.own) is None:
         return []
     points = stage.run.evaluation.own_points
@@ -313,9 +270,7 @@ def enough_memory(run: Run) -> Iterator[None]:
         mend = "choose a smaller model or input.length"
         if less is not None:
             mend = f"set profile.microbatch={less}: the batch stays {size}, and the run resumes"
-        raise UserError(
-            f"the memory does not hold {now} sequences of {run.input.length} tokens at once", mend
-        ) from error
+        raise UserError(f"{now} sequences of {run.input.length} tokens do not fit into memory at once", mend) from error
 
 
 def learner_of(stage: Stage) -> Pretraining:
@@ -353,7 +308,7 @@ def help_to_train(stage: Stage, group: Group) -> None:
 
 
 def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
-    """What measures the gradient noise scale, if that is asked for."""
+    """The callback that measures the gradient noise scale, if requested."""
     every = stage.run.trainer.noise_every
     if every is None:
         return None
@@ -361,7 +316,7 @@ def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
 
 
 def _gathering(stage: Stage) -> list[Gathering]:
-    """What puts shards together in the stage's modules, if there are shards."""
+    """The callback that gathers shards into the stage's modules, if there are shards."""
     if not stage.profile.sharded:
         return []
     points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
@@ -446,7 +401,7 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
 
 
 def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
-    """What fine-tuning may rehearse or forget, if that is asked for; `part`: the last stage's part of the record."""
+    """The data for replay and forgetting in fine-tuning, if requested; `part`: the last stage's part of the record."""
     settings = stage.run.finetune
     if stage.head is None or not (settings.forgetting or settings.replay):
         return None
@@ -479,7 +434,7 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
 
 def check_continues(run: Run) -> None:
     """Raise UserError for an objective that needs a masked LM in the stage before, if there is none."""
-    if run.objective.continues and not isinstance(getattr(run.before, "objective", None), MaskedLM):
+    if run.objective.continues and not (run.before and isinstance(run.before.objective, MaskedLM)):
         mend = "set objective=mlm, and objective=electra in a further stage: +objective@stages.second.objective=electra"
         raise UserError("objective.joint=false, but no stage before it trains the generator as a masked LM", mend)
 
@@ -511,7 +466,8 @@ def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None)
     """
     if run.evaluation.probe_examples < 0:
         raise UserError(
-            f"evaluation.probe_examples={run.evaluation.probe_examples}", "give a number of pairs, or 0 for no probes"
+            f"evaluation.probe_examples={run.evaluation.probe_examples} is out of range",
+            "give a number of pairs, or 0 for no probes",
         )
     found: list[Probe | TrainedProbe] = []
     for name in PROBES:
@@ -524,7 +480,7 @@ def probes_of(run: Run, data: Data, objective: Objective, head: PairHead | None)
     return found
 
 
-def _probes(run: Run, data: Data, head: Any, name: str) -> Iterator[Probe | TrainedProbe]:
+def _probes(run: Run, data: Data, head: PairHead | None, name: str) -> Iterator[Probe | TrainedProbe]:
     """The model's own head if it distinguishes as many kinds of pairs, and a trained probe if the config sets one."""
     own, (pairs, kinds) = run.evaluation, PROBES[name]
     if head is not None and head.kinds == kinds:

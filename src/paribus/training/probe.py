@@ -1,8 +1,8 @@
-"""Probes: what a linear classifier reads from a frozen network.   ALBERT (arXiv 1909.11942), table 5
+"""Probes: what a linear classifier can read from a frozen network.   ALBERT (arXiv 1909.11942), table 5
 
 The first columns of that table test every model on next segments and on their order, also those that were trained
-for neither. So that no arm is asked through a head that only some of them have, each network gets its own classifier
-on the same examples: a logistic regression, whose optimum no seed and no learning rate moves.
+for neither. To avoid a head that only some arms have, each network gets its own classifier on the same examples: a
+logistic regression, whose optimum does not depend on a seed or a learning rate.
 """
 
 from __future__ import annotations

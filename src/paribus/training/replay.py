@@ -1,21 +1,27 @@
 """A further loss while fine-tuning: the objective of pre-training on a batch of text in every step.
 
-On the task's own text it is GPT-1's auxiliary objective (Radford et al. 2018, section 3.2, with weight 0.5), but read
-apart from the labeled rows and averaged over predicted tokens, not over sequences; on the text of a stage it is replay.
+On the labeled rows it is GPT-1's auxiliary objective (Radford et al. 2018, section 3.2, with weight 0.5). On the task's
+own text it is the same, but read separately from the rows, without the special tokens of their format, and averaged
+over predicted tokens, not over sequences. On the text of a stage it is replay.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from paribus.core.errors import UserError
 from paribus.core.stages import FIRST
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import prepare
-from paribus.models.heads.head import Head
-from paribus.models.network import Network
+from paribus.models.heads.head import Head, TokenHead
+from paribus.models.network import Batch, Network, Outputs
 from paribus.objectives.objective import Objective
 from paribus.tasks.text import TaskText
 from paribus.training.budget import plan_of
@@ -23,33 +29,40 @@ from paribus.training.description import Run
 from paribus.training.steps import PretrainingSteps, Step, TaskSteps
 
 TASK, TEXT = "task", "replay"  # names of the two losses, and of the batches that have them
+ROWS = "rows"  # the text is that of the labeled rows
 
 
-def check_replay(run: Run, head: Head | None) -> None:
+def check_replay(run: Run, head: TokenHead | None) -> None:
     """Raise UserError for settings of the further loss that do nothing or name no text, before any compute."""
     weight, text = run.finetune.replay, run.finetune.replay_text
     if weight < 0.0:
         raise UserError(f"finetune.replay={weight} is negative", "give the weight of the loss, or 0 for none")
-    known = [TASK, *(own.last_stage for own in run.chain)]
+    known = [ROWS, TASK, *(own.last_stage for own in run.chain)]
     if text not in known:
         raise UserError(f"finetune.replay_text={text} is not a text of the run", f"use {', '.join(known)}")
     if not weight and text != FIRST:
         raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
     if weight and not run.finetune.epochs:
         raise UserError(f"finetune.replay={weight}, but finetune.epochs=0", "give at least 1 epoch, or no replay")
+    if weight and run.tuned_tasks and not any(run.task_type(name).trained for name in run.tuned_tasks):
+        raise UserError(f"finetune.replay={weight}, but no task is fine-tuned", "add a task, or set finetune.replay=0")
     if weight and head is None:
         raise UserError("finetune.replay needs a head on tokens, which the objective lacks", "set objective=mlm")
+    if weight and text == ROWS and run.objective.needed_attention != "left":
+        raise UserError("finetune.replay_text=rows is for a left-to-right model", "set finetune.replay_text=task")
     if weight:
         for name in run.tasks:
             read_text(run, name)
 
 
-def read_text(run: Run, task: str) -> Order[Stream]:
-    """The batches of text that accompany the fine-tuning on a task.
+def read_text(run: Run, task: str) -> Order[Stream] | None:
+    """The batches of text that accompany the fine-tuning on a task; None if the labeled rows are the text.
 
     Raises UserError for text that gives no example.
     """
     text = run.finetune.replay_text
+    if text == ROWS:
+        return None
     if text != TASK:
         own = next(own for own in run.chain if own.last_stage == text)
         return plan_of(replace(own, mixture=None, objective=own.objective.alone), own.data())[0]
@@ -62,9 +75,12 @@ def read_text(run: Run, task: str) -> Order[Stream]:
 
 @dataclass(frozen=True)
 class Replay:
-    """The text and the head of the further loss; `encoder`: what the head was trained on and may be tied to."""
+    """The text and the head of the further loss; `encoder`: what the head was trained on and may be tied to.
 
-    text: Order[Stream]
+    text: None for that of the labeled rows.
+    """
+
+    text: Order[Stream] | None
     encoder: Network
     head: Head
     weight: float
@@ -72,12 +88,41 @@ class Replay:
     def objective(self, task: Head, encoder: Network) -> Objective:
         """Both losses on a copy of the encoder."""
         head = copy.deepcopy(self.head, {id(self.encoder): encoder})
+        if self.text is None:
+            return Objective({TASK: task, TEXT: WholeRows(cast(TokenHead, head))}, {TEXT: self.weight})
         return Objective({TASK: task, TEXT: head}, {TEXT: self.weight}, {TASK: TASK, TEXT: TEXT})
 
 
+class WholeRows(TokenHead):
+    """A left-to-right head asked for every token of a row but the first. The loss of a row is the mean over its tokens
+    (GPT-1, `train.py`); a step's is the mean over its rows, those of both orders and of every option among them.
+    """
+
+    denominator = "sequences"
+
+    def __init__(self, head: TokenHead) -> None:
+        super().__init__()
+        self.head = head
+
+    def reads(self, batch: Batch) -> list[Tensor] | None:
+        return None
+
+    def scores(self, hidden_PD: Tensor) -> Tensor:
+        return self.head.scores(hidden_PD)
+
+    def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
+        ids_BL, length_B = batch["ids_BL"], batch["length_B"]
+        column_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
+        place_P = ((column_L > 0) & (column_L < length_B[:, None])).flatten().nonzero()[:, 0]
+        logits_PV = self.scores(outputs.at(place_P - 1)).float()
+        loss_P = cross_entropy(logits_PV, ids_BL.flatten()[place_P], reduction="none")
+        total: Tensor = (loss_P / (length_B - 1)[place_P // ids_BL.shape[1]]).sum()
+        return total
+
+
 class ReplaySteps(TaskSteps):
-    """Steps of fine-tuning that hold a batch of text each. Batches name their loss, so that each head is asked for its
-    own.
+    """Steps of fine-tuning that hold a batch of text each. Batches name their loss, so that each head computes only
+    its own.
     """
 
     def __init__(self, steps: TaskSteps, text: Order[Stream], microbatch: int | None) -> None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from paribus.runs.tracker import Tracked
     from paribus.training.callbacks import Reporter
     from paribus.training.finetune import Base
-    from paribus.training.pretrain import Stage
-    from paribus.training.trainer import Profile
+    from paribus.training.profile import Profile
+    from paribus.training.stage import Stage
 
 SCHEMA = 1
 RECORD = "result.json"
@@ -41,7 +41,7 @@ MEMBERS = "members"  # in a run's folder: what the members after the first have 
 def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
     """Do what is left of the run of a composed config, and return its folder.
 
-    A finished run is skipped. An interrupted one, or one whose record is spoilt, resumes from its last checkpoint.
+    A finished run is skipped. An interrupted one, or one whose record is damaged, resumes from its last checkpoint.
     Raises UserError for bad input, before any training step, and Stopped if a signal asks the process to end: it then
     has written a checkpoint.
     """
@@ -62,7 +62,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     from optuna import TrialPruned
 
     from paribus.training.callbacks import Diverged
-    from paribus.training.trainer import resolve
+    from paribus.training.profile import resolve
 
     identity, folder = run.identity, run.identity.folder
     write_text(folder / "signature", identity.signature + "\n")
@@ -126,7 +126,8 @@ def _pretrained(
     Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
     shared. All are checked before the first step of any.
     """
-    from paribus.training.pretrain import STAGES, check_chain, in_sum, open_stage, pretrain
+    from paribus.training.pretrain import check_chain, in_sum, open_stage, pretrain
+    from paribus.training.stage import STAGES
 
     opened: list[Stage] = []
     for own in run.chain[:-1]:
@@ -146,7 +147,7 @@ def _pretrained(
 
 
 def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:
-    """The fine-tuning stage; without tasks nothing but empty parts of the record."""
+    """The fine-tuning stage; without tasks, empty parts of the record."""
     from paribus.training.finetune import finetune
 
     if not bases[0].run.tuned_tasks:
@@ -215,7 +216,9 @@ def shared_pretraining(run: Run, identity: Identity, kept: Sequence[str] = ()) -
 
 
 def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
-    """Whether a folder's finished pre-training recorded what this run asks for; points on the way are never shared."""
+    """Whether a folder's finished pre-training has what this run needs; checkpoints during pre-training are never
+    shared.
+    """
     from paribus.training.pretrain import read_stage
 
     if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder, run.identity)) is None:
@@ -249,7 +252,7 @@ def _yaml(run: Run) -> str:
 
 
 def _frame(run: Run, data: Data, profile: Profile) -> dict[str, Any]:
-    """The record's part that says what was run, on what and by which code."""
+    """The part of the record that identifies the run, its data and its code."""
     from paribus.runs.provenance import git_state, versions
 
     identity = run.identity

@@ -111,7 +111,7 @@ class Steps(Protocol):
 
 
 class StepData(pl.LightningDataModule):
-    """The training data for Lightning: the steps from `first`, which is where a resumed training begins.
+    """The training data for Lightning: the steps from `first` on, where a resumed training begins.
 
     With several `workers` each prepares every n-th step, and the loader puts them in order again.
     """

@@ -1,4 +1,4 @@
-"""What a run reads: the examples of its pre-training and those of its held-out evaluation."""
+"""The examples that a run reads in pre-training and in its held-out evaluation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None 
 def check_frame(writes: bool, framed: bool) -> None:
     """Raise UserError if a text-to-text objective gets framed rows, or an encoder gets bare ones."""
     if writes and framed:
-        raise UserError("a text-to-text objective reads raw windows, but input frames its rows", "set input=windows")
+        raise UserError(
+            "a text-to-text objective reads raw windows, but this input adds special tokens to its rows",
+            "set input=windows",
+        )
     if not framed and not writes:
         mend = "set input=full_sentences or objective=denoising"
         raise UserError("input=windows has no [CLS] and [SEP], which this objective needs", mend)
@@ -75,14 +78,14 @@ _SEEN = {"left": "left", "right": "right", "two_way": "left and from its right"}
 
 
 def check_noise(objective: ObjectiveSpec, masking: NoisePattern, attention: str | None) -> None:
-    """Raise UserError if nothing hides from the model what it predicts, or noise is not what the objective needs."""
+    """Raise UserError if the model could see what it predicts, or if the noise is not what the objective needs."""
     needed, noisy = objective.needed_attention, objective.predicts_noise
     if needed not in (None, attention):
         if needed == "full":
             cause = f"the objective brings its own attention mask, but model.attention={attention}"
             raise UserError(cause, "set model.attention=full or objective=clm")
         raise UserError(
-            f"the objective predicts each token from its {_SEEN[needed]}, but model.attention={attention} is another",
+            f"the objective predicts each token from its {_SEEN[needed]}, but model.attention={attention} differs",
             f"set model.attention={needed} masking=none, or objective=mlm",
         )
     if noisy and not masking.rate:
@@ -100,7 +103,7 @@ def held_out_examples(run: Run, data: Data, split: str = "validation") -> Exampl
     """The examples of the held-out evaluation, the same for every arm, under fixed noise.
 
     They are masked exactly at `evaluation.rate` with BERT's 80/10/10, or by the evaluation's own masking, inputs and
-    targets. Models that never see noise are asked for every token of the same text.
+    targets. Models that never see noise predict every token of the same text.
     Raises UserError for a split without an example.
     """
     own = run.evaluation

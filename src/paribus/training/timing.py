@@ -1,4 +1,4 @@
-"""How long an arm takes on this machine, measured by a few of its own steps."""
+"""The time that an arm takes on this machine, measured over a few of its own steps."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ from paribus.training.finetune import (
 )
 from paribus.training.lightning import pl
 from paribus.training.points import count_rounds
-from paribus.training.pretrain import Stage, learner_of, open_stage
+from paribus.training.pretrain import learner_of, open_stage
+from paribus.training.profile import Profile, resolve
+from paribus.training.stage import Stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
-from paribus.training.trainer import Profile, resolve, trainer
+from paribus.training.trainer import trainer
 
 STEPS = 24  # measured, after the first WARM ones
 WARM = 4
@@ -46,7 +48,7 @@ class Fit(NamedTuple):
     step: float = 0.0
 
     def of(self, steps: int) -> float:
-        """Of a call with so many steps."""
+        """Seconds of a call with this many steps."""
         return self.fixed + steps * self.step
 
 

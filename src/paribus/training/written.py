@@ -43,7 +43,7 @@ class WrittenEvaluation(HeldOutEvaluation):
         return {f"{self.name}_loss": sum(losses) / self.asked}
 
     def write(self, network: Model, arrays: Iterable[Arrays], specials: Iterable[int]) -> Iterator[Arrays]:
-        """The arrays as the network reads them. Their predicted places are the ordinary tokens that it is asked about;
+        """The arrays as the network reads them. Their predicted positions are the ordinary tokens that it predicts;
         special tokens are never replaced.
         """
         arrays = list(arrays)

@@ -1,4 +1,4 @@
-"""Whether the order of a table's arms is the paper's."""
+"""Agreement between the order of a table's arms and the paper's."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
     pairs = _pairs(statement, text, arms)
     for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
         if arm not in arms:
-            raise UserError(f"claim '{text}' names the arm '{arm}'", f"the sweep's arms: {', '.join(arms)}")
+            raise UserError(f"claim '{text}' names the unknown arm '{arm}'", f"the sweep's arms: {', '.join(arms)}")
     claim = Claim(text, pairs, _columns(named, text, columns), tuple(_margin(tail, text, columns) for tail in tails))
     _check(claim, columns if carrying is None else carrying)
     return claim
@@ -133,7 +133,7 @@ def _columns(named: str, text: str, columns: Sequence[str]) -> tuple[str, ...] |
         return None
     for column in _names(named):
         if column not in columns:
-            raise UserError(f"claim '{text}' names the column '{column}'", f"the columns: {', '.join(columns)}")
+            raise UserError(f"claim '{text}' names the unknown column '{column}'", f"the columns: {', '.join(columns)}")
     return tuple(_names(named))
 
 
@@ -141,7 +141,7 @@ def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
     found = _MARGIN.fullmatch(tail)
     if found is None or not _positive(found[1]):
         raise UserError(
-            f"claim '{text}' has an unclear '{tail}'", "write margin 0.5 points, or margin 0.02 on mlm_loss"
+            f"claim '{text}' has '{tail}', which cannot be read", "write margin 0.5 points, or margin 0.02 on mlm_loss"
         )
     margin = Margin(float(found[1]), {"p": "points", "n": "nats"}.get((found[2] or " ")[0], ""), None)
     margin = margin._replace(columns=_columns(found[3] or "", text, columns))

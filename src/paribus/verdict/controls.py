@@ -1,4 +1,6 @@
-"""Controls before any verdict: has every arm learned something, can the held-out loss show it, are budgets equal?"""
+"""Controls before any verdict: whether every arm learned something, the held-out loss can show it, and budgets are
+equal.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
         UserError: for values that no experiment has.
     """
     if not (0.0 < sd < float("inf")) or not 0.0 <= margin < float("inf") or arms < 2 or abs(effect) == float("inf"):
-        raise UserError("no experiment has these values", "give sd above 0, a margin of 0 or more, and at least 2 arms")
+        raise UserError("these values are not possible", "give sd above 0, a margin of 0 or more, and at least 2 arms")
     if not effect and not margin:
         raise UserError(
             "there is no difference to detect", "give an effect, or a margin within which the arms count as the same"

@@ -112,7 +112,7 @@ def _crossing(nodes: Floats, mass: Floats, n: int, due: float) -> float:
 
 
 def _boundary(level: Any, n: int) -> Any:
-    """|U| where the two-sided t-test over n seeds has this p; a number or an array."""
+    """|U| at which the two-sided t-test over n seeds has this p; a number or an array."""
     import numpy as np
     from scipy.special import stdtrit
 

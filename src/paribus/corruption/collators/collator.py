@@ -16,7 +16,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 
 
 class Places(NamedTuple):
-    """The predicted places of a batch: what stands there, what is read beside them, and what is shown in them."""
+    """The predicted positions of a batch: their tokens, the tokens beside them, and what the model is shown there."""
 
     target_P: NDArray[np.int64]
     near_KP: list[NDArray[np.int64]]  # ids of the places of which a trivial model knows the kind
@@ -26,7 +26,7 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class Collator(ABC):
-    """Turns views into the arrays of one kind of architecture, and knows the lengths and rates that follow.
+    """Turns views into the arrays of one kind of architecture, and computes the resulting lengths and rates.
 
     row_keys: add `row_key_B` (int64 [B], the bits of the rows' noise keys) to the arrays, from which an objective draws
     noise on the device (`models.device_noise`).
@@ -36,7 +36,7 @@ class Collator(ABC):
     semantics: ClassVar[int] = 1
 
     def pack(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """`arrays`, with the row keys if they are wanted."""
+        """`arrays`, with the row keys if `row_keys` is set."""
         arrays = self.arrays(views, vocabulary)
         if self.row_keys:
             assert views.row_key_B is not None
@@ -49,7 +49,7 @@ class Collator(ABC):
 
     @abstractmethod
     def check(self, corruption: Corruption) -> None:
-        """Raise UserError for a corruption on which this kind of architecture cannot be trained."""
+        """Raise UserError for a corruption that this kind of architecture cannot be trained on."""
 
     def raw_length(self, budget: int, corruption: Corruption) -> int:
         """Tokens of the rows that the input format cuts, if the model reads at most `budget` tokens."""
@@ -65,7 +65,7 @@ class Collator(ABC):
 
     @abstractmethod
     def find_places(self, arrays: Arrays) -> Places:
-        """What stands beside each predicted place of packed arrays."""
+        """The tokens beside each predicted position of packed arrays."""
 
     @abstractmethod
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:

@@ -79,7 +79,7 @@ class EncoderCollator(Collator):
 
 @dataclass(frozen=True)
 class CausalCollator(EncoderCollator):
-    """A left-to-right language model: each target is predicted at the place before it, the usual shift by one.
+    """A left-to-right language model: each target is predicted at the position before it, the usual shift by one.
 
     Neither the first nor the last token of a row is ever a target, so that the places beside a target are in its row.
     """
@@ -87,22 +87,22 @@ class CausalCollator(EncoderCollator):
     shift: ClassVar[int] = -1  # from a target to where it is predicted
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """Those of an encoder; slot_P is one place beside each target."""
+        """The arrays of an encoder; slot_P is the position next to each target."""
         arrays = super().arrays(views, vocabulary)
         return {**arrays, "slot_P": arrays["slot_P"] + self.shift}
 
     def find_places(self, arrays: Arrays) -> Places:
-        """The token beside, which is the last that was read."""
+        """The token before each target, which is the last one read."""
         return Places(arrays["target_P"], [arrays["ids_BL"].reshape(-1)[arrays["slot_P"]]])
 
     def count_shown(self, arrays: Arrays, vocabulary: Vocabulary) -> dict[str, int]:
-        """No token is shown in its own place."""
+        """No target is shown at its own position."""
         return {"masked": 0, "kept": 0, "randomized": 0}
 
 
 @dataclass(frozen=True)
 class BackwardCollator(CausalCollator):
-    """A right-to-left language model: each target is predicted at the place behind it."""
+    """A right-to-left language model: each target is predicted at the position after it."""
 
     shift: ClassVar[int] = 1
 
@@ -112,17 +112,17 @@ class TwoWayCollator(CausalCollator):
     """Each target is predicted from both sides."""
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """Those of a left-to-right model, and `back_P`, the place behind each target."""
+        """The arrays of a left-to-right model, and `back_P`, the position after each target."""
         arrays = super().arrays(views, vocabulary)
         return {**arrays, "back_P": arrays["slot_P"] + 2}
 
 
 @dataclass(frozen=True)
 class RankedCollator(EncoderCollator):
-    """Each row has its own attention mask: a place sees the places of a rank not above its own."""
+    """Each row has its own attention mask: a position attends to positions whose rank is not above its own."""
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """Those of an encoder, rank_BL, and the rows of each kind of mask in the counts."""
+        """The arrays of an encoder, rank_BL, and counts of the rows with each kind of mask."""
         arrays = super().arrays(views, vocabulary)
         assert isinstance(views.inputs, Text)
         assert views.inputs.rank_BL is not None
@@ -130,7 +130,7 @@ class RankedCollator(EncoderCollator):
         return {**arrays, "rank_BL": rank_BL, "counts": {**arrays["counts"], **count_kinds(rank_BL)}}
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
-        """Those of an encoder, and the share of rows of each kind of mask."""
+        """The rates of an encoder, and the share of rows with each kind of mask."""
         rows = max(counts["sequences"], 1)
         return {**super().rates(counts), **{kind: counts[kind] / rows for kind in KINDS}}
 

@@ -1,4 +1,4 @@
-"""Collators for tokenized examples of `transformers`: the masks of a run's training, in anybody's training loop."""
+"""Collators for tokenized examples of `transformers`: the masks of a run's training, for any training loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from paribus.data.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerFast, TrainerCallback
+    from transformers import PreTrainedTokenizerFast, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 Redrawn = Literal["dynamic", "static"] | int  # a number: so many masks in turn
 Features = Mapping[str, Any]
@@ -36,11 +36,11 @@ _UNSET = -1
 
 
 def make_schedule(redrawn: Redrawn) -> Schedule:
-    """When masks are drawn again. Raises UserError for another word."""
+    """When masks are drawn again. Raises UserError for an unknown word."""
     if isinstance(redrawn, int):
         return Copies(redrawn)
     if redrawn not in ("dynamic", "static"):
-        raise UserError(f"masks={redrawn}", "choose dynamic, static or a number of masks in turn")
+        raise UserError(f"masks={redrawn} is not valid", "choose dynamic, static or a number of masks in turn")
     return Dynamic() if redrawn == "dynamic" else Static()
 
 
@@ -63,7 +63,7 @@ class FeatureCollator(ABC):
     Args:
         tokenizer: a fast one of `transformers`; it is not changed.
         corruption: what is noise, what is read and what is written.
-        seed: of the masks alone.
+        seed: of the masks only.
 
     Raises:
         UserError: for a tokenizer that is not fast or lacks a special token.
@@ -82,7 +82,7 @@ class FeatureCollator(ABC):
     def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
         if tokenizer.pad_token is None:
             raise UserError("the tokenizer has no pad token", "set tokenizer.pad_token")
-        masked = self.corruption.targets is None or getattr(self.corruption.inputs, "symbol", "") == "mask"
+        masked = self.corruption.targets is None or self.corruption.inputs.writes_mask
         if masked and tokenizer.mask_token is None:
             raise UserError(
                 "the tokenizer has no mask token", "add one: tokenizer.add_special_tokens({'mask_token': ...})"
@@ -93,17 +93,19 @@ class FeatureCollator(ABC):
         """Raise UserError for a corruption that this kind of model cannot be trained on."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which pass over the data follows, from 0."""
+        """Set the number of the next pass over the data, counted from 0."""
         self._epoch[0] = epoch
 
     def follow(self) -> TrainerCallback:
-        """A callback for the Trainer, which tells the collator its epochs."""
+        """A callback for the Trainer that tells the collator the epoch."""
         from transformers import TrainerCallback
 
         collator = self
 
         class Follow(TrainerCallback):
-            def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            def on_train_begin(
+                self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **more: object
+            ) -> None:
                 collator.set_epoch(math.floor((state.epoch or 0.0) + 1e-6))
 
             on_epoch_begin = on_train_begin
@@ -126,7 +128,7 @@ class FeatureCollator(ABC):
         epoch = int(self._epoch[0])
         if epoch == _UNSET and not isinstance(schedule, Static):
             mend = "call set_epoch(epoch), give the Trainer callbacks=[collator.follow()], or use masks='static'"
-            raise UserError("masks change with the epoch, which is not known", mend)
+            raise UserError("masks change with the epoch, but the collator does not know the epoch", mend)
         self.corruption.check(int(rows.text.length_B.max(initial=1)), self.tokenizer.vocabulary)
         noise = Noise.of(self.seed, (0, schedule(max(epoch, 0))), rows.example_B)
         return self.corruption(rows.text, noise, self.tokenizer.vocabulary)
@@ -158,11 +160,11 @@ class FeatureCollator(ABC):
 
 
 def _require_decoder(tokenizer: Tokenizer) -> None:
-    """Raises UserError if the text that ids spell, and so its words, is not known."""
+    """Raises UserError if the tokenizer cannot decode ids to text, so that word boundaries are unknown."""
     model = type(tokenizer.backend.model).__name__
     if tokenizer.backend.decoder is None and model != "WordLevel":
         mend = f"set tokenizer.backend_tokenizer.decoder, or give each example the column {STARTS}"
-        raise UserError(f"this {model} tokenizer has no decoder, which would tell the words of its tokens", mend)
+        raise UserError(f"this {model} tokenizer has no decoder, so word boundaries are unknown", mend)
 
 
 def identify(features: Sequence[Features]) -> NDArray[np.uint64]:
@@ -184,7 +186,7 @@ def stack(rows: Sequence[NDArray[Any]], ground: int, kind: type, width: int) -> 
 
 
 class InPlaceCollator(FeatureCollator):
-    """For encoders that predict masked tokens where they stand; the examples keep their special tokens."""
+    """For encoders that predict masked tokens in place; the examples keep their special tokens."""
 
     def check(self, corruption: Corruption) -> None:
         EncoderCollator().check(corruption)
@@ -272,7 +274,7 @@ def _require_sentinels(tokenizer: Tokenizer) -> None:
     if tokenizer.vocabulary.sentinels == 0:
         raise UserError("the tokenizer has no sentinels <extra_id_0>, <extra_id_1>, ...", mend)
     if tokenizer.vocabulary.sentinels == 1 and "<extra_id_1>" in tokenizer.backend.get_vocab():
-        raise UserError("the ids of the sentinels do not descend from <extra_id_0>, as those of T5 do", mend)
+        raise UserError("the sentinel ids do not descend from <extra_id_0>, as they do in T5", mend)
 
 
 def _cut(ids_L: Ints, feature: Features) -> Ints:

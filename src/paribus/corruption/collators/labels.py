@@ -1,4 +1,4 @@
-"""Collators of whole text with labels that it gives itself: of its rows or of its tokens."""
+"""Collators of unmasked text with labels that come from the text itself, per row or per token."""
 
 from __future__ import annotations
 

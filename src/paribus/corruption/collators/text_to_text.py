@@ -1,4 +1,4 @@
-"""Collators of models that write: an encoder-decoder, and a decoder that reads and writes one stream."""
+"""Collators of text-to-text models: an encoder-decoder, and a decoder that reads and writes one stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EncoderDecoderCollator(Collator):
-    """One row that is read and one that is written; the decoder starts with the pad token, as in T5."""
+    """One row to read and one to write; the decoder starts with the pad token, as in T5."""
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
         """The arrays of `join`, and counts: ints.
@@ -155,7 +155,7 @@ class SingleStreamCollator(EncoderDecoderCollator):
 
 def _check_writes(corruption: Corruption) -> None:
     if corruption.targets is None:
-        raise UserError("the objective predicts in place, but the model writes", "use objective=denoising")
+        raise UserError("the objective predicts in place, but the model writes text", "use objective=denoising")
 
 
 def written_rows(views: Views) -> Sequences:

@@ -36,7 +36,7 @@ class AnnotatedSpan(NoisePattern):
     """Annotated spans and single words until ceil(rate * free tokens) of a row are noise.
 
     Each draw takes, with probability `share`, one of the row's remaining annotated spans, otherwise one of its words,
-    all equally likely; tokens that are noise already stay noise. When the spans are used up, all draws take words. The
+    all equally likely; tokens that are noise already stay noise. Once the spans are used up, all draws take words. The
     budget may cut the last draw. Adjacent noise is one span unless a special token is between. A span holds the whole
     words that the annotator's characters touch; the part of a span that the edge of a row leaves is a span too.
     Raises UserError for a share outside (0, 1].
@@ -50,7 +50,9 @@ class AnnotatedSpan(NoisePattern):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.share, int | float) or not 0 < self.share <= 1:
-            raise UserError(f"masking.share={self.share}", "give a share of the draws above 0, at most 1")
+            raise UserError(
+                f"masking.share={self.share} is out of range", "give a share of the draws above 0, at most 1"
+            )
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         words = find_units(text)

@@ -1,4 +1,4 @@
-"""The asked part of each triple, and nothing else."""
+"""A noise pattern for triples: exactly the part that a line asks for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paribus.data.text import Marks, Text
 
 @dataclass(frozen=True)
 class Asked(NoisePattern):
-    """All tokens of the annotated spans are noise, here those behind the colon of each line of `corpus=triples`.
+    """All tokens of the annotated spans are noise: those after the colon of each line of `corpus=triples`.
 
     Raises UserError for text that is not annotated.
     """
@@ -29,7 +29,7 @@ class Asked(NoisePattern):
         """The rate is that of the text."""
 
     def counts(self, raw: int) -> Counts:
-        """At most: every line has a head, a colon and an asked part."""
+        """An upper bound: every line has a head, a colon and an asked part."""
         return Counts(raw, raw / 3)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:

@@ -39,7 +39,9 @@ class GeometricSpan(NoisePattern):
         check_choice("unit", self.unit, ("word", "token"))
         check_at_least_one("max_length", self.max_length, "a whole number of units")
         if not isinstance(self.mean_length, int | float) or not 1 <= self.mean_length < np.inf:
-            raise UserError(f"masking.mean_length={self.mean_length}", "give a number of units, at least 1")
+            raise UserError(
+                f"masking.mean_length={self.mean_length} is out of range", "give a number of units, at least 1"
+            )
 
     @property
     def by_words(self) -> bool:

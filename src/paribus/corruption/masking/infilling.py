@@ -28,8 +28,8 @@ class Infilling(NoisePattern):
 
     Each span starts at a different word and covers `length` whole words, or those up to the row's end; overlapping
     spans are one, so that less than the budget is noise. With `exact` spans do not overlap and all of the budget is
-    noise. Spans of length 0 are blanks in random places.
-    permute_sentences: share of sentences that change places first.
+    noise. Spans of length 0 are blanks at random positions.
+    permute_sentences: share of sentences to permute first.
     Raises UserError for settings out of range.
     """
 
@@ -44,7 +44,10 @@ class Infilling(NoisePattern):
         check_choice("unit", self.unit, ("word", "token"))
         check_share("masking.permute_sentences", self.permute_sentences)
         if not isinstance(self.mean_length, int | float) or not 0 < self.mean_length < 100:
-            raise UserError(f"masking.mean_length={self.mean_length}", "give a number of words, above 0 and below 100")
+            raise UserError(
+                f"masking.mean_length={self.mean_length} is out of range",
+                "give a number of words, above 0 and below 100",
+            )
 
     @property
     def by_words(self) -> bool:

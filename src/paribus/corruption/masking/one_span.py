@@ -30,7 +30,10 @@ class Fragment(NoisePattern):
 
     def __post_init__(self) -> None:
         if not isinstance(self.rate, int | float) or not 0 < self.rate <= 1:
-            raise UserError(f"masking.rate={self.rate}", "give a share above 0, at most 1 for whole rows, such as 0.5")
+            raise UserError(
+                f"masking.rate={self.rate} is out of range",
+                "give a share above 0, at most 1 for whole rows, such as 0.5",
+            )
 
     def counts(self, raw: int) -> Counts:
         return Counts(max(1, round(self.rate * raw)), 1)

@@ -60,7 +60,7 @@ class NoisePattern(ABC):
 
     @property
     def reorders(self) -> bool:
-        """Whether the text is read in another order."""
+        """Whether the text is read in a different order."""
         return False
 
     @property
@@ -93,32 +93,34 @@ def check_rates(rate: object, predict: object) -> None:
 def check_open_share(key: str, share: object) -> float:
     """The share, if it is above 0 and below 1; otherwise UserError."""
     if not isinstance(share, int | float) or not 0 < share < 1:
-        raise UserError(f"masking.{key}={share}", "give a share between 0 and 1, both excluded, such as 0.15")
+        raise UserError(
+            f"masking.{key}={share} is out of range", "give a share between 0 and 1, both excluded, such as 0.15"
+        )
     return share
 
 
 def check_share(name: str, share: object) -> None:
     """Raise UserError for a share outside [0, 1]."""
     if not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise UserError(f"{name}={share}", "give a share from 0 to 1")
+        raise UserError(f"{name}={share} is out of range", "give a share from 0 to 1")
 
 
 def check_at_least_one(key: str, value: object, what: str = "a whole number") -> None:
     """Raise UserError for a setting that is not a whole number of at least 1."""
     if not isinstance(value, int) or value < 1:
-        raise UserError(f"masking.{key}={value}", f"give {what}, at least 1")
+        raise UserError(f"masking.{key}={value} is out of range", f"give {what}, at least 1")
 
 
 def check_cap(cap: int | None) -> None:
     """Raise UserError for a limit on predictions below 1."""
     if cap is not None and (not isinstance(cap, int) or cap < 1):
-        raise UserError(f"masking.max_predictions={cap}", "give a whole number, at least 1, or null")
+        raise UserError(f"masking.max_predictions={cap} is out of range", "give a whole number, at least 1, or null")
 
 
 def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise UserError for a value that is none of the choices."""
+    """Raise UserError for a value that is not one of the choices."""
     if value not in choices:
-        raise UserError(f"masking.{key}={value}", f"choose {' or '.join(choices)}")
+        raise UserError(f"masking.{key}={value} is unknown", f"choose {' or '.join(choices)}")
 
 
 def check_rounding(rate: float | None, predict: float | None, length: int) -> None:

@@ -1,8 +1,8 @@
 """Corruption and prediction at different rates.   Wettig et al. (arXiv 2202.08005), section 5 and table 3
 
 With `predict` below `rate` only some spans of the noise are predicted. With `predict` n times the `rate`, noise is
-drawn at the rate of prediction, its spans are split into n parts, and the row is read n times, each time with another
-part as its noise: all predicted tokens are corrupted, at n times the compute.
+drawn at the rate of prediction, its spans are split into n parts, and the row is read n times, each time with a
+different part as its noise: all predicted tokens are corrupted, at n times the compute.
 """
 
 from __future__ import annotations

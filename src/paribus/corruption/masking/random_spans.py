@@ -1,4 +1,4 @@
-"""Spans in random places that never touch.   T5 (arXiv 1910.10683), section 3.3.4; its `random_spans_noise_mask`"""
+"""Spans at random positions that never touch.   T5 (arXiv 1910.10683), section 3.3.4; its `random_spans_noise_mask`"""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class RandomSpans(NoisePattern):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.mean_length, int | float) or not 1 <= self.mean_length < np.inf:
-            raise UserError(f"masking.mean_length={self.mean_length}", "give a number of tokens, at least 1")
+            raise UserError(
+                f"masking.mean_length={self.mean_length} is out of range", "give a number of tokens, at least 1"
+            )
 
     @property
     def row_name(self) -> str:

@@ -1,4 +1,4 @@
-"""Patterns without a choice of tokens: no noise, or all tokens as noise, in their own or another order."""
+"""Patterns that choose no tokens: no noise, or all tokens as noise, in order or reordered."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Everything(NoisePattern):
 
 @dataclass(frozen=True)
 class _Reordering(Everything):
-    """The whole row as one span, read in another order."""
+    """The whole row as one span, read in a different order."""
 
     reorders: ClassVar[bool] = True
 
@@ -81,7 +81,7 @@ class Permute(_Reordering):
 
 @dataclass(frozen=True)
 class Rotation(_Reordering):
-    """Each row starts at a uniform token other than its first and wraps around to its beginning.
+    """Each row starts at a uniformly drawn token other than its first, and wraps around to its beginning.
 
     BART (arXiv 1910.13461), section 2.2 (document rotation); fairseq's `add_rolling_noise`
     """
@@ -98,7 +98,7 @@ class Rotation(_Reordering):
 
 @dataclass(frozen=True)
 class SentencePermutation(_Reordering):
-    """ceil(share * sentences) sentences of a row, drawn at random, change places among themselves.
+    """ceil(share * sentences) randomly drawn sentences of a row are permuted among themselves.
 
     Sentences are those of the corpus; a window may begin or end within one.
     BART (arXiv 1910.13461), section 2.2; fairseq's `permute_sentences`

@@ -1,1 +1,1 @@
-"""Corruption views: what the model reads and what it writes of a row and its noise."""
+"""Corruption views: what the model reads and writes, given a row and its noise."""

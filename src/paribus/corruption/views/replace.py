@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
-from paribus.corruption.views.view import View, check_symbol, pack_rows, real_tokens, symbol_id
+from paribus.corruption.views.view import SymbolView, View, check_symbol, pack_rows, real_tokens, symbol_id
 from paribus.data.text import Array, Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
@@ -51,9 +51,9 @@ class Replace(View):
             cause = "objective.view: mask={}, random={}, keep={}".format(*shares)
             raise UserError(cause, "give shares that are not negative and sum to 1")
         if self.unit not in UNITS:
-            raise UserError(f"objective.view.unit={self.unit}", f"choose {', '.join(UNITS)}")
+            raise UserError(f"objective.view.unit={self.unit} is unknown", f"choose {', '.join(UNITS)}")
         if self.draw not in DRAWS:
-            raise UserError(f"objective.view.draw={self.draw}", f"choose {' or '.join(DRAWS)}")
+            raise UserError(f"objective.view.draw={self.draw} is unknown", f"choose {' or '.join(DRAWS)}")
 
     @property
     def needs_counts(self) -> bool:
@@ -87,7 +87,7 @@ class Replace(View):
 
 
 @dataclass(frozen=True)
-class MaskTokens(Replace):
+class MaskTokens(SymbolView, Replace):
     """As `Replace`, but an end-of-sequence token closes the row; `symbol` as in `SharedSentinel`.
 
     Random tokens are never special; T5's own may be sentinels.   T5 (arXiv 1910.10683), section 3.3.1, table 3
@@ -108,10 +108,6 @@ class MaskTokens(Replace):
         shares = {"r": self.random, "k": self.keep, "s": self.mask}
         named = "".join(f"{kind}{100 * share:g}" for kind, share in shares.items() if share)
         return "m" if self.mask == 1 else named
-
-    @property
-    def sentinels(self) -> Literal["none", "one", "each"]:
-        return "one" if self.symbol == "sentinel" else "none"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         shown = replace(vocabulary, mask=symbol_id(self.symbol, vocabulary))

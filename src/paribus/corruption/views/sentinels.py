@@ -15,6 +15,7 @@ from paribus.corruption.views.view import (
     Flags,
     HidingView,
     Ints,
+    SymbolView,
     check_symbol,
     find_leads,
     pack_rows,
@@ -48,7 +49,7 @@ class UniqueSentinel(HidingView):
 
 
 @dataclass(frozen=True)
-class SharedSentinel(HidingView):
+class SharedSentinel(SymbolView, HidingView):
     """Each hidden span becomes `symbol`, and so do spans of length 0 (BART); the other tokens stay.
 
     symbol: `sentinel` is `<extra_id_0>` (T5), `mask` is the mask token (BART). random: share of the spans shown as a
@@ -65,10 +66,6 @@ class SharedSentinel(HidingView):
         super().__post_init__()
         check_symbol(self.symbol)
         check_share("random", self.random)
-
-    @property
-    def sentinels(self) -> Literal["none", "one", "each"]:
-        return "one" if self.symbol == "sentinel" else "none"
 
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         keep_BL, hidden_BL = split(text, marks, self.hides)

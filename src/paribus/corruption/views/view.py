@@ -23,7 +23,7 @@ SYMBOLS: Final = ("sentinel", "mask")
 
 @dataclass(frozen=True)
 class View(ABC):
-    """What is read or written of a row and its noise. A view overrides what differs from these defaults.
+    """What is read or written, given a row and its noise. A subclass overrides these defaults.
 
     A view in place gives a `Text` of the same shape; a text-to-text view gives `Sequences`.
     """
@@ -51,6 +51,11 @@ class View(ABC):
         return None
 
     @property
+    def writes_mask(self) -> bool:
+        """Whether a text-to-text view shows the mask token for what is hidden."""
+        return False
+
+    @property
     def needs_counts(self) -> bool:
         """Whether the view draws tokens by their frequency (`Vocabulary.count_V`)."""
         return False
@@ -65,6 +70,20 @@ class View(ABC):
         return raw + 1
 
 
+class SymbolView(View):
+    """A view that shows `symbol`, the first sentinel or the mask token, for what it hides."""
+
+    symbol: str
+
+    @property
+    def writes_mask(self) -> bool:
+        return self.symbol == "mask"
+
+    @property
+    def sentinels(self) -> Literal["none", "one", "each"]:
+        return "one" if self.symbol == "sentinel" else "none"
+
+
 @dataclass(frozen=True)
 class HidingView(View):
     """A view that hides the `noise` (what is read) or the `text` (what is written: the noise in order).
@@ -76,7 +95,7 @@ class HidingView(View):
 
     def __post_init__(self) -> None:
         if self.hides not in HIDES:
-            raise UserError(f"hides={self.hides}", f"choose {' or '.join(HIDES)}")
+            raise UserError(f"hides={self.hides} is unknown", f"choose {' or '.join(HIDES)}")
 
     @property
     def side(self) -> str | None:
@@ -90,7 +109,7 @@ class HidingView(View):
 def check_symbol(symbol: str) -> None:
     """Raise UserError for a token that cannot replace hidden tokens."""
     if symbol not in SYMBOLS:
-        raise UserError(f"symbol={symbol}", f"choose {' or '.join(SYMBOLS)}")
+        raise UserError(f"symbol={symbol} is unknown", f"choose {' or '.join(SYMBOLS)}")
 
 
 def symbol_id(symbol: str, vocabulary: Vocabulary) -> int:

@@ -1,4 +1,4 @@
-"""What a line of the corpus `triples` asks for."""
+"""Marks what a line of the corpus `triples` asks for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paribus.data.corpus.triples import ASKED
 
 @dataclass(frozen=True)
 class Asked:
-    """The text behind the first ` : ` of a sentence."""
+    """The text after the first ` : ` of a sentence."""
 
     semantics: ClassVar[int] = 1
 

@@ -63,7 +63,7 @@ class Spacy(ABC):
         return []
 
     @abstractmethod
-    def _find_spans(self, document: Any) -> Iterable[Any]:
+    def _find_spans(self, document: object) -> Iterable[Any]:
         """spaCy's own spans of a parsed sentence."""
 
 

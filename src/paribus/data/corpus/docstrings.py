@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -52,15 +52,7 @@ class Docstrings(Corpus):
     @cached_property
     def installed(self) -> dict[str, metadata.Distribution]:
         """The listed distributions, found."""
-        found = {}
-        for name in self.distributions:
-            try:
-                found[name] = metadata.distribution(name)
-            except metadata.PackageNotFoundError as error:
-                raise UserError(
-                    f"corpus.distributions: {name} is not installed", f"pip install {name}, or take it off the list"
-                ) from error
-        return found
+        return find_distributions(self.distributions, "corpus.distributions", "pip install {}, or take it off the list")
 
     def source(self) -> Any:
         versions = [[name, find_version(name)] for name in self.installed]
@@ -99,6 +91,17 @@ class Docstrings(Corpus):
 def split_module(name: str, validation: float) -> str:
     """`train` or `validation`, by the hash of the module's name, for corpora and tasks alike."""
     return "validation" if hash_share(name) < validation else "train"
+
+
+def find_distributions(names: Iterable[str], key: str, mend: str) -> dict[str, metadata.Distribution]:
+    """The distributions by name. Raises UserError for one that is not installed; `mend` may name it at its {}."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.distribution(name)
+        except metadata.PackageNotFoundError as error:
+            raise UserError(f"{key}: {name} is not installed", mend.format(name)) from error
+    return found
 
 
 @cache  # a file is parsed for it

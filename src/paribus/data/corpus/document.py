@@ -91,7 +91,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def write_documents(folder: Path, documents: Iterable[Document]) -> None:
-    """Keep documents that are costly to make in a new folder, completely or not at all."""
+    """Store documents that are costly to make in a new folder, completely or not at all."""
     with whole_folder(folder) as work, (work / _FILE).open("w", encoding="utf-8") as out:
         for document in documents:
             out.write(json.dumps(document) + "\n")

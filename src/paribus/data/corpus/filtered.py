@@ -42,7 +42,9 @@ class Filtered(Corpus):
 
     def __post_init__(self) -> None:
         if unknown := set(self.splits) - set(SPLITS):
-            raise UserError(f"corpus.splits: {', '.join(sorted(unknown))}", f"choose among {', '.join(SPLITS)}")
+            raise UserError(
+                f"corpus.splits: {', '.join(sorted(unknown))} is unknown", f"choose among {', '.join(SPLITS)}"
+            )
 
     @property
     def sentences(self) -> Splitter | None:

@@ -35,7 +35,7 @@ class LongWords:
 
 @dataclass(frozen=True)
 class DropCitations:
-    """Marks of Wikipedia, such as [1], [edit] and [citation needed], are taken out of their lines."""
+    """Wikipedia marks such as [1], [edit] and [citation needed] are removed from their lines."""
 
     def begin(self) -> Callable[[str], str]:
         return lambda text: "\n".join(CITATIONS.sub("", line).strip() for line in text.split("\n"))
@@ -152,7 +152,7 @@ class BadWords:
 
 @dataclass(frozen=True)
 class Deduplicate:
-    """Of three sentences in a row that stood somewhere before, in capitals or not, none is kept."""
+    """Three sentences in a row that occurred before, in any case, are dropped."""
 
     sentences: Splitter = field(default_factory=Blingfire)
 

@@ -59,7 +59,7 @@ def _blingfire(text: str) -> list[str]:
 
 
 def _closed(sentences: list[str]) -> Iterator[str]:
-    """What is nothing but full stops and closing marks belongs to the sentence before."""
+    """Full stops and closing marks alone belong to the sentence before."""
     held = ""
     for sentence in sentences:
         if held and _END.fullmatch(sentence):

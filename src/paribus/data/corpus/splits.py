@@ -34,8 +34,8 @@ def draw(document: Document) -> float:
 def split_documents(documents: Iterable[Document], validation: float = 0.05) -> Iterator[Document]:
     """Every document with its split: its source's, else by hash, so that adding documents moves no other.
 
-    A lone document is cut: its last `validation` share is validation. Of a few documents of which the hash draws none,
-    or all, the one with the smallest, or largest, number makes an exception.
+    A lone document is cut: its last `validation` share is validation. If the hash draws none of a few documents, the
+    one with the smallest number becomes validation; if it draws all, the one with the largest number becomes training.
     """
     stream = iter(documents)
     head = list(_first(stream))
@@ -77,7 +77,7 @@ def _first(stream: Iterator[Document]) -> Iterator[Document]:
 
 
 def _limit(draws: list[float], validation: float, complete: bool) -> float:
-    """Below which number a document is validation."""
+    """The number below which a document is validation."""
     if draws and min(draws) >= validation:
         return math.nextafter(min(draws), 1.0)
     if complete and draws and max(draws) < validation:

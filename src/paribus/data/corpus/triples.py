@@ -1,6 +1,6 @@
-"""Knowledge as text: triples of a head, a relation and a tail, one of which each line asks for behind a colon.
+"""Knowledge as text: triples of a head, a relation and a tail. Each line asks for the part after its colon.
 
-From (head, relation) the tail, from (head, tail) the relation; `masking=asked` hides the answer alone.
+From (head, relation) the tail, from (head, tail) the relation; `masking=asked` hides only the answer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Triples(Corpus):
 
     Args:
         distributions: names of installed distributions.
-        wordnet: the folder of data.noun, data.verb, data.adj and data.adv (Debian: /usr/share/wordnet); None: none.
+        wordnet: the folder of data.noun, data.verb, data.adj and data.adv (Debian: /usr/share/wordnet); None for none.
         relations: share of the triples that are asked for their relation, by their hash; of the others, for their tail.
 
     Raises UserError for a distribution that is not installed, for files that are not WordNet's, and for no source.
@@ -99,7 +99,7 @@ class Triples(Corpus):
         found = [folder / f"data.{part}" for part in PARTS]
         if missing := [path for path in found if not path.is_file()]:
             mend = "give the folder with data.noun, data.verb, data.adj and data.adv"
-            raise UserError(f"corpus.wordnet: {missing[0]} is not there", mend)
+            raise UserError(f"corpus.wordnet: {missing[0]} does not exist", mend)
         return found
 
     def _make(self) -> Iterator[Document]:

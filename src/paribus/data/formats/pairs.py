@@ -49,9 +49,9 @@ class _PairFormat(InputFormat):
     def __post_init__(self) -> None:
         if not isinstance(self.length, int) or self.length < FRAME + 2:
             mend = f"give a whole number, at least {FRAME + 2}: a token in each segment"
-            raise UserError(f"input.length={self.length}", mend)
+            raise UserError(f"input.length={self.length} is not valid", mend)
         if self.pairs not in PAIRS:
-            raise UserError(f"input.pairs={self.pairs}", f"choose one of {', '.join(PAIRS)}")
+            raise UserError(f"input.pairs={self.pairs} is unknown", f"choose one of {', '.join(PAIRS)}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class SegmentPair(_PairFormat):
     """SEGMENT-PAIR: chunks of whole sentences of a document up to a target length, split in two.
 
     short_seq_prob: share of documents whose target in a pass is drawn from [2, length - 3] instead of being length - 3.
-    separators: behind the two `segments`, or behind each of their `sentences`, which then count as one token longer.
+    separators: after each of the two `segments`, or after each of their `sentences`, which then count as one token
+    longer.
     """
 
     short_seq_prob: float = 0.1
@@ -70,7 +71,7 @@ class SegmentPair(_PairFormat):
         super().__post_init__()
         share = self.short_seq_prob
         if not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise UserError(f"input.short_seq_prob={share}", "give a share from 0 to 1")
+            raise UserError(f"input.short_seq_prob={share} is out of range", "give a share from 0 to 1")
         check_separators(self.separators)
 
     def index(self, store: Store, length: int, draw: Draw) -> PairIndex:
@@ -97,7 +98,7 @@ class PairIndex:
     label_N: 0 if B follows A, otherwise 1; of `three` 1 if B precedes A and 2 if it is random; of `distance` 1 if B is
     from elsewhere in the document and 2 if from another.
     single: number of chunks of one sentence, which have no next segment.
-    marked: starts and lengths count a separator behind each sentence as its last token.
+    marked: starts and lengths count a separator after each sentence as its last token.
     """
 
     store: Store
@@ -139,7 +140,7 @@ class PairIndex:
 
 
 def find_edges(store: Store, marked: bool) -> Array:
-    """[S + 1]: where sentences start; if they are `marked`, each is one token longer, its separator."""
+    """[S + 1]: the starts of the sentences; if they are `marked`, each is one token longer, its separator."""
     edge = store.sentence_start
     return edge + np.arange(len(edge)) if marked else edge
 
@@ -172,8 +173,7 @@ class Sampler:
     def _check(self, documents: int, sentences: int) -> None:
         if self.pairs != "order" and documents < 2:
             raise UserError(
-                f"input.pairs={self.pairs} takes random segments from another document, but the text has {documents}"
-                " in all",
+                f"input.pairs={self.pairs} takes segments from another document, but the text has only {documents}",
                 "mark where documents end (a blank line in text files), or set input.pairs=order",
             )
         if documents >= sentences:
@@ -185,7 +185,9 @@ class Sampler:
 
 @dataclass(frozen=True)
 class _Pass:
-    """One pass over a store: edge [S + 1] where its sentences start, start_D [D + 1] its documents, in sentences."""
+    """One pass over a store: edge [S + 1], the starts of its sentences; start_D [D + 1], those of its documents, in
+    sentences.
+    """
 
     rule: Sampler
     edge: Array

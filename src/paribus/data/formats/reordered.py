@@ -1,4 +1,4 @@
-"""Rows of sentences of one document in parts that are put in another order (ERNIE 2, arXiv 1907.12412, section 4.2)."""
+"""Rows of sentences of one document whose parts are permuted (ERNIE 2, arXiv 1907.12412, section 4.2)."""
 
 from __future__ import annotations
 

@@ -168,9 +168,9 @@ def _ordinary(vocabulary: Vocabulary) -> NDArray[np.bool_]:
 
 
 def check_separators(separators: str) -> None:
-    """Raise UserError if separators come behind neither sentences nor segments."""
+    """Raise UserError if separators follow neither sentences nor segments."""
     if separators not in SEPARATORS:
-        raise UserError(f"input.separators={separators}", f"choose {' or '.join(SEPARATORS)}")
+        raise UserError(f"input.separators={separators} is unknown", f"choose {' or '.join(SEPARATORS)}")
 
 
 def before(count_S: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -39,10 +39,10 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class FullSentences(InputFormat):
-    """Whole sentences up to the budget, across the ends of documents: fairseq's `complete`.
+    """Whole sentences up to the budget, across document boundaries: fairseq's `complete`.
 
-    Nothing is sampled, so that every pass has the same rows. separators: behind each of its `sentences`, or behind the
-    row's `segments` alone: the text of a row up to the end of a document. The rows hold the same text either way.
+    Nothing is sampled, so that every pass has the same rows. separators: after each of its `sentences`, or only after
+    the row's `segments`: the text of a row up to the end of a document. The rows hold the same text either way.
     Raises UserError for a length without room for text, and for unknown separators.
     """
 
@@ -109,7 +109,9 @@ def _is_member(value_S: Array, sorted_D: Array) -> NDArray[np.bool_]:
 def check_length(length: object) -> None:
     """Raise UserError if a row of `length` has no room for a token between its special tokens."""
     if not isinstance(length, int) or length < 3:
-        raise UserError(f"input.length={length}", "give a whole number, at least 3: a token between two specials")
+        raise UserError(
+            f"input.length={length} is not valid", "give a whole number, at least 3: a token between two specials"
+        )
 
 
 def index_sentences(store: Store, length: int, cross: bool, bare: bool = False) -> SentenceIndex:

@@ -43,7 +43,9 @@ class Windows(InputFormat):
 
     def __post_init__(self) -> None:
         if not isinstance(self.length, int) or self.length <= SHORTEST:
-            raise UserError(f"input.length={self.length}", "give a whole number, at least 3: two tokens and an end")
+            raise UserError(
+                f"input.length={self.length} is not valid", "give a whole number, at least 3: two tokens and an end"
+            )
 
     def index(self, store: Store, length: int, draw: Draw) -> WindowIndex:
         document_start = np.unique(store.document_start)

@@ -1,4 +1,4 @@
-"""From a corpus config and a tokenizer config to token stores, everything cached under the name of its meaning."""
+"""Builds token stores from corpus and tokenizer configs; everything is cached under a hash of its settings."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Plan:
 
 
 def cut_words(text: str, longest: int = LONGEST_WORD) -> str:
-    """The text with spaces inside words that are longer: the time of a trainer is the square of a word's length."""
+    """The text with spaces inside longer words, since a trainer takes time quadratic in a word's length."""
     if len(text) <= longest or max(map(len, text.split()), default=0) <= longest:
         return text
     parts = re.split(r"(\s+)", text)

@@ -1,4 +1,4 @@
-"""A tokenizer that exists already: a name on the hub, a local folder, or that of one of our runs."""
+"""An existing tokenizer: a name on the hub, a local folder, or that of one of our runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pretrained:
     """Special tokens are found by role (cls or bos, sep or eos, mask, pad, unk); a missing one is added with a new id.
 
     name: as in `models.source.local`; runs: the folder in which a run is found by its id.
-    vocab_size: None or any number, without effect; recipes that set the size of a trained vocabulary leave it be.
+    vocab_size: None or any number; it has no effect, and exists because recipes set the size of a trained vocabulary.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Pretrained:
 
     def __post_init__(self) -> None:
         if self.sentinels < 0:
-            raise UserError(f"tokenizer.sentinels={self.sentinels}", "give 0 or more")
+            raise UserError(f"tokenizer.sentinels={self.sentinels} is out of range", "give 0 or more")
         if not self.name.startswith(PACKAGE):
             self._folder()
 
@@ -103,10 +103,10 @@ def wrap(loaded: Any) -> Tokenizer:
     return assemble(Backend.from_str(backend.to_str()), _find_roles(loaded), 0, Path(str(loaded.name_or_path)).name)
 
 
-def _find_roles(loaded: Any) -> dict[str, str]:
+def _find_roles(loaded: object) -> dict[str, str]:
     return {role: _token(loaded, attributes) or _NEW[role] for role, attributes in _ATTRIBUTES.items()}
 
 
-def _token(loaded: Any, attributes: Iterable[str]) -> str | None:
+def _token(loaded: object, attributes: Iterable[str]) -> str | None:
     names: Mapping[str, Any] = {name: getattr(loaded, name, None) for name in attributes}
     return next((str(token) for token in names.values() if token is not None), None)

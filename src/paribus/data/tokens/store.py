@@ -94,7 +94,7 @@ class TokenStore:
 def _map_file(path: Path, dtype: str, count: int) -> Array:
     if not path.is_file() or path.stat().st_size != count * np.dtype(dtype).itemsize:
         folder = path.parent if path.name == SPANS else path.parent.parent
-        raise UserError(f"{path} does not have the size that meta.json says", f"delete {folder}")
+        raise UserError(f"{path} does not match the size in meta.json", f"delete {folder}")
     return np.asarray(np.memmap(path, dtype, mode="r")) if count else np.empty(0, dtype)
 
 

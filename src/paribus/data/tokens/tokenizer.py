@@ -1,4 +1,4 @@
-"""One tokenizer with its special tokens by role, and where words start."""
+"""One tokenizer with its special tokens by role and its word boundaries."""
 
 from __future__ import annotations
 

@@ -51,15 +51,17 @@ class Trained(ABC):
         smallest = self._smallest()
         if self.vocab_size < smallest:
             raise UserError(
-                f"tokenizer.vocab_size={self.vocab_size} is too small for {self.kind}", f"at least {smallest}"
+                f"tokenizer.vocab_size={self.vocab_size} is too small for {self.kind}", f"use at least {smallest}"
             )
         if self.train_characters < 1:
-            raise UserError(f"tokenizer.train_characters={self.train_characters}", "give a number above 0")
+            raise UserError(
+                f"tokenizer.train_characters={self.train_characters} is out of range", "give a number above 0"
+            )
         if self.sentinels < 0:
-            raise UserError(f"tokenizer.sentinels={self.sentinels}", "give 0 or more")
+            raise UserError(f"tokenizer.sentinels={self.sentinels} is out of range", "give 0 or more")
 
     def identity(self) -> dict[str, Any]:
-        """All that decides the vocabulary, apart from the text; delimiters count only if there are any."""
+        """Everything that determines the vocabulary except the text; delimiters count only if there are any."""
         settings = {key: value for key, value in asdict(self).items() if key != "delimiters" or value}
         return {"kind": self.kind, "semantics": self.semantics, **settings}
 
@@ -139,7 +141,7 @@ class WordPiece(Trained):
 
 @dataclass(frozen=True)
 class BPE(Trained):
-    """GPT-2's and RoBERTa's byte-level BPE: no unknown text. A sentence reads as if a space stood before it."""
+    """GPT-2's and RoBERTa's byte-level BPE: no unknown text. A sentence is read as if a space preceded it."""
 
     semantics: ClassVar[int] = 2
     kind = "bpe"
@@ -218,7 +220,7 @@ def limit(alphabet: int, trained: Trained) -> int:
     Raises UserError for an alphabet below 1.
     """
     if alphabet < 1:
-        raise UserError(f"tokenizer.alphabet={alphabet}", "give a number above 0")
+        raise UserError(f"tokenizer.alphabet={alphabet} is out of range", "give a number above 0")
     return min(alphabet, (trained.vocab_size - len(trained.roles)) // 2)
 
 

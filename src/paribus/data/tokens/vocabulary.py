@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Size and special tokens of a tokenizer; all that the data side of training needs of it."""
+    """Size and special tokens of a tokenizer: everything that the data side of training needs."""
 
     size: int
     pad: int

@@ -1,4 +1,4 @@
-"""Where words start, from what the tokenizer reports and never from the look of a token.
+"""Finds where words start, from what the tokenizer reports and never from how a token looks.
 
 A word is what BERT's basic tokenizer calls one: it is between white space, and a punctuation mark or a Han
 character is a word by itself.

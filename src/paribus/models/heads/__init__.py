@@ -1,1 +1,1 @@
-"""What reads hidden states: sums of losses with a named denominator."""
+"""Heads: modules that read hidden states and return sums of losses with a named denominator."""

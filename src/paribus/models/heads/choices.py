@@ -1,6 +1,6 @@
-"""The head of a task as a choice of the config: what it reads of a network, and what it makes of it.
+"""The head of a task as config choices: what it reads from a network, and what it computes from that.
 
-`finetune/head` is the head itself. What is between it and the network has groups below: `finetune/head/layers`
+`finetune/head` is the head itself. Groups below it choose what is between head and network: `finetune/head/layers`
 (which states), `finetune/head/pooling` (what summarizes a row), `finetune/head/windows` (how a long text is read).
 Torch is imported when a head is built. Initial weights depend on seed, name and shape alone.
 """
@@ -8,9 +8,9 @@ Torch is imported when a head is built. Initial weights depend on seed, name and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from paribus.core.errors import UserError
 
@@ -80,6 +80,11 @@ class FirstToken:
     unless its checkpoint says that it was trained with another pooling.
     """
 
+    @property
+    def reads_first(self) -> bool:
+        """Whether nothing but [CLS] is read."""
+        return type(self) is FirstToken
+
     def width(self, states: int) -> int:
         """Of the summary of states of this width."""
         return states
@@ -100,6 +105,10 @@ class Pooled(FirstToken):
     def __post_init__(self) -> None:
         if self.kind not in POOLINGS:
             raise UserError(f"finetune.head.pooling.kind={self.kind} is unknown", f"use {', '.join(POOLINGS)}")
+
+    @property
+    def reads_first(self) -> bool:
+        return self.kind == "cls"
 
     def width(self, states: int) -> int:
         return 2 * states if self.kind == "cls_sep" else states
@@ -130,7 +139,7 @@ class TextCNN(FirstToken):
 
 @dataclass(frozen=True)
 class OneRow:
-    """A text is one row; what does not fit is cut off."""
+    """A text is one row; the rest is cut off."""
 
     several: ClassVar[bool] = False  # whether an example has several rows
 
@@ -146,7 +155,7 @@ class OneRow:
 class Windows(OneRow):
     """A long text is read in windows of `finetune.length` tokens that begin `stride` apart (None: half a window).
 
-    Of at most `most` windows of a text the summaries are reduced to their largest values or their mean, or summed by
+    The summaries of at most `most` windows per text are reduced to their largest values or their mean, summed by
     learned attention, or averaged after one transformer layer.   Sun et al. (arXiv 1905.05583), section 5.3.1
     """
 
@@ -196,6 +205,22 @@ class BothOrders(OneRow):
         return OnSum(head)
 
 
+class RowAnswer(NamedTuple):
+    """What a task asks of a head about each example.
+
+    Attributes:
+        outputs: how many numbers the head gives.
+        loss: of these numbers.
+        span: least and most of the labels if they are values.
+        pooler: weights of the pre-training's pooler, for a head that reads them.
+    """
+
+    outputs: int
+    loss: RowLoss
+    span: tuple[float, float] | None = None
+    pooler: Mapping[str, Tensor] | None = None
+
+
 @dataclass(frozen=True)
 class TaskHead(ABC):
     """What all heads share: which states they read, what summarizes a row, how a long text is read, and dropout before
@@ -225,21 +250,8 @@ class TaskHead(ABC):
         self.windows.check(length)
 
     @abstractmethod
-    def for_rows(
-        self,
-        network: Network,
-        outputs: int,
-        loss: RowLoss,
-        seed: int,
-        span: tuple[float, float] | None = None,
-        pooler: dict[str, Tensor] | None = None,
-    ) -> Head:
-        """A new head with `outputs` numbers for each example.
-
-        Args:
-            span: least and most of the labels if they are values.
-            pooler: weights of the pre-training's pooler.
-        """
+    def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
+        """A new head that answers so about each example."""
 
     def for_tokens(self, network: Network, make: Callable[[int], Head], seed: int) -> Head:
         """A new head that reads every token, made for states of a width."""
@@ -279,15 +291,11 @@ class Classifier(TaskHead):
     def __post_init__(self) -> None:
         if self.pooler not in ("fresh", "pretrained"):
             raise UserError(f"finetune.head.pooler={self.pooler} is unknown", "use fresh or pretrained")
-        if self.pretrained_pooler and (isinstance(self.layers, Layers) or not self._pools_first):
+        if self.pretrained_pooler and (isinstance(self.layers, Layers) or not self.pooling.reads_first):
             raise UserError(
                 "finetune.head.pooler=pretrained reads [CLS] of the last layer",
                 "set finetune/head/layers=last finetune/head/pooling=cls",
             )
-
-    @property
-    def _pools_first(self) -> bool:
-        return type(self.pooling) is FirstToken or getattr(self.pooling, "kind", "") == "cls"
 
     @property
     def pretrained_pooler(self) -> bool:
@@ -296,21 +304,14 @@ class Classifier(TaskHead):
     def _own_pooling(self, network: Network) -> str:
         return "cls" if self.pretrained_pooler else super()._own_pooling(network)
 
-    def for_rows(
-        self,
-        network: Network,
-        outputs: int,
-        loss: RowLoss,
-        seed: int,
-        span: tuple[float, float] | None = None,
-        pooler: dict[str, Tensor] | None = None,
-    ) -> Head:
+    def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
         from paribus.models.heads.rows import ClassificationHead
 
-        classifier = ClassificationHead(self.pooling.width(self.layers.width(network)), outputs, self.dropout, loss)
+        width = self.pooling.width(self.layers.width(network))
+        classifier = ClassificationHead(width, answer.outputs, self.dropout, answer.loss)
         head = self._on_rows(classifier, network, seed)
-        if pooler is not None:
-            classifier.pooler.load_state_dict(pooler)
+        if answer.pooler is not None:
+            classifier.pooler.load_state_dict(answer.pooler)
         return head
 
 
@@ -318,19 +319,11 @@ class Classifier(TaskHead):
 class LinearClassifier(TaskHead):
     """A linear layer on the summary of a row, without a pooler (GPT-1, Radford et al. 2018, section 3.2)."""
 
-    def for_rows(
-        self,
-        network: Network,
-        outputs: int,
-        loss: RowLoss,
-        seed: int,
-        span: tuple[float, float] | None = None,
-        pooler: dict[str, Tensor] | None = None,
-    ) -> Head:
+    def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
         from paribus.models.heads.rows import LinearHead
 
         width = self.pooling.width(self.layers.width(network))
-        return self._on_rows(LinearHead(width, outputs, self.dropout, loss), network, seed)
+        return self._on_rows(LinearHead(width, answer.outputs, self.dropout, answer.loss), network, seed)
 
 
 @dataclass(frozen=True)
@@ -354,7 +347,7 @@ class BiLSTM(Classifier):
 
 @dataclass(frozen=True)
 class Siamese(TaskHead):
-    """The two texts of a pair are read apart (Sentence-BERT, arXiv 1908.10084, section 3).
+    """The two texts of a pair are read separately (Sentence-BERT, arXiv 1908.10084, section 3).
 
     `parts`: what a linear classifier reads of the embeddings u and v: [u, v, difference, product]; or `cosine`, which
     is then the answer itself.
@@ -383,15 +376,7 @@ class Siamese(TaskHead):
         """What the classifier reads."""
         return (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
 
-    def for_rows(
-        self,
-        network: Network,
-        outputs: int,
-        loss: RowLoss,
-        seed: int,
-        span: tuple[float, float] | None = None,
-        pooler: dict[str, Tensor] | None = None,
-    ) -> Head:
+    def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
         from paribus.models.heads.rows import LinearHead
         from paribus.models.heads.siamese import Cosine, OnPairs
         from paribus.models.network import initialize
@@ -399,19 +384,20 @@ class Siamese(TaskHead):
         states = self.layers.width(network)
         head: Head
         if self.by_cosine:
-            head = Cosine(*(span or (0.0, 1.0)))
+            head = Cosine(*(answer.span or (0.0, 1.0)))
         else:
-            head = LinearHead(self.pooling.width(states) * len(self.names), outputs, 0.0, loss)
+            head = LinearHead(self.pooling.width(states) * len(self.names), answer.outputs, 0.0, answer.loss)
             initialize(head, seed, STD)
-            head = OnPairs(self.names, span is not None, head)
+            head = OnPairs(self.names, answer.span is not None, head)
         return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
 
 
 @dataclass(frozen=True)
 class StochasticAnswer(TaskHead):
-    """Several turns over the first text of a pair answer about the second (MT-DNN, arXiv 1901.11504, section 3).
+    """Several turns over the first text of a pair refine an answer about the second (MT-DNN, arXiv 1901.11504, section
+    3).
 
-    Raises UserError for a number of turns below 1, and for a share of dropped turns that is none.
+    Raises UserError for fewer than one turn, and for a share of dropped turns outside [0, 1).
     """
 
     turns: int = 5
@@ -422,20 +408,13 @@ class StochasticAnswer(TaskHead):
         if self.turns < 1:
             raise UserError(f"finetune.head.turns={self.turns} is below 1", "give a whole number")
         if not 0 <= self.drop < 1:
-            raise UserError(f"finetune.head.drop={self.drop}", "give a share from 0 to below 1")
+            raise UserError(f"finetune.head.drop={self.drop} is out of range", "give a share from 0 to below 1")
 
-    def for_rows(
-        self,
-        network: Network,
-        outputs: int,
-        loss: RowLoss,
-        seed: int,
-        span: tuple[float, float] | None = None,
-        pooler: dict[str, Tensor] | None = None,
-    ) -> Head:
+    def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
         from paribus.models.heads.san import AnswerHead
         from paribus.models.network import initialize
 
-        head = AnswerHead(self.layers.width(network), outputs, self.turns, self.drop, self.dropout, loss)
+        width = self.layers.width(network)
+        head = AnswerHead(width, answer.outputs, self.turns, self.drop, self.dropout, answer.loss)
         initialize(head, seed, lambda name: head.std if name.startswith("gru.") else STD)
         return self._on_states(head, network, seed)

@@ -56,7 +56,7 @@ def _differentiate(logits_RV: Tensor, target_R1: Tensor, gradient_RV: Tensor) ->
 
 
 def cut_rows(*parts_PN: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Pieces of a few rows of each part, as many as the first part makes small enough to be read again quickly."""
+    """Chunks of a few rows of each part, so small that a chunk of the first part stays in the cache."""
     first = parts_PN[0]
     rows = max(1, (CACHED if first.device.type == "cpu" else RESIDENT) // first.shape[1])
     return zip(*(torch.split(part, rows) for part in parts_PN), strict=True)

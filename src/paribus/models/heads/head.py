@@ -1,4 +1,4 @@
-"""What a head is: it reads states and gives a sum of losses with a named denominator."""
+"""The base class of heads: a head reads states and returns a sum of losses with a named denominator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Head(nn.Module, ABC):
 
     Attributes:
         denominator: the count in `batch["counts"]` by which the sum of losses is divided, over the whole step.
-        extra_count: what is added to that count.
+        extra_count: added to that count.
     """
 
     denominator: str
@@ -65,7 +65,7 @@ class TokenHead(Head):
 
 
 class Reader(Protocol):
-    """What says where it reads."""
+    """A protocol for anything that names the positions it reads."""
 
     def reads(self, batch: Batch) -> list[Tensor] | None: ...
 
@@ -80,7 +80,7 @@ def name_places(heads: Iterable[Reader], batch: Batch) -> Batch:
 
 
 class Wrapper(Head):
-    """Any head, on what `read` makes of the network's outputs."""
+    """Any head, on the network's outputs as `read` transforms them."""
 
     def __init__(self, head: Head) -> None:
         super().__init__()

@@ -12,6 +12,7 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 
 RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
+SMALLEST = 2.0**-24  # of 1 - p in single precision, if that is not 0
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Loss:
     """The sum over rows of the cross-entropy, in nats, or of one of its variants.
 
     `smoothing` spreads this share of the target over all classes (arXiv 1512.00567, section 7). `focal` is the gamma of
-    (1 - p) ** gamma, by which rows that are right already count less (arXiv 1708.02002, section 3.2).
+    (1 - p) ** gamma, which gives rows that are already right less weight (arXiv 1708.02002, section 3.2).
     Raises UserError for values outside their range and for both at once.
     """
 
@@ -38,7 +39,9 @@ class Loss:
         if not self.focal:
             return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
         loss_B = cross_entropy(logits_BC, label_B, reduction="none")
-        return ((1 - (-loss_B).exp()) ** self.focal * loss_B).sum()
+        wrong_B = 1 - (-loss_B).exp()
+        focal_B = wrong_B.clamp_min(SMALLEST) ** self.focal * loss_B  # a power below 1 has no slope at 0
+        return focal_B.where(wrong_B > 0, 0.0).sum()
 
 
 def loss_of(settings: FineTuning) -> Loss:

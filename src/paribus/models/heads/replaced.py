@@ -1,4 +1,4 @@
-"""Heads that learn from tokens a generator replaced: ELECTRA's, and those of the rows between it and BERT.
+"""Heads that learn from tokens that a generator replaced: ELECTRA's, and those of its ablations toward BERT.
 
 Clark et al. 2020, arXiv 2003.10555, sections 2 and 3.4. Batches carry `original_BL`, the text before noise.
 """
@@ -24,11 +24,11 @@ def find_real(batch: Batch) -> Tensor:
 
 
 class ReplacedHead(Head):
-    """Is this token another than the original one? dense, GELU, one score per token (ELECTRA, `modeling.py`).
+    """Is this token different from the original? dense, GELU, one score per token (ELECTRA, `modeling.py`).
 
     Args:
         width: of the states.
-        everywhere: asked about every token; if not, about the noised ones alone (the row "ELECTRA 15%").
+        everywhere: whether it predicts at every token; if not, only at the noised ones (the row "ELECTRA 15%").
     """
 
     def __init__(self, width: int, everywhere: bool = True) -> None:
@@ -42,7 +42,7 @@ class ReplacedHead(Head):
         return None if self.everywhere else [batch["slot_P"]]
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
-        """[N] for the places that are asked about; above 0: replaced."""
+        """[N] logits at the positions it predicts; above 0: replaced."""
         place_N = find_real(batch) if self.everywhere else batch["slot_P"]
         score_N: Tensor = self.score(gelu(self.dense(outputs.at(place_N))))[:, 0]
         return score_N

@@ -1,4 +1,4 @@
-"""Two texts, each read by itself (Sentence-BERT, arXiv 1908.10084, section 3)."""
+"""Two texts, each read separately (Sentence-BERT, arXiv 1908.10084, section 3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cosines(row_WD: Tensor, batch: Batch) -> Tensor:
 class OnPairs(Wrapper):
     """A classifier on parts of two embeddings, side by side (section 3.1).
 
-    With `by_cosine` it serves training alone, and the cosine of the embeddings is the answer.
+    With `by_cosine` it is used only in training, and the cosine of the embeddings is the answer.
     """
 
     def __init__(self, parts: Sequence[str], by_cosine: bool, head: Head) -> None:

@@ -37,7 +37,7 @@ class SpanHead(Head):
 class TaggingHead(Head):
     """Dropout and a linear layer on every token (BERT, section 5.3). Reads `tag_BL`, negative if no word starts there.
 
-    An answer counts if a word starts there.
+    Predictions count only where a word starts.
     """
 
     denominator = "words"

@@ -72,7 +72,7 @@ class SideLMHead(MaskedLMHead):
 
 
 class WordOrderHead(Head):
-    """The masked-LM head asked about tokens out of order (StructBERT, arXiv 1908.04577, section 2.2).
+    """The masked-LM head, applied to tokens out of order (StructBERT, arXiv 1908.04577, section 2.2).
 
     Reads `moved_P` and `moved_target_P`.
     """
@@ -133,7 +133,7 @@ class SpanBoundaryHead(Head):
 class LanguageModelHead(TokenHead):
     """The tied word embeddings on states scaled by 1 / sqrt(width), or a separate matrix (T5, section 2.1; T5 v1.1).
 
-    Positions are those of what is written.
+    Positions refer to what is written.
     """
 
     def __init__(self, network: Network) -> None:

@@ -1,4 +1,4 @@
-"""What can be put between a network and any head: chosen layers, a BiLSTM, another summary of a row or of a text."""
+"""Wrappers between a network and any head: chosen layers, a BiLSTM, a different summary of a row or a text."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class OnTextCNN(Wrapper):
         return Outputs(hidden_BLD, outputs.state, row_BD)
 
     def _largest(self, conv: nn.Module, state_BDL: Tensor, length_B: Tensor) -> Tensor:
-        """Over the windows that hold a real token, so that a row's padding moves nothing."""
+        """Over the windows that hold a real token, so that a row's padding has no effect."""
         found_BFL = conv(state_BDL).relu()
         windows_B = length_B + found_BFL.shape[2] - state_BDL.shape[2]
         inside_BL = torch.arange(found_BFL.shape[2], device=length_B.device) < windows_B[:, None]
@@ -200,7 +200,7 @@ class OnOptions(Wrapper):
         return Outputs(outputs.hidden_BLD, outputs.state, row_BKD)
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
-        """[B, K], -inf behind the last option of an example."""
+        """[B, K], -inf after the last option of an example."""
         return super().logits(outputs, batch)[..., 0].masked_fill(batch["place_BK"] < 0, float("-inf"))
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:

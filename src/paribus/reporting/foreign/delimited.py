@@ -1,4 +1,4 @@
-"""Text files with a row per run: CSV with any delimiter, and JSONL."""
+"""Text files with one row per run: CSV with any delimiter, and JSONL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(name: str) -> Source:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{name} cannot be read as UTF-8 text", str(error)) from error
+        raise UserError(f"{name} cannot be read ({error})", "give a CSV or JSONL file in UTF-8") from error
     rows = _read_jsonl(name, text) if path.suffix in (".jsonl", ".ndjson") else _read_csv(name, text)
     return Source(path.stem, list(rows))
 
@@ -34,7 +34,8 @@ def _read_jsonl(name: str, text: str) -> Iterator[Row]:
         try:
             found = json.loads(line)
         except ValueError as error:
-            raise UserError(f"line {number} of {name} is not JSON", str(error)) from error
+            cause = f"line {number} of {name} is not JSON ({error})"
+            raise UserError(cause, "write one object per run, each on a line of its own") from error
         if not isinstance(found, dict):
             raise UserError(f"line {number} of {name} is not a JSON object", "write one object per run")
         values = dict(flatten(found))

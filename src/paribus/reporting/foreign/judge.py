@@ -1,4 +1,4 @@
-"""The table of runs that another framework made, with verdicts and seeds needed, by the code of our own tables."""
+"""Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def describe_column(column: str, runs: Runs, source: Source, asked: Asked) -> Me
 
 
 def _list_values(metrics: Mapping[str, float | None], column: str) -> Sequence[float]:
-    """Of a run in that column; of the mean over tasks, those of all tasks."""
+    """The values of a run in that column; for the mean over tasks, those of all tasks."""
     found = [metrics[column]] if column in metrics else metrics.values()
     return [value for value in found if value is not None and math.isfinite(value)]
 

@@ -25,7 +25,7 @@ class Asked:
         arm: the columns whose values together name an arm; seed: that of the seed.
         metrics: columns, or metrics such as `acc` for `TASK/acc` of every task, or `mean` for the mean over these.
         claims: an arm whose name has spaces or other signs is quoted.
-        lower, higher: metrics of which less, or more, is better, whatever their names say.
+        lower, higher: metrics for which lower, or higher, is better, whatever their names suggest.
         step: the column of the step; the last row of each run counts.
         where: {column: value} of the rows that count.
         pattern: reads columns off the name of each run, such as `{arm}-s{seed}`.
@@ -44,7 +44,7 @@ class Asked:
 
 
 class Runs(NamedTuple):
-    """Records of a study, the columns that they have, and what was left out or numbered anew."""
+    """Records of a study, their columns, and notes on what was left out or renumbered."""
 
     records: tuple[Record, ...]
     columns: tuple[str, ...]
@@ -63,16 +63,17 @@ def name_arm(text: str) -> str:
 def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     """One record per arm and seed.
 
-    Parts of a run are put together. A run that stands in several rows with different numbers is left out; so is a row
-    without arm or seed. Raises UserError for columns that no row has, and if nothing remains.
+    Parts of a run are put together. A run with contradicting rows is left out; so is a row without arm or seed. Raises
+    UserError for columns that no row has, and if nothing remains.
     """
     notes: list[str] = []
     rows = [row for row in read_names(source, asked, notes) if _counts(row, asked)]
     if not rows:
         raise UserError(f"--where and --name match no row of {source.name}", "change them")
     known = tuple(dict.fromkeys(column for row in rows for column in row.values))
-    for column in (*asked.arm, asked.seed, *([asked.step] if asked.step else [])):
-        _require(column, known, source.name)
+    for option, names in (("arm", asked.arm), ("seed", (asked.seed,)), ("step", filter(None, (asked.step,)))):
+        for column in names:
+            _require(column, known, source.name, f"--{option} COLUMN names another one; ")
     columns = find_columns(asked.metrics, known, source)
     notes += _note_parts(columns, known, source.parts)
     measured = tuple(column for column in columns if column in known)
@@ -97,9 +98,9 @@ def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
         else:
             odd.append(row.name or row.place)
     if not found:
-        raise UserError(f"no name in {source.name} is like {asked.pattern}", f"the first is '{odd[0]}'")
+        raise UserError(f"no name in {source.name} matches {asked.pattern}", f"the first is '{odd[0]}'")
     if odd:
-        notes.append(f"Left out, because their names are not like {asked.pattern}: {', '.join(odd)}.")
+        notes.append(f"Left out, because their names do not match {asked.pattern}: {', '.join(odd)}.")
     return found
 
 
@@ -118,9 +119,9 @@ def _counts(row: Row, asked: Asked) -> bool:
     return all(str(row.values.get(column, "")) == value for column, value in asked.where.items())
 
 
-def _require(column: str, known: Sequence[str], source: str) -> None:
+def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> None:
     if column not in known:
-        raise UserError(f"{source} has no column '{column}'", suggest(column, known))
+        raise UserError(f"{source} has no column '{column}'", mend + suggest(column, known))
 
 
 def find_columns(asked: Iterable[str], known: Sequence[str], source: Source) -> tuple[str, ...]:
@@ -165,7 +166,7 @@ def _group(rows: Iterable[Row], asked: Asked, notes: list[str]) -> dict[tuple[st
 def _name_arms(texts: Iterable[str]) -> dict[str, str]:
     arms = {text: name_arm(text) for text in texts}
     if twice := [text for text, name in arms.items() if list(arms.values()).count(name) > 1]:
-        raise UserError(f"the arms {' and '.join(map(repr, twice[:2]))} would have one name", "rename one of them")
+        raise UserError(f"the arms {' and '.join(map(repr, twice[:2]))} would have the same name", "rename one of them")
     return arms
 
 
@@ -180,7 +181,7 @@ def _number_seeds(texts: Iterable[str], notes: list[str]) -> dict[str, int]:
 
 
 def _whole(text: str) -> int:
-    """Raises ValueError for what is not a whole number; 3.0 is one."""
+    """Raises ValueError unless it is a whole number, such as 3 or 3.0."""
     number = float(text)
     if not number.is_integer():
         raise ValueError(text)
@@ -199,7 +200,7 @@ def _make_record(
     values = {column: _list_numbers(done, column) for column in columns}
     if odd := [column for column, numbers in values.items() if len(set(numbers)) > 1]:
         places = ", ".join(row.place for row in done)
-        notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); --step takes the last one.")
+        notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); with --step the last one counts.")
         return None
     if len(done) > 1 and max(map(len, values.values())) > 1:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
@@ -216,8 +217,8 @@ def _list_numbers(rows: Iterable[Row], column: str) -> list[float]:
     return [number for number in found if not math.isnan(number)]
 
 
-def read_number(value: Any, otherwise: float = math.nan) -> float:
-    """The number in a cell; 85.2% is 0.852. `otherwise` for what is none."""
+def read_number(value: object, otherwise: float = math.nan) -> float:
+    """The number in a cell; 85.2% is 0.852. `otherwise` if it is not a number."""
     text = str(value).strip()
     try:
         return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)

@@ -1,13 +1,10 @@
-"""Rows of numbers that another framework wrote, and which reader they need."""
+"""Rows of numbers from another framework."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-
-from paribus.core.errors import UserError
 
 DONE = "done"
 
@@ -16,8 +13,8 @@ DONE = "done"
 class Row:
     """One run, or a part or a point of one.
 
-    `place`: where it stands, such as `line 3`; `name`: that of the run, if it has one; `status`: "done", or what became
-    of the run instead.
+    `place`: where it is in the source, such as `line 3`; `name`: of the run, if it has one; `status`: "done", or how it
+    ended otherwise.
     """
 
     place: str
@@ -42,46 +39,6 @@ class Source:
     def columns(self) -> tuple[str, ...]:
         """All columns, in the order in which they appear."""
         return tuple(dict.fromkeys(column for row in self.rows for column in row.values))
-
-
-Reader = Callable[[str], Source]
-
-
-def open_source(name: str) -> Source:
-    """The rows of `wandb:entity/project`, `mlflow:folder`, a file, or a folder of W&B, MLflow or lm-eval.
-
-    Raises UserError for what is none of these, or holds no run.
-    """
-    kind, _, rest = name.partition(":")
-    readers = _list_readers()
-    read = readers.get(kind) if rest else readers.get(_find_kind(Path(name).expanduser()))
-    if read is None:
-        mend = "give a CSV or JSONL file, wandb:entity/project, or a folder of W&B, MLflow or lm-eval"
-        raise UserError(f"{name} holds no runs that can be read", mend)
-    source = read(rest or name)
-    if not source.rows:
-        raise UserError(f"{name} holds no run", "give the folder or file with the finished runs")
-    return source
-
-
-def _list_readers() -> dict[str, Reader]:
-    from paribus.reporting.foreign import delimited, lm_eval, mlflow, wandb_runs
-
-    return {
-        "table": delimited.read,
-        "wandb": wandb_runs.read,
-        "wandb offline": wandb_runs.read_offline,
-        "mlflow": mlflow.read,
-        "lm-eval": lm_eval.read,
-    }
-
-
-def _find_kind(path: Path) -> str:
-    """Which reader a file or folder needs; empty for none."""
-    if path.is_file():
-        return {".db": "mlflow", ".wandb": "wandb offline", ".json": "lm-eval"}.get(path.suffix, "table")
-    patterns = {"*.wandb": "wandb offline", "results*.json": "lm-eval", "meta.yaml": "mlflow", "mlflow.db": "mlflow"}
-    return next((kind for pattern, kind in patterns.items() if any(path.rglob(pattern))), "")
 
 
 def flatten(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from paribus.reporting.tracking.sources import Segment, read_segment
 
 
 def read(name: str) -> Source:
-    """The runs of `entity/project` on a server. Raises UserError if it cannot be asked."""
+    """The runs of `entity/project` on a server. Raises UserError if the server cannot be reached."""
     import wandb
 
     try:
@@ -20,7 +20,7 @@ def read(name: str) -> Source:
         rows = [_make_row(run.id, run.name, run.state, dict(run.config), dict(run.summary_metrics)) for run in found]
     except Exception as error:  # the client and its transport raise many kinds
         raise UserError(
-            f"W&B cannot be asked for {name} ({' '.join(str(error).split())[:200]})", "check your key and the network"
+            f"W&B cannot load {name} ({' '.join(str(error).split())[:200]})", "check your key and the network"
         ) from error
     return Source(name.rpartition("/")[2], rows)
 

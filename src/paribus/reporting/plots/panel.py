@@ -1,4 +1,4 @@
-"""What all panels share: the size, a heading, a key, and how a column is named."""
+"""Shared parts of panels: the size, a heading, a key, and the names of columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def format_heading(table: Table, column: str) -> str:
 
 
 def find_color(verdict: str) -> str:
-    """The name of a verdict's color; one whose word brings its own CSS color is drawn in ink."""
+    """The name of a verdict's color; a verdict with its own CSS color is drawn in ink."""
     name = find_word(verdict).color.removeprefix("var(--").removesuffix(")")
     return name if name in COLORS else "ink"
 

@@ -20,6 +20,7 @@ from paribus.reporting.plots.panel import (
     make_scene,
 )
 from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.turned import name_unit
 from paribus.verdict.metrics import in_points
 from paribus.verdict.words import find_word
 
@@ -42,7 +43,7 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Scene:
     unit, turn = 100.0 if in_points(ladder.column) else 1.0, -1.0 if ladder.lower_is_better else 1.0
     bottom, wide = TOP + _HEIGHT, (RIGHT - LEFT) / len(scales)
     y = _make_scale(ladder, unit * turn, bottom)
-    title = f"{ladder.column}{' (points)' if unit == 100.0 else ''}"
+    title = f"{ladder.column}{f' ({named})' if (named := name_unit(ladder.column)) else ''}"
     pair = f"{ladder.arm} against {ladder.versus}"
     items = [*draw_title(title, f"{pair}; up: the first is better"), *axes.up(y, LEFT, RIGHT)]
     items += draw_margin(y, ladder.margin * unit)

@@ -79,7 +79,7 @@ Item = Line | Area | Mark | Label
 
 @dataclass(frozen=True)
 class Scene:
-    """`title`: the text for a reader who cannot see it."""
+    """`title`: the alternative text for readers who cannot see it."""
 
     width: float
     height: float

@@ -84,7 +84,7 @@ def _path(points: Points) -> str:
 
 
 def _paint(fill: str, stroke: str | None = None) -> str:
-    """Both colors as attributes, and as the classes by which a page redefines them."""
+    """Both colors as attributes, and as classes so that a page can redefine them."""
     names = [f"f-{fill}"] * (fill != "none") + [f"k-{stroke}"] * (stroke is not None)
     line = f' stroke="{COLORS[stroke]}"' if stroke is not None else ""
     return f'class="{" ".join(names)}" fill="{COLORS[fill]}"{line}'

@@ -1,1 +1,1 @@
-"""The static site: every claim with its verdict at each scale, a page a table, its runs, and the published tables."""
+"""The static site: every claim with its verdict at each scale, a page per table, its runs, and the published tables."""

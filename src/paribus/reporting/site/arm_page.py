@@ -18,7 +18,7 @@ from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.html import render_figure, render_scroll
-from paribus.reporting.tables.schema import Band
+from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder, read_config
 from paribus.sweeps.sweep import SCRATCH
@@ -76,7 +76,7 @@ def _render_body(entry: Entry, arm: str, title: str, sample: Sample) -> Iterator
 
 
 def _render_difference(entry: Entry, arm: str) -> Iterator[str]:
-    """What is different from the baseline, which is what the sweep is about."""
+    """The differences from the baseline, which are the point of the sweep."""
     yield "<h2>Difference from the baseline</h2>"
     row = next((row for row in entry.table.arms if row.name == arm), None)
     changes = sorted(entry.table.audit.differences.get(arm, {}).items())
@@ -96,8 +96,8 @@ def _name_columns(entry: Entry) -> dict[str, str]:
 
 
 def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Config]) -> Row:
-    table, metrics, budget = entry.table, record.metrics, record.budget
-    values = [format_number(table, column, metrics.get(column)) for column in table.columns]
+    table, budget = entry.table, record.budget
+    values = [format_number(table, column, _find_value(table, record, column)) for column in table.columns]
     tokens = f"{budget['input_tokens']:,.0f}" if "input_tokens" in budget else ""
     seconds = duration(budget["train_seconds"]) if "train_seconds" in budget else ""
     status = record.status + (f": {record.error}" if record.error else "")
@@ -112,8 +112,18 @@ def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Conf
     return Row([*words, *links], {}, place=f"seed{record.seed}")
 
 
+def _find_value(table: Table, record: Record, column: str) -> float | None:
+    """A run's value on a column; of what no record holds, such as the mean over tasks, the table's."""
+    if column in record.metrics:
+        return record.metrics[column]
+    rows: list[ArmRow | AnchorRow] = [*table.arms, *table.anchors]
+    cells = (row.metrics.get(column) for row in rows if row.name.replace(" ", "_") == record.arm)
+    cell = next(cells, None)
+    return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed) if isinstance(cell, Cell) else None
+
+
 def _link_wandb(record: Record, config: Config | None) -> str:
-    """The run on W&B if its config says where, otherwise its id."""
+    """A link to the run on W&B if its config has the address, otherwise its id."""
     if record.wandb_id is None:
         return ""
     own = (config.content.get("logger") if config else None) or {}
@@ -162,7 +172,7 @@ def _group_configs(own: Sequence[Record], folders: dict[int, Path]) -> list[Conf
 def _render_configs(configs: Sequence[Config]) -> Iterator[str]:
     yield "<h2>Whole config</h2>"
     if not configs:
-        yield "<p>No config of these runs is here.</p>"
+        yield "<p>No config of these runs was found.</p>"
     for config in configs:
         which = ", ".join(map(str, config.seeds))
         text = f"<pre>{escape(config.text)}</pre>"

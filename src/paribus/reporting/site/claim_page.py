@@ -15,6 +15,7 @@ from paribus.reporting.site.tokens import draw_tokens
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
+from paribus.reporting.turned import name_unit
 from paribus.sweeps.sweep import TRIAL
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import lower_is_better
@@ -97,7 +98,8 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
 
 def _say_contrast(table: Table, row: ContrastRow) -> str:
     reason = f" ({escape(row.reason)})" if row.reason else ""
-    margin = f"; margin {row.margin * table.about[row.column].factor:g}" if row.margin else ""
+    size = f"{row.margin * table.about[row.column].factor:g} {name_unit(row.column)}".strip()
+    margin = f"; margin {size}" if row.margin else ""
     place = f"{table.scale}/{row.arm}.html"
     return f"{render_effect(table, row, place)}{margin}. {render_verdict(row.verdict, escape(row.verdict))}{reason}"
 

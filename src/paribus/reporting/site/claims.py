@@ -1,4 +1,4 @@
-"""Claims as the site shows them: each with the tables that speak about it, in prose, and with what it cost."""
+"""Claims as the site shows them: each with the tables that judge it, in prose, and with its cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functools import cached_property
 from html import escape
 
 from paribus.core.errors import UserError
-from paribus.reporting.site.collect import SCALES, Entry
+from paribus.reporting.ladder import SCALES
+from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.blocks import format_interval, format_number
 from paribus.reporting.tables.html import render_verdict
@@ -27,9 +28,9 @@ _ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 @dataclass(frozen=True)
 class Line:
-    """A claim of a study, its `number`-th, with the tables that speak about it, small scales first.
+    """The `number`-th claim of a study, with the tables that judge it, small scales first. `claim`:
 
-    `claim`: its text and its plain sentence alone; `published`: the id of the paper's table in the atlas.
+    only its text and its plain sentence; `published`: the id of the paper's table in the atlas.
     """
 
     study: str
@@ -105,11 +106,11 @@ def list_scales(entries: Sequence[Entry]) -> list[str]:
 
 
 def render_arxiv(paper: PublishedTable | None) -> str:
-    """A link to the paper, or how else it was published."""
+    """A link to the paper, or how else it was published, such as "none (OpenAI report, 2018)"."""
     if paper is None:
         return ""
     if not _ARXIV.fullmatch(paper.arxiv):
-        return escape(paper.arxiv)
+        return escape(paper.arxiv.removeprefix("none (").removesuffix(")"))
     return render_link(f"https://arxiv.org/abs/{paper.arxiv}", f"arXiv {paper.arxiv}")
 
 

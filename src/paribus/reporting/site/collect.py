@@ -13,6 +13,7 @@ from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.core.names import is_name
 from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowed
+from paribus.reporting.ladder import SCALES
 from paribus.reporting.plots import landscape
 from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
@@ -21,12 +22,10 @@ from paribus.reporting.tables.schema import Table
 from paribus.runs.store import Found, Manifest, find_folder, find_manifest, find_records
 from paribus.sweeps.sweep import Sweep, load, names
 
-SCALES = ("test", "smoke", "cpu", "gpu", "paper")
-
 
 @dataclass(frozen=True)
 class Entry:
-    """A table with what it follows from.
+    """A table with its sources.
 
     `content`: the table.json in `folder`; `roots`: where its records are; `sweep`: its file, None if it is not known.
     """
@@ -105,6 +104,7 @@ class Entry:
 def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     """Every table below `reports` (study/scale) and `results` (scale/study); of one that is in both that of `reports`.
 
+    Those of `paribus judge` have no scale, no runs of ours and a page of their own: they are left out.
     Raises UserError for a table.json that cannot be read.
     """
     sweeps = load_sweeps()
@@ -112,6 +112,8 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     for root in (reports, results):
         for path in sorted(root.glob(f"*/*/{TABLE}")):
             content = _read_object(path, {"study", "scale", "arms", "claims", "columns"}, "paribus table")
+            if not content["scale"]:
+                continue
             table = _read_content(path, content)
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
@@ -121,7 +123,7 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
 
 
 def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
-    """The table, whose names become those of pages. Raises UserError for a name that leads out of its folder."""
+    """The table. Raises UserError if one of its names, which become names of pages, leads out of its folder."""
     try:
         table = from_json(Table, content)
     except TypeError as error:

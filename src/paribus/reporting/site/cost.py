@@ -1,4 +1,4 @@
-"""What runs cost: hours of cores, or of another device, that pre-training took. Fine-tuning is not on record."""
+"""The cost of runs: hours of cores, or of another device, that pre-training took. Fine-tuning is not recorded."""
 
 from __future__ import annotations
 

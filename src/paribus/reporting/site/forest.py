@@ -22,7 +22,7 @@ _GROUPS = {
     ">=": ("No worse", "the claim needs the whole interval right of minus one margin"),
     "~": ("The same", "the claim needs the whole interval within one margin of zero"),
 }
-_TWINS = ("A/A tests", "identical arms: whatever differs is luck")
+_TWINS = ("A/A tests", "identical arms: any difference is chance")
 
 
 class Contrast(NamedTuple):
@@ -91,11 +91,17 @@ def _draw_tick(place: float) -> str:
 
 
 def _render_head(axis: Axis) -> str:
-    ticks = "".join(f'<span style="left: {axis(tick):.2f}%">{tick:g}</span>' for tick in axis.list_ticks())
+    ticks = "".join(_name_tick(axis, tick) for tick in axis.list_ticks())
     claim = '<th scope="col" class="what">claim <span class="axis-name">effect over margin</span></th>'
     names = claim, '<th scope="col" class="value">effect [interval]</th>'
     lane = f'<th scope="col" class="lane axis"><span class="unseen">effect over margin</span><div>{ticks}</div></th>'
     return lane.join(names)
+
+
+def _name_tick(axis: Axis, tick: float) -> str:
+    """The number of a tick; those that are no power of ten go first where there is little room."""
+    between = "" if f"{abs(tick):g}".strip("0") in ("", "1") else ' class="between"'
+    return f'<span{between} style="left: {axis(tick):.2f}%">{tick:g}</span>'
 
 
 def _render_key(contrasts: Sequence[Contrast]) -> str:

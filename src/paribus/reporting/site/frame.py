@@ -1,4 +1,4 @@
-"""What all pages of the site share: head, navigation, relative links, and lists that search and sort."""
+"""Shared parts of all pages: head, navigation, relative links, and lists that can be searched and sorted."""
 
 from __future__ import annotations
 

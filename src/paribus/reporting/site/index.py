@@ -33,8 +33,8 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
     ran, waiting = [line for line in lines if line.measured], [line for line in lines if not line.measured]
     yield "<h1>Does the published choice hold here?</h1>"
     yield (
-        '<p class="lead">Each claim of a published table was fixed before its first run. A verdict holds at its scale '
-        "alone; behind each number are its runs.</p>"
+        '<p class="lead">Each claim of a published table was fixed before its first run. A verdict holds only at its '
+        "scale; each number links to its runs.</p>"
     )
     yield _render_counts(entries, lines)
     yield "<h2>Every measured contrast</h2>"
@@ -54,7 +54,7 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
 
 
 def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
-    """Verdicts at each scale that has tables; identical arms are counted apart."""
+    """Verdicts at each scale that has tables; claims about identical arms are counted separately."""
     words = [word.name for word in WORDS.all()]
     scales = [scale for scale in list_scales(entries) if any(entry.scale == scale for entry in entries)]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("scale", *words))
@@ -67,7 +67,7 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     if unsure := sum(is_unsure(entry, claim) for line in own for entry, claim in line.entries):
         below += (
             f'<p class="below">{unsure} of the decided claims rest on runs that did not record whether they left the '
-            "plateau of a trivial model. Run them again before you trust them.</p>"
+            "plateau of a trivial model. Rerun them before you trust them.</p>"
         )
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
     return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'
@@ -115,14 +115,14 @@ def _render_waiting(line: Line) -> Row:
 
 
 def _render_claim(line: Line) -> str:
-    """The plain sentence with whose it is and where it is from."""
+    """The plain sentence, who claims it, and its source."""
     source = "" if line.paper is None else f", {render_source(line)}"
     owner = f'<span class="small">{OWNERS[line.claim.whose or ""]}{source}</span>' if line.claim.says else ""
     return f'<span class="say">{render_link(line.place, line.claim.says or line.claim.text)}</span><br>{owner}'
 
 
 def _describe_row(line: Line) -> dict[str, str]:
-    """What a row is searched and filtered by."""
+    """The attributes to search and filter a row by."""
     shown = [(entry.scale, claim.verdict) for entry, claim in line.entries] or [("", NOT_RUN)]
     at = ";".join(f"{scale}:{verdict}" for scale, verdict in shown)
     words = [line.study, line.claim.sentence, line.claim.text, line.authors, at.replace(":", " ")]

@@ -1,4 +1,4 @@
-"""A static site of every claim, table, run, search and published table; it needs nothing but a browser."""
+"""A static site of every claim, table, run, search and published table; it needs only a browser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
         say(f"{study} at scale={scale} has runs but no table: paribus table {study} scale={scale}")
     searches = find_searches(runs)
     if not entries and not searches:
-        raise UserError("there is no table yet", "paribus table SWEEP scale=...")
+        raise UserError("there is no table yet", "run `paribus table SWEEP scale=...` first")
     samples = Samples(examples, str(cache) if cache else find_cache())
     count = size = 0
     for path, content in render_pages(entries, searches, samples):

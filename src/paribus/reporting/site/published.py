@@ -1,4 +1,4 @@
-"""The pages of the published tables: numbers as printed, with source, flags, and what was made of them here."""
+"""The pages of the published tables: numbers as printed, with source, flags, and our own tables of them."""
 
 from __future__ import annotations
 

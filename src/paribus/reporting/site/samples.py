@@ -37,12 +37,12 @@ class Samples:
     _data: dict[str, Data | UserError] = field(default_factory=dict)
 
     def draw(self, entry: Entry, arm: str) -> Sample:
-        """The first examples of the arm's first finished run; a reason if its text is not here."""
+        """The first examples of the arm's first finished run, or the reason if its text is not available."""
         done = [record for record in entry.found.records if record.arm == arm and record.done]
         folder = find_folder(done[0], entry.roots) if done else None
         config = read_config(folder) if folder else None
         if self.count == 0 or not done or config is None:
-            reason = "No examples were asked for." if self.count == 0 else "No config of a finished run is here."
+            reason = "No examples were requested." if self.count == 0 else "No config of a finished run was found."
             return Sample(reason=reason)
         try:
             return Sample(self._draw(config, done[0].text))

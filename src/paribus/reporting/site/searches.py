@@ -1,4 +1,4 @@
-"""The searches: what each trial reached, which parameters matter, and the best trials."""
+"""The pages of searches: the result of each trial, which parameters matter, and the best trials."""
 
 from __future__ import annotations
 

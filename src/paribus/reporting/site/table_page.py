@@ -110,7 +110,7 @@ def _check(entry: Entry) -> list[str]:
         odd, count = entry.check()
     except UserError as error:
         return [f"✗ {error}"]
-    return [f"✗ {line}" for line in odd] or [f"✓ all {count} numbers of the table follow from the records"]
+    return [f"✗ {line}" for line in odd] or [f"✓ all {count} numbers of the table match the records"]
 
 
 def _render_finding(line: str) -> str:

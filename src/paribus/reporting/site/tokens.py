@@ -1,4 +1,4 @@
-"""Effects against tokens: the paired difference of two arms at each evaluation on the way."""
+"""Effects against tokens: the paired difference of two arms at each evaluation during training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST = 2  # points of a curve
 
 
 def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Scene]:
-    """A panel for each contrast whose column was measured on the way: the paired effect with its interval."""
+    """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
     found = ((row, _measure_on_the_way(entry, row)) for row in claim.contrasts)
     return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
 

@@ -26,7 +26,7 @@ def make_table(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path
 
 
 def assemble(design: Design, roots: Sequence[Path]) -> Table:
-    """The table of the records below these roots; records that are not whole are named in its notes."""
+    """The table of the records below these roots; incomplete records are named in its notes."""
     manifest = find_manifest(roots, design.study, design.scale)
     design = design.apply(manifest)
     found = find_records(design.study, design.scale, roots)

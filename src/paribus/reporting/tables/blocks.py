@@ -1,4 +1,4 @@
-"""How the rows and numbers of a table are written, the same in every format."""
+"""The rows and numbers of a table as text, the same in every format."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def _make_overall(table: Table) -> Block:
 
 
 def _make_own(table: Table) -> Block:
-    """What each arm learned of its own noise, beside a model that knows only frequencies and kinds of places."""
+    """What each arm learned on its own noise, beside a model that knows only frequencies and kinds of neighbors."""
     lines = [_make_own_line(arm.name, arm.own) for arm in table.arms if arm.own is not None]
     header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
     below = [
@@ -303,7 +303,7 @@ def _make_ends(value: float, low: float | None, high: float | None, unit: float 
 
 
 def _make_orders(table: Table) -> Block:
-    """How far our order of the arms is the paper's."""
+    """How well our order of the arms agrees with the paper's."""
     lines = [_make_order(table.paper.table, row) for row in table.paper.orders] if table.paper else []
     below = ["Kendall's tau: 1 is the paper's order, -1 its reverse; [95% interval over seeds]."]
     header = ["column", "the paper's metric", "arms", "tau", "n"]
@@ -316,7 +316,7 @@ def _make_order(paper: str, row: OrderRow) -> list[Text]:
 
 
 def _describe_paper(table: Table) -> list[str]:
-    """The source and the setting of the paper's numbers, whose its rows are, and what is wrong with them."""
+    """The source and the setting of the paper's numbers, the arms of its rows, and caveats about them."""
     paper = table.paper
     if paper is None:
         return []

@@ -57,7 +57,7 @@ Reasons = Mapping[str, str | None]  # {column: why it decides no claim, or None}
 
 
 class Verdicts(NamedTuple):
-    """What was measured and what the claims come to; `reasons`: of the columns that were measured.
+    """What was measured, and the verdicts on the claims; `reasons`: of the columns that were measured.
 
     `design`: with the looks that were taken.
     """
@@ -263,7 +263,7 @@ def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dic
 
 
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:
-    """Which of the paper's metrics are printed beside our columns, beside those that were not run, and alone.
+    """Which of the paper's metrics are printed beside our columns, beside columns that were not run, and on their own.
 
     Our loss on our text is not comparable with the paper's loss on its text: below the scale that has the paper's text
     too, only the paper's task scores are printed beside ours.

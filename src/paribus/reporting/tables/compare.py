@@ -1,4 +1,4 @@
-"""What a table compares its numbers with: the paper's effects and orders, other intervals, means over tasks."""
+"""Comparisons in a table: the paper's effects and orders, other kinds of intervals, means over tasks."""
 
 from __future__ import annotations
 

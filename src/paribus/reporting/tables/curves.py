@@ -1,4 +1,4 @@
-"""Learning curves of a study: what runs wrote while they trained, interpolated to one grid of tokens and averaged."""
+"""Learning curves of a study: what runs logged during training, interpolated to one grid of tokens and averaged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Runs = Mapping[str, Mapping[str, Mapping[int, Curve]]]  # {metric: {arm: {seed: 
 
 def read_curves(folder: Path, record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve]:
     """{metric: curve} of a run: losses and accuracies of pre-training, what its fine-tunings wrote, then the scores of
-    tasks on the way and their mean.
+    tasks during pre-training and their mean.
 
     A line that cannot be read is left out. `averaged`: the columns that the mean over tasks is of.
     """

@@ -64,7 +64,7 @@ class Design:
         return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
 
     def count_looks(self, seeds: Sequence[int]) -> Design:
-        """The design with a look after each seed that was added by hand to those that it declares."""
+        """The design with one more look for each seed that the user added to the declared ones."""
         if self.looks is not None or not self.seeds or len(seeds) <= len(self.seeds):
             return self
         looks = Looks(max(FIRST, len(self.seeds)), max(MOST, len(seeds)))
@@ -100,7 +100,7 @@ class Design:
 
 def _require(name: str, names: Collection[str], source: str) -> None:
     if name not in names:
-        raise UserError(f"{source} names '{name}'", f"known: {', '.join(names)}")
+        raise UserError(f"{source} names the unknown '{name}'", f"known: {', '.join(names)}")
 
 
 def make_design(

@@ -1,4 +1,4 @@
-"""Which records count. Every record that is left out is named in the table's notes, with the reason."""
+"""Selects the records that count. The table's notes name every record that is left out, with the reason."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Evidence:
         return {seed: run.own for seed, run in self.done(arm).items() if run.own}
 
     def courses(self, arm: str, seeds: Collection[int] | None = None) -> list[Course]:
-        """What the loss of each run that measured it, of these seeds or of all, went through."""
+        """The course of the loss of each run that measured it, for these seeds or for all."""
         return [read_course(own) for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
@@ -180,7 +180,7 @@ def _note_odd_values(design: Design, evidence: Evidence) -> list[str]:
 
 
 def _note_older(design: Design, evidence: Evidence) -> list[str]:
-    """Runs made under another version of the sweep file: its claims may have been others."""
+    """Runs made under a different version of the sweep file, which may have had different claims."""
     if design.sweep_hash is None:
         return []
     odd = [

@@ -1,4 +1,4 @@
-"""What a table is of, in one line: text, budget, model, vocabulary, seeds, processor and overrides."""
+"""The setting of a table in one line: text, budget, model, vocabulary, seeds, processor and overrides."""
 
 from __future__ import annotations
 

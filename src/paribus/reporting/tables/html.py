@@ -1,4 +1,4 @@
-"""The table as one HTML file that needs nothing else: light and dark, wide tables scroll, the drawings inside."""
+"""The table as one self-contained HTML file: light and dark mode, wide tables scroll, plots are inline."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _render_body(table: Table) -> Iterator[str]:
 
 
 def render_facts(table: Table) -> Iterator[str]:
-    """What the table is of, as one line."""
+    """The setting of the table, as one line."""
     if line := write_line(table.facts):
         yield f'<p class="small">{escape(line)}</p>'
 

@@ -1,4 +1,4 @@
-"""The table for a paper: booktabs in one type size, for `\\input`. What is too wide for a column goes on below."""
+"""The table for a paper: booktabs in one type size, for `\\input`. A table that is too wide continues below."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ESCAPES = {
 
 
 class Column(NamedTuple):
-    """A column: its cells, each of one line or more; `group`: what stands above its heading; `words`: flush left."""
+    """A column: its cells, each of one line or more; `group`: the heading above its own; `words`: flush left."""
 
     head: str
     cells: Sequence[Sequence[Text]]
@@ -149,7 +149,7 @@ def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]
 
 
 def _split_name(name: str) -> list[Text]:
-    """An arm, and below it what stands behind it in brackets."""
+    """An arm, and below it what follows its name in brackets."""
     head, found, tail = name.partition(" (")
     return [Text(head), Text(f"({tail}")] if found else [Text(name)]
 

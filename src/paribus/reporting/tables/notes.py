@@ -90,7 +90,7 @@ def _count_tunings(run: Record) -> dict[str, int]:
 
 
 def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:
-    """What n or the fine-tuning seeds leave open."""
+    """What n and the fine-tuning seeds cannot settle."""
     notes, powers = [], []
     for row in contrasts:
         name, points = f"{row.pair} on {row.column}", about[row.column].unit == "points"
@@ -148,7 +148,7 @@ def _parse(text: str) -> float | None:
 
 
 def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
-    """For each task, how much of what it evaluates on the arms have read; arms that have read the same together."""
+    """For each task, how much of its evaluation text the arms have read; arms with equal shares are grouped."""
     found: dict[str, dict[str, list[str]]] = {}
     for arm in design.arms:
         overlaps = [run.overlap or {} for run in evidence.done(arm).values()]

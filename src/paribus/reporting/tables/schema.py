@@ -90,8 +90,8 @@ class OwnLoss:
     """Pre-trainings on their own noise: mean loss and floor of the trivial model, in nats, over n runs.
 
     `left`: how many left their plateau, between which `steps` and `tokens`; `by_heart`: how many others ended far above
-    their lowest loss. `fall`: what was lost over the last quarter of the tokens; `falling`: how many runs were still
-    falling. `held_out`: the noise is that of the held-out evaluation.
+    their lowest loss. `fall`: how much the loss fell over the last quarter of the tokens; `falling`: how many runs were
+    still falling. `held_out`: the noise is that of the held-out evaluation.
     """
 
     n: int

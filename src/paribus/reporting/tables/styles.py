@@ -1,4 +1,4 @@
-"""How LaTeX sets a mean; apart, so that help and completion read it at once."""
+"""How LaTeX prints a mean; a separate module, so that help and completion load quickly."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The table for a terminal, as wide as it is: wide parts are broken into several with the same rows."""
+"""The table for a terminal, fitted to its width: wide parts are split into several with the same rows."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def save_dashboard(board: Board) -> list[str]:
 
 
 def written(one: Any) -> dict[str, Any]:
-    """What would be saved, as plain data; this validates it without a server."""
+    """The content to save, as plain data; this validates it without a server."""
     model = one._to_model()
     found: dict[str, Any] = json.loads(model.model_dump_json(by_alias=True, exclude_none=True))
     return found

@@ -18,7 +18,7 @@ Curve = dict[tuple[str, int], float]  # {(metric, step): value}
 
 
 class Frames(NamedTuple):
-    """`runs`: one row per run that is over: arm, seed, signature, status, its metrics and its budget (`budget/...`).
+    """`runs`: one row per ended run: arm, seed, signature, status, its metrics and its budget (`budget/...`).
 
     `curves`: one row per point of pre-training: arm, seed, step, metric, value.
     """
@@ -78,7 +78,7 @@ class StageLog:
         return {name: value for name, value in pick_numbers(self.summary).items() if name not in curves}
 
     def curve(self) -> Curve:
-        """A step that was repeated after an interruption counts once, with its last values."""
+        """If a step was repeated after an interruption, its last values count."""
         return {
             (name, int(row[STEP])): value
             for row in self.history

@@ -1,4 +1,4 @@
-"""Three places that runs are read from: our records, offline W&B runs, a W&B server."""
+"""Three sources of runs: our records, offline W&B runs, and a W&B server."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Online:
     roots: Sequence[Path] = ()
 
     def runs(self, study: str, scale: str) -> list[Run]:
-        """Raises UserError if the server cannot be asked."""
+        """Raises UserError if the server cannot be reached."""
         import wandb
 
         try:

@@ -1,4 +1,4 @@
-"""The W&B run of a whole study: the comparison as tables and an artifact, and what a search went through."""
+"""The W&B run of a whole study: the comparison as tables and an artifact, and the history of a search."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def track_sweep(request: Request) -> None:
     from paribus.reporting.tables.files import render_files
 
     overrides = arm_overrides(request.sweep, request.scale, request.sweep.baseline, request.overrides)
-    logger = build(compose(list(overrides)).logger)
-    if not logger.tells:
+    if (logger := _find_logger(compose(list(overrides)).logger)) is None:
         return
     try:
         table = make_table(request.sweep, request.scale, request.study, request.roots)
@@ -62,9 +61,7 @@ def track_sweep(request: Request) -> None:
         config={"study": request.named, "scale": request.scale, "sweep_hash": request.sweep.hash(request.scale)},
         folder=request.runs / request.named / f".{request.scale}",
     )
-    _log_new(
-        logger, about, to_json(table), lambda wandb: _fill_sweep(wandb, table, request), lambda: render_files(table)
-    )
+    _log_new(logger, about, to_json(table), lambda wandb: _fill_sweep(wandb, table), lambda: render_files(table))
 
 
 def track_search(node: Mapping[str, Any], name: str, signature: str, folder: Path, study: Study) -> None:
@@ -78,11 +75,16 @@ def track_search(node: Mapping[str, Any], name: str, signature: str, folder: Pat
         config={"study": name, "signature": signature, "directions": [one.name.lower() for one in study.directions]},
         folder=folder,
     )
-    logger = build(dict(node))
-    if not logger.tells:
+    if (logger := _find_logger(dict(node))) is None:
         return
     trials = [[t.number, t.state.name, t.values, t.params] for t in study.get_trials(deepcopy=False)]
     _log_new(logger, about, trials, lambda wandb: fill_search(wandb, study))
+
+
+def _find_logger(node: Mapping[str, Any]) -> Logger | None:
+    """The logger of a config; None for one that tells nobody."""
+    logger: Logger = build(node)
+    return logger if logger.tells else None
 
 
 def _log_new(
@@ -115,7 +117,7 @@ def _make_artifact(wandb: ModuleType, about: About, files: Mapping[str, bytes]) 
     return artifact
 
 
-def _fill_sweep(wandb: ModuleType, table: Table, request: Request) -> dict[str, Any]:
+def _fill_sweep(wandb: ModuleType, table: Table) -> dict[str, Any]:
     from paribus.reporting.plots.png import render_png
     from paribus.reporting.tables.files import draw_pictures
 

@@ -1,4 +1,4 @@
-"""What a launcher is: a class that opens a pool for runs, and a YAML file in `conf/launcher` that names the class."""
+"""The base class of launchers. A launcher opens a pool for runs; a YAML file in `conf/launcher` names its class."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Demand(NamedTuple):
 
     Args:
         runs: number of runs.
-        slots: runs side by side; None for as many as fit.
+        slots: runs that train at once; None for as many as fit.
         ranks: processes that train one run.
         folder: where the launcher may write its own files.
     """
@@ -59,7 +59,7 @@ class Demand(NamedTuple):
     folder: Path
 
     def size(self) -> int:
-        """Runs side by side if there is room for all. Raises UserError if `slots` is below 1."""
+        """How many runs train at once if there is room for all. Raises UserError if `slots` is below 1."""
         if self.slots is not None and self.slots < 1:
             raise UserError(f"slots={self.slots} is below 1", "use slots=auto or a positive number of parallel runs")
         return min(self.runs, self.slots or self.runs)
@@ -70,11 +70,11 @@ class Events(NamedTuple):
 
     Args:
         started: a run starts; gets the run and a name of the place, such as `slot 1 of 2`.
-        requeued: a run lost its place and waits for another.
+        requeued: a run lost its place and waits for a new one.
         ended: a run ended.
         idle: called between two polls.
-        held: whether a run would wait for another process. Slots of this machine then take the next run; a cluster,
-            whose runs start later, does not ask.
+        held: whether a run would wait for another process. Local slots then take the next run; a cluster, whose
+            runs start later, ignores it.
     """
 
     started: Callable[[Work, str], object] = lambda work, place: None
@@ -85,7 +85,9 @@ class Events(NamedTuple):
 
 
 class Pool(ABC):
-    """Room for runs. `size`: runs side by side; `threads`: CPU threads of one run, None for the machine's default."""
+    """Room for runs. `size`: runs that train at once; `threads`: CPU threads of one run, None for the machine's
+    default.
+    """
 
     size: int
     threads: int | None

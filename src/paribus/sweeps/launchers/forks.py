@@ -143,7 +143,7 @@ def _fork_orders(connection: Connection) -> Order | None:
         return None
 
 
-def _import_components(node: Any) -> None:
+def _import_components(node: object) -> None:
     """Import the classes that a config names; the run itself reports one that cannot be imported."""
     for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _import_components(value)
@@ -153,7 +153,7 @@ def _import_components(node: Any) -> None:
 
 
 def _train(order: Order) -> int:
-    """Do what a fresh process would: its exit status and its log are the same."""
+    """Run as a fresh process would: the exit status and the log are the same."""
     die_with_parent()
     with order.log.open("ab", buffering=0) as log:
         for stream in (sys.stdout, sys.stderr):

@@ -135,13 +135,13 @@ class Slots(Pool):
         return _Running(work, process or _open(work, slot, self._environment(slot)), time.monotonic())
 
     def _fork(self, config: Mapping[str, Any], log: Path, slot: Slot) -> Fork | None:
-        """The process of a run. None if a server that was just started has died, as it does without memory."""
+        """The process of a run. None if a server that was just started has died, as happens when memory runs out."""
         if self.server is None or not self.server.alive:
             self.server = Server(self._environment(slot))
         return self.server.start(Order(config, log, slot.cores, self._environment(slot)))
 
     def _environment(self, slot: Slot) -> dict[str, str]:
-        """What a process gets; compiled kernels outlast the sweep, other temporary files do not."""
+        """The environment of a process; compiled kernels outlast the sweep, other temporary files do not."""
         kernels = os.environ.get(_KERNELS) or f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}"
         return {**slot.environment(), "TMPDIR": self.temporary, _KERNELS: kernels}
 

@@ -1,4 +1,4 @@
-"""What a search found: which parameters matter, the best value so far, and the Pareto front."""
+"""The findings of a search: which parameters matter, the best value so far, and the Pareto front."""
 
 from __future__ import annotations
 

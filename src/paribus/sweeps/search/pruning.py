@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from paribus.core.build import build
 from paribus.verdict.metrics import LOSS, held_out_loss
 
 if TYPE_CHECKING:
+    from optuna.pruners import BasePruner
     from optuna.trial import Trial
 
 PRUNER = "pruner"  # attribute of the study: the pruner's config
@@ -34,6 +36,12 @@ class Reporter:
         return bool(self.trial.should_prune())
 
 
+def make_pruner(node: Mapping[str, object]) -> BasePruner:
+    """The pruner of a config. Raises UserError for one that cannot be built."""
+    pruner: BasePruner = build(node)
+    return pruner
+
+
 def reporter(node: Mapping[str, object] | None) -> Reporter | None:
     """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is not a trial or nothing prunes it.
 
@@ -46,9 +54,8 @@ def reporter(node: Mapping[str, object] | None) -> Reporter | None:
     from optuna import load_study
     from optuna.trial import Trial
 
-    from paribus.core.build import build
     from paribus.sweeps.search.storage import open_storage
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
-    study.pruner = build(json.loads(study.user_attrs[PRUNER]))
+    study.pruner = make_pruner(json.loads(study.user_attrs[PRUNER]))
     return Reporter(Trial(study, int(str(node["id"]))), str(node["metric"]))

@@ -11,6 +11,7 @@ from paribus.core.build import build
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
 from paribus.core.trust import check_name
+from paribus.sweeps.search.pruning import make_pruner
 from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.sweeps.space import Choice, Dimension, dimension
 from paribus.verdict.metrics import LOSS
@@ -158,7 +159,8 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
         mend = f"give choice(...) or range(...) for {wide[0]}, or use another sampler"
         raise UserError(f"a grid needs a finite space, but {wide[0]} is an interval", mend)
     try:
-        build(_plain(given["pruner"]) or {})
+        if given["pruner"] is not None:
+            make_pruner(_plain(given["pruner"]))
     except UserError as error:
         raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
 
@@ -207,7 +209,7 @@ def _plain(value: object) -> Any:
 
 def _whole(key: str, value: object, least: int) -> int:
     if not isinstance(value, int) or value < least:
-        raise UserError(f"hydra.sweeper.{key}={value}", f"give an integer of at least {least}")
+        raise UserError(f"hydra.sweeper.{key}={value} is out of range", f"give an integer of at least {least}")
     return value
 
 

@@ -116,7 +116,7 @@ def _open(known: _Known) -> tuple[Study, Place]:
     """Raises UserError if the storage cannot be opened or does not hold the study."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if (file := local_file(known.storage)) is not None and not file.is_file():
-        raise UserError(f"there is no {file}, which holds the search", "run this in the folder of the search")
+        raise UserError(f"{file}, which holds the search, does not exist", "run this in the folder of the search")
     storage = open_storage(known.storage)
     try:
         return optuna.load_study(study_name=known.study, storage=storage), Place(known.storage, known.study, storage)

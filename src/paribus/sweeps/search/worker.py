@@ -69,13 +69,13 @@ def search(
 
 
 def _describe(settings: Settings, ledger: Ledger) -> None:
-    """Write what `paribus status` needs to find the study."""
+    """Write the file that `paribus status` needs to find the study."""
     known = {"storage": settings.url, "study": settings.study, "trials": ledger.trials, "retries": settings.retries}
     write_json(settings.folder / STUDY, {**known, "objective": list(settings.objectives)})
 
 
 def open_study(settings: Settings) -> Ledger:
-    """Create or load the study. Raises UserError if it is the study of another search, or `resume` forbids it."""
+    """Create or load the study. Raises UserError if the study belongs to a different search, or `resume` forbids it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = open_storage(settings.url)
     place = Place(settings.url, settings.study, storage)

@@ -31,8 +31,8 @@ Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
 
 
 def find_unread_by_tokens(settings: FineTuning) -> list[str]:
-    """Settings of fine-tuning that change nothing for a head on every token: how a text is cut, and what summarizes a
-    row, which is all that linear and classifier differ in.
+    """Settings of fine-tuning that do not affect a head on every token: how a text is cut, and what summarizes a row,
+    the only difference between linear and classifier.
     """
     kinds = {"head.pooler": Classifier, "head": LinearClassifier}
     own = [name for name, kind in kinds.items() if isinstance(settings.head, kind)]
@@ -46,7 +46,7 @@ class TaskType(ABC):
         metrics: the task's metrics, of `known_metrics`; the first is the main one.
         classes: names of the classes, if there are any.
         example_class: the kind of the examples.
-        writes_text: whether the model answers in words.
+        writes_text: whether the model writes its answers.
         trained: whether fine-tuning trains a model on the task; if not, the language model of pre-training answers.
         speaks: whether the head on tokens of pre-training answers.
     """
@@ -68,12 +68,15 @@ class TaskType(ABC):
         """Raise UserError, under the config key of the task, for settings that make no task."""
         unknown = [metric for metric in self.metrics if metric not in self.known_metrics]
         if unknown or not self.metrics:
-            raise UserError(f"{key}.metrics: {unknown or 'empty'}", f"choose from {', '.join(self.known_metrics)}")
+            raise UserError(
+                f"{key}.metrics: {', '.join(unknown)} is unknown" if unknown else f"{key}.metrics is empty",
+                f"choose from {', '.join(self.known_metrics)}",
+            )
 
     def check_classes(self, key: str) -> None:
         """Raise UserError if there are fewer than two classes, or one of them twice."""
         if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
-            raise UserError(f"{key}.classes: {list(self.classes)}", "name at least two different classes")
+            raise UserError(f"{key}.classes={list(self.classes)} is not valid", "name at least two different classes")
 
     def config(self) -> dict[str, Any]:
         """The config node from which `build` makes an equal task type."""
@@ -81,8 +84,8 @@ class TaskType(ABC):
         return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **asdict(cast(Any, self))}
 
     def verbalize(self, fields: Fields, single: bool) -> TaskType:
-        """The same task in words, for a text-to-text model; `fields` announce the texts, and `single` says that the
-        model reads and writes one stream.
+        """The same task as text, for a text-to-text model; `fields` are the names that precede the texts, and
+        `single` says that the model reads and writes one stream.
 
         Raises UserError if the task has no such form.
         """

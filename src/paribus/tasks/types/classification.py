@@ -95,7 +95,7 @@ class ClassNames(WordTaskType, Probable):
         """Class numbers, -1 for an unknown answer."""
         return self.find_words(texts, tokenizer)
 
-    def find_gold(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch, outputs: Any) -> Array:
+    def find_gold(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch, outputs: object) -> Array:
         """The probability that the model writes the name of the right class and its end; it is asked again, as in
         training.
         """

@@ -1,4 +1,4 @@
-"""Which entity of a passage fills the gap of a query: found in the passage, or written."""
+"""Choosing the entity of a passage that fills the gap of a query: found in the passage, or written."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ class MultipleChoice(Classification):
         return encode_options(examples, tokenizer, vocabulary, settings)
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
-        from paribus.models.heads.choices import Options
+        from paribus.models.heads.choices import Options, RowAnswer
 
         own = replace(settings.head, windows=Options())
         given = pooler if settings.head.pretrained_pooler else None
-        head: Head = own.for_rows(model, 1, self.make_loss(settings), seed, None, given)
+        head: Head = own.for_rows(model, RowAnswer(1, self.make_loss(settings), None, given), seed)
         return head
 
     def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
@@ -63,7 +63,7 @@ class MultipleChoice(Classification):
 
 @dataclass(frozen=True)
 class OptionNames(ClassNames):
-    """The name of the right option's place; the model reads all options, each behind its name (T5, arXiv 1910.10683,
+    """The name of the right option's place; the model reads all options, each after its name (T5, arXiv 1910.10683,
     appendix D.4: COPA).
     """
 

@@ -17,7 +17,7 @@ from paribus.tasks.metrics import Answer, score_answers
 from paribus.tasks.prompts import Fields, Parts, pad_punctuation
 from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
-from paribus.tasks.types.text import Verbalized
+from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.text import Array
@@ -69,10 +69,10 @@ class ExtractiveQA(TaskType):
     def check(self, key: str) -> None:
         super().check(key)
         if not self.answerless and any(name.startswith("best_") for name in self.metrics):
-            raise UserError(f"{key}.metrics: {list(self.metrics)} without answerless", f"set {key}.answerless=true")
+            raise UserError(f"{key}.metrics: {list(self.metrics)} needs answerless", f"set {key}.answerless=true")
         for name, value in (("stride", self.stride), ("question", self.question), ("longest", self.longest)):
             if value < 1:
-                raise UserError(f"{key}.{name}={value}", "give a number of tokens")
+                raise UserError(f"{key}.{name}={value} is out of range", "give a number of tokens")
 
     def verbalize(self, fields: Fields, single: bool) -> WrittenAnswers:
         """The text of the answer. Raises UserError if some questions have none."""
@@ -243,5 +243,5 @@ class _WindowList:
 
 
 def window_starts(tokens: int, room: int, stride: int) -> list[int]:
-    """Where windows of `room` tokens begin, `stride` tokens apart, so that the last window reaches the end."""
+    """The starts of windows of `room` tokens, `stride` tokens apart, such that the last window reaches the end."""
     return [0, *range(stride, max(0, tokens - room) + stride, stride)] if tokens > room else [0]

@@ -1,4 +1,4 @@
-"""Tasks with one label per example: as the output of a classifier, or as one of few words."""
+"""Tasks with one label per example: the output of a classifier, or one of a few words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from paribus.tasks.rows import (
     tokenize,
 )
 from paribus.tasks.types.base import Pooler, TaskType
-from paribus.tasks.types.text import Verbalized
+from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.text import Array
@@ -65,8 +65,8 @@ class RowTaskType(TaskType):
         return self.label_range if settings.head.by_cosine else None
 
     def find_unread(self, settings: FineTuning) -> list[str]:
-        """Windows and texts that are read apart are not cut; the classifier on texts read apart has no dropout, and a
-        cosine of their pooled states has no weights.
+        """Windows and texts that are read separately are not cut; the classifier on separately read texts has no
+        dropout, and a cosine of their pooled states has no weights.
         """
         apart, several = settings.head.pairs, settings.head.windows.several
         unread = (["truncation", "covers"] if apart or several else []) + (["head.dropout"] if apart else [])
@@ -75,7 +75,7 @@ class RowTaskType(TaskType):
         return [*(name for name in super().find_unread(settings) if name != "covers"), *unread]
 
     def check_settings(self, settings: FineTuning, key: str) -> None:
-        """The rows of GPT-1 hold one text or pair each, which no head reads apart."""
+        """Rows in GPT-1's format hold one text or pair each, which no head reads separately."""
         super().check_settings(settings, key)
         if settings.format == GPT and (settings.head.windows.several or settings.head.pairs or settings.head.paired):
             cause = "finetune.format=gpt reads a text or a pair as one row, but finetune/head asks for others"
@@ -125,12 +125,12 @@ class RowTaskType(TaskType):
         return replace(settings, length=int(np.quantile(length_N, settings.covers, method="higher")))
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
-        from paribus.models.heads.choices import BothOrders
+        from paribus.models.heads.choices import BothOrders, RowAnswer
 
         own = replace(settings.head, windows=BothOrders()) if self.reads_both(settings) else settings.head
-        loss = self.make_loss(settings)
         given = pooler if settings.head.pretrained_pooler else None
-        head: Head = own.for_rows(model, self.width, loss, seed, self.answer_range(settings), given)
+        answer = RowAnswer(self.width, self.make_loss(settings), self.answer_range(settings), given)
+        head: Head = own.for_rows(model, answer, seed)
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:

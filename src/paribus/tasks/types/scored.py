@@ -75,7 +75,7 @@ class ScoredRows(Encoded):
 
 @dataclass(frozen=True)
 class Scored(TaskType):
-    """The likeliest option behind a text, and how likely the right one is; a text alone is its own only option.
+    """The likeliest option after a text, and how likely the right one is; a text alone is its own only option.
 
     `accuracy` compares log-probabilities, the others these by token (GPT-3), character or byte of the option, or minus
     its log-probability without the text. `perplexity` is per token of all right options together, `word_perplexity` per
@@ -103,7 +103,10 @@ class Scored(TaskType):
         if set(self.metrics) & set(CHOSEN):
             self.check_classes(key)
         if self.stride is not None and (self.stride < 1 or self.classes):
-            raise UserError(f"{key}.stride={self.stride}", "give a number of tokens; of a task with options null")
+            raise UserError(
+                f"{key}.stride={self.stride} is out of range",
+                "give a number of tokens, or null for a task with options",
+            )
 
     def find_unread(self, settings: FineTuning) -> list[str]:
         """Nothing is trained, and the head is that of pre-training."""
@@ -196,7 +199,7 @@ class Scored(TaskType):
 
 
 def _compare(name: str, totals: Totals, options: Sequence[str]) -> Array:
-    """[K]: what the options are compared by."""
+    """[K]: the scores that the options are compared by."""
     score_K, bare_K, tokens_K, _ = totals
     if name == "accuracy":
         return score_K
@@ -260,8 +263,9 @@ class _RowList:
         if not counts_T.any():
             raise UserError(f"the option {row.options[place][:40]!r} has no known token", "leave the example out")
         if len(ids_T) > self.room and not windowed:
-            cause = f"the prompt {row.text[:40]!r} has {len(ids_T) + 1} tokens with an option"
-            mend = f"raise finetune.length={self.room + 1}, at most to model.positions, or leave the example out"
+            own = len(ids_T) + 1
+            cause = f"the prompt {row.text[:40]!r} has {own} tokens with an option: finetune.length={self.room + 1}"
+            mend = f"set finetune.length={own} and model.positions to {own} or more, or leave the example out"
             raise UserError(cause, mend)
         for begin, first, end in plan_windows(len(ids_T), self.room, self.stride):
             self.ids.append(np.concatenate([[self.vocabulary.cls], ids_T[begin:end]]))

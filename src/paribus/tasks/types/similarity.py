@@ -46,7 +46,7 @@ class Similarity(RowTaskType):
         self.check_classes(key)
 
     def check_settings(self, settings: FineTuning, key: str) -> None:
-        """The texts of a pair must be read apart, by a classifier."""
+        """The texts of a pair must be read separately, by a classifier."""
         super().check_settings(settings, key)
         if not settings.head.pairs or settings.head.by_cosine:
             cause = f"{key} is trained by a classifier on two texts that are read apart"

@@ -63,15 +63,17 @@ class Tagging(TaskType):
         super().check(key)
         self.check_classes(key)
         if set(SPAN_METRICS) & set(self.metrics) and not is_bio(self.classes):
-            raise UserError(f"{key}.metrics: spans need the tags O, B-kind and I-kind", f"{key}.metrics=[accuracy]")
+            raise UserError(f"{key}.metrics: spans need the tags O, B-kind and I-kind", f"set {key}.metrics=[accuracy]")
 
     def check_ensemble(self, key: str) -> None:
         """The best paths of several CRFs have no mean."""
         if self.crf:
-            raise UserError(f"{key}.crf=true finds a path, of which an ensemble has no mean", f"set {key}.crf=false")
+            raise UserError(
+                f"{key}.crf=true does not work with an ensemble, since paths have no mean", f"set {key}.crf=false"
+            )
 
     def find_unread(self, settings: FineTuning) -> list[str]:
-        """A long sentence goes on in a further row, each word is read by itself, and a CRF has a loss of its own."""
+        """A long sentence continues in a further row, each word is tagged separately, and a CRF has its own loss."""
         return [*super().find_unread(settings), *find_unread_by_tokens(settings), *(LOSSES if self.crf else ())]
 
     def check_examples(self, rows: Sequence[Tagged], key: str) -> None:

@@ -1,4 +1,4 @@
-"""Text that an encoder writes behind the text that it reads, in one row.   UniLM (arXiv 1905.03197), section 2.3"""
+"""Text that an encoder writes after the text that it reads, in one row.   UniLM (arXiv 1905.03197), section 2.3"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paribus.data.text import Array, Arrays, Marks, Text
 from paribus.tasks.prompts import encode_sources, encode_targets
 from paribus.tasks.rows import Encoded, count_tokens, head_tokens
 from paribus.tasks.types.base import Pooler
-from paribus.tasks.types.text import FreeText
+from paribus.tasks.types.verbal import TransferType
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -78,11 +78,11 @@ class WrittenRows(Encoded):
 
 
 @dataclass(frozen=True)
-class WrittenText(FreeText):
+class WrittenText(TransferType):
     """Any text for a text, written by an encoder.
 
-    An encoder that sees both sides is trained to fill masks in the target, of which each place sees the source and what
-    is on its left, and writes by filling a mask behind what it has written (UniLM, sections 2.3 and 3.1). One that sees
+    A bidirectional encoder is trained to fill masks in the target, where each position sees the source and what is on
+    its left, and writes by filling a mask after what it has written (UniLM, sections 2.3 and 3.1). One that sees
     the left alone is trained as a language model whose loss counts in the target (GPT-1, section 3.3).
 
     Attributes:
@@ -102,7 +102,9 @@ class WrittenText(FreeText):
     def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:
         super().check_tokenizer(tokenizer, replace(settings, length=settings.length - 1))  # [CLS] is read, too
         if not 0 < settings.target_masking <= 1:
-            raise UserError(f"finetune.target_masking={settings.target_masking}", "give a share above 0, at most 1")
+            raise UserError(
+                f"finetune.target_masking={settings.target_masking} is out of range", "give a share above 0, at most 1"
+            )
 
     def encode(  # type: ignore[override]  # rows of another kind
         self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning

@@ -61,7 +61,7 @@ WORDS: Registry[Word] = Registry("paribus.verdict.words")
 
 
 def find_word(verdict: str) -> Word:
-    """The word of a verdict; one that nobody registers settles nothing."""
+    """The word of a verdict; an unregistered word settles nothing."""
     return WORDS.get(verdict) or Word(verdict, 0)
 
 
