@@ -93,4 +93,4 @@ def _may_set_mode(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> bool:
     if conf_dir() not in folders:  # another application
         return True
     files = (path for folder in folders if folder != conf_dir() for path in folder.rglob("*.yaml"))
-    return any("mode" in text and "hydra" in text for text in (path.read_text("utf-8", "replace") for path in files))
+    return any("mode" in path.read_text("utf-8", "replace") for path in files)

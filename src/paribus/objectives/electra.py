@@ -43,7 +43,7 @@ class Electra(ObjectiveSpec):
         over: "all" tokens, special ones included, or the "noised" ones. If it predicts the original of all
             tokens, the network may also copy.
         weight: of the network's loss; 50 balances a binary one. The paper does not state the weight of other losses:
-        use 1.
+            use 1.
         temperature: of the generator's samples.
         disallow_correct: never sample the original.
         joint: whether both networks learn together. If not, the stage before has trained the generator alone, which
