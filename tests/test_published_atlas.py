@@ -56,6 +56,21 @@ def test_the_numbers_are_those_of_the_source() -> None:
         assert (ours.paper, ours.arxiv, ours.table) == (entry["paper"], entry["arxiv"], entry["table"])
 
 
+def test_numbers_keep_the_zeros_that_their_papers_print() -> None:
+    whole_paper = [name for name in ids() if name.startswith(("t5_table", "sun_table")) and table(name).rows]
+    for name in whole_paper:
+        for metric in table(name).metrics:
+            scores = [row.values[metric.name] for row in table(name).rows if "deviation" not in row.arm]
+            digits = {len(str(score).partition(".")[2]) for score in scores if score is not None}
+            assert len(digits) <= 1, f"{name}: {metric.name} has {digits} digits"
+    assert str(value("sun_table4_layerwise_decay", "lr 2.0e-5, decay 0.95", "IMDb_error")[0]) == "5.40"
+    assert str(value("t5_table6", "10%", "CNNDM")[0]) == "19.00"
+
+
+def test_a_paper_that_is_not_on_arxiv_names_its_place() -> None:
+    assert table("gpt1_table5").source == "Radford et al. 2018, OpenAI report, 2018, Table 5"
+
+
 def test_numbers_from_memory_misprints_and_single_sources_are_flagged() -> None:
     for name in ids():
         entry = table(name)

@@ -66,9 +66,18 @@ class PublishedTable:
     verified: tuple[str, ...]
 
     @property
+    def on_arxiv(self) -> bool:
+        return not self.arxiv.startswith("none")
+
+    @property
+    def place(self) -> str:
+        """Where it was published: "arXiv 1907.11692", or "OpenAI report, 2018" of "none (OpenAI report, 2018)"."""
+        return f"arXiv {self.arxiv}" if self.on_arxiv else self.arxiv.removeprefix("none (").removesuffix(")")
+
+    @property
     def source(self) -> str:
         """Such as "Liu et al. 2019, arXiv 1907.11692, Table 1"."""
-        return f"{self.authors_year}, arXiv {self.arxiv}, {self.table}"
+        return f"{self.authors_year}, {self.place}, {self.table}"
 
     def row(self, name: str) -> PublishedRow:
         """The row of that name, or the only one that begins with it. Raises UserError naming the rows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,6 @@ from paribus.verdict.published import table as published_table
 from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
 
 OWN = "no paper"
-_ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,11 @@ def list_scales(entries: Sequence[Entry]) -> list[str]:
 
 
 def render_arxiv(paper: PublishedTable | None) -> str:
-    """A link to the paper, or how else it was published, such as "none (OpenAI report, 2018)"."""
+    """A link to the paper on arXiv, or where else it was published."""
     if paper is None:
         return ""
-    if not _ARXIV.fullmatch(paper.arxiv):
-        return escape(paper.arxiv.removeprefix("none (").removesuffix(")"))
-    return render_link(f"https://arxiv.org/abs/{paper.arxiv}", f"arXiv {paper.arxiv}")
+    link = f"https://arxiv.org/abs/{paper.arxiv}"
+    return render_link(link, paper.place) if paper.on_arxiv else escape(paper.place)
 
 
 def render_source(line: Line, up: str = "") -> str:
