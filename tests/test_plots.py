@@ -29,11 +29,12 @@ from paribus.reporting.plots.scene import (
     Line,
     Mark,
     Scene,
+    fit_label,
     get_style,
     place_beside,
 )
 from paribus.reporting.plots.svg import render_svg
-from paribus.reporting.tables.curves import Curve, average, interpolate, subtract, thin
+from paribus.reporting.tables.curves import Curve, average, average_effects, interpolate, subtract, thin
 from paribus.reporting.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table
 
 
@@ -189,8 +190,31 @@ def test_a_panel_is_in_the_unit_of_its_column_and_names_the_arms_that_it_draws(t
     for metric in ("docs/accuracy after pre-training", "docs/accuracy: difference from dynamic", "validation/mlm_loss"):
         (panel,) = curves.draw_curves(View(replace(table, curves={metric: {"dynamic": band}})))
         words = [item.text for item in panel.items if isinstance(item, Label)]
-        assert ("60" in words) == any("points; mean over seeds" in word for word in words) == ("docs/" in metric)
+        assert ("60" in words) == any(word.startswith("points; ") for word in words) == ("docs/" in metric)
         assert [word for word in words if word.startswith(tuple(arm.name for arm in table.arms))] == ["dynamic (n=1)"]
+
+
+def test_arms_that_share_their_pretraining_are_one_curve_without_a_difference(table: Table) -> None:
+    band = Band((10.0, 20.0), (5.0, 4.0), (4.8, 3.9), (5.2, 4.1), 5)
+    shared = dict.fromkeys((arm.name for arm in table.arms), band)
+    (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": shared})))
+    assert sum(isinstance(item, Area) for item in panel.items) == 1
+    assert "all arms, pre-trained once (n=5)" in texts(panel)
+    same, other = Curve([10.0, 20.0], [5.0, 4.0]), Curve([10.0, 20.0], [5.5, 4.0])
+    runs = {"validation/mlm_loss": {"a": {0: same}, "b": {0: same}, "c": {0: other}}}
+    assert {name: list(found) for name, found in average_effects(runs, "abc", "a").items()} == {
+        "validation/mlm_loss: difference from a": ["c"]
+    }
+
+
+def test_a_long_label_is_smaller_before_it_is_cut() -> None:
+    text = "all_parameters against adapters_2048: +1.83, n=5, undecided"
+    for width in (400.0, 330.0, 275.0):
+        label = fit_label(Label(0, 0, text, 10.5), width)
+        assert label.text == text
+        assert len(text) * LETTER * label.size <= max(width, len(text) * LETTER * 10.5 * 0.75) + 1e-6
+        assert label.size <= 10.5
+    assert fit_label(Label(0, 0, text, 10.5), 100.0).text.endswith("…")
 
 
 def test_the_frontier_is_what_nothing_cheaper_beats() -> None:

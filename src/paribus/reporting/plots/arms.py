@@ -16,7 +16,7 @@ from paribus.reporting.plots.panel import (
     format_heading,
     make_scene,
 )
-from paribus.reporting.plots.scene import LETTER, Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.plots.scene import LETTER, Item, Label, Line, Mark, Scene, fit_label
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.schema import Cell, Table
 
@@ -46,8 +46,7 @@ def _draw_panel(table: Table, column: str) -> Scene:
     items += _draw_find_references([one for one in references if scale.low <= one.value <= scale.high], scale, bottom)
     for at, arm in enumerate(arms):
         y = TOP + _ROW * (at + 0.5)
-        name = f"{arm.name} (n={arm.n})"
-        items.append(Label(NAMES - 8, y + 4, cut_text(name, NAMES - 12, 10.5), 10.5, "end"))
+        items.append(fit_label(Label(NAMES - 8, y + 4, f"{arm.name} (n={arm.n})", 10.5, "end"), NAMES - 12))
         if found := arm.metrics.get(column):
             items += _draw_arm(scale, y, found, unit)
     words, end = draw_text(_write_legend(table, column, references), bottom + 20)

@@ -9,7 +9,7 @@ from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_margin, draw_text, draw_title, make_scene
 from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style
 from paribus.reporting.tables.curves import DIFFERENCE, find_factor, scale_band
-from paribus.reporting.tables.schema import Band
+from paribus.reporting.tables.schema import Band, Table
 
 _HEIGHT = 190.0
 _FEW = 2  # points of a curve that are drawn as marks: a line through them would look like more
@@ -18,19 +18,23 @@ _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps 
 
 def draw_curves(view: View) -> list[Scene]:
     """One panel per metric that was measured while an arm was trained."""
-    panels = []
-    for metric, found in view.table.curves.items():
-        if not any(map(reaches, found.values())):
-            continue
-        names = {arm.name: f"{arm.name} (n={found[arm.name].n})" for arm in view.table.arms if arm.name in found}
-        listed = [names.get(arm.name, arm.name) for arm in view.table.arms]
-        bands = {names[arm]: band for arm, band in found.items() if arm in names}
-        below, margin = (
-            "mean over seeds, band: 95% interval (of two seeds: both)",
-            0.0 if DIFFERENCE in metric else None,
-        )
-        panels.append(draw_metric(metric, listed, bands, below, margin))
-    return panels
+    drawn = ((metric, found) for metric, found in view.table.curves.items() if any(map(reaches, found.values())))
+    return [_draw_arms(view.table, metric, found) for metric, found in drawn]
+
+
+def _draw_arms(table: Table, metric: str, found: Mapping[str, Band]) -> Scene:
+    """One curve per arm; a single one if all arms share their pre-training."""
+    title, _, baseline = metric.partition(DIFFERENCE)
+    shown = {arm.name: found[arm.name] for arm in table.arms if arm.name in found}
+    first = next(iter(shown.values()))
+    if len(shown) > 1 and all(band == first for band in shown.values()):
+        shown = {"all arms, pre-trained once": first}
+    names = {arm: f"{arm} (n={band.n})" for arm, band in shown.items()}
+    places = [arm.name for arm in table.arms] if shown.keys() <= {arm.name for arm in table.arms} else list(shown)
+    bands = {names[arm]: band for arm, band in shown.items()}
+    spread = "mean and each of two seeds" if first.runs else "mean and 95% interval over seeds"
+    below = f"difference from {baseline}; {spread}" if baseline else spread
+    return draw_metric(title, [names.get(arm, arm) for arm in places], bands, below, 0.0 if baseline else None)
 
 
 def draw_metric(

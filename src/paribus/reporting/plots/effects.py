@@ -16,7 +16,7 @@ from paribus.reporting.plots.panel import (
     format_heading,
     make_scene,
 )
-from paribus.reporting.plots.scene import LETTER, Area, Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, fit_label
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.schema import ContrastRow, Table
 from paribus.reporting.turned import turn
@@ -65,9 +65,8 @@ def _draw_row(table: Table, row: ContrastRow, scale: axes.Scale, top: float) -> 
     items: list[Item] = [Line(((scale(0.0), top + 18), (scale(0.0), top + 46)), "ink", 1.4)]
     items += [Area(tuple((scale(x), at) for x, at in band), "soft", 0.16)] if margin else []
     value = format_number(table, row.column, found.effect, 1, sign=True)
-    found_text = f": {value}, n={row.n}, {row.verdict}"  # whole, whatever the length of the names
-    names = cut_text(f"{row.arm} against {row.versus}", WIDTH - 30 - LETTER * 10.5 * len(found_text), 10.5)
-    items.append(Label(_LEFT, top + 14, names + found_text, 10.5))
+    text = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
+    items.append(fit_label(Label(_LEFT, top + 14, text, 10.5), WIDTH - 30))
     if found.low is not None and found.high is not None:
         items += draw_interval((scale(found.low * unit), y), (scale(found.high * unit), y), color)
     word = find_word(row.verdict)

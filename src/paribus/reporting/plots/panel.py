@@ -16,7 +16,7 @@ from paribus.reporting.plots.scene import (
     Line,
     Mark,
     Scene,
-    cut_text,
+    fit_label,
     get_style,
     wrap_text,
 )
@@ -50,8 +50,8 @@ def find_symbol(word: Word) -> str:
 
 def draw_title(text: str, below: str = "") -> list[Item]:
     """A heading of a panel, and a smaller line below it."""
-    items: list[Item] = [Label(10, 18, cut_text(text, WIDTH - 20, 12.5), 12.5, bold=True)]
-    return [*items, Label(10, 33, cut_text(below, WIDTH - 20, 10), 10, color="soft")] if below else items
+    items: list[Item] = [fit_label(Label(10, 18, text, 12.5, bold=True), WIDTH - 20)]
+    return [*items, fit_label(Label(10, 33, below, 10, color="soft"), WIDTH - 20)] if below else items
 
 
 def draw_key(
@@ -63,13 +63,14 @@ def draw_key(
     """
     items: list[Item] = []
     shown = [(place, name) for place, name in enumerate(names) if drawn is None or name in drawn]
+    wide = WIDTH if len(shown) == 1 else WIDTH / 2
     for at, (place, name) in enumerate(shown):
         x, y = 12 + (at % 2) * (WIDTH / 2 - 6), top + 15 * (at // 2) + 12
         color, shape, dash = get_style(place)
         items.append(
             Line(((x - 2, y - 4), (x + 22, y - 4)), color, 2, dash) if lines else Mark(x + 10, y - 4, shape, color, 7)
         )
-        items.append(Label(x + 27, y, cut_text(name, WIDTH / 2 - 44, 10), 10))
+        items.append(fit_label(Label(x + 27, y, name, 10), wide - 44))
     return items, top + 15 * ((len(shown) + 1) // 2) + 6
 
 

@@ -19,7 +19,7 @@ from paribus.reporting.plots.panel import (
     find_symbol,
     make_scene,
 )
-from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, fit_label
 from paribus.reporting.turned import name_unit
 from paribus.verdict.metrics import in_points
 from paribus.verdict.words import find_word
@@ -51,7 +51,7 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Scene:
     rungs = {rung.scale: rung for rung in ladder.rungs}
     for at, scale in enumerate(scales):
         x = LEFT + wide * (at + 0.5)
-        items.append(Label(x, bottom + 16, cut_text(scale, wide, 10.5), 10.5, "middle", bold=scale in rungs))
+        items.append(fit_label(Label(x, bottom + 16, scale, 10.5, "middle", bold=scale in rungs), wide))
         items += _draw_rung(rungs.get(scale), x, wide, y, unit * turn, bottom)
     if ladder.published is not None:
         items.append(Mark(RIGHT - 4, y(ladder.published * unit * turn), "diamond", "paper", 9, filled=False))
@@ -67,7 +67,7 @@ def _make_scale(ladder: Ladder, unit: float, bottom: float) -> axes.Scale:
 
 def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: float, bottom: float) -> list[Item]:
     if rung is None:
-        return [Label(x, bottom + 30, cut_text("not run", wide, 9), 9, "middle", "soft")]
+        return [fit_label(Label(x, bottom + 30, "not run", 9, "middle", "soft"), wide)]
     color = find_color(rung.verdict)
     items: list[Item] = []
     if rung.ci_low is not None and rung.ci_high is not None:
@@ -78,7 +78,7 @@ def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: fl
     return [
         *items,
         *(
-            Label(x, bottom + 30 + 12 * at, cut_text(text, wide + 6, 9), 9, "middle", "soft")
+            fit_label(Label(x, bottom + 30 + 12 * at, text, 9, "middle", "soft"), wide + 6)
             for at, text in enumerate(below)
         ),
     ]

@@ -121,9 +121,15 @@ def add_heading(scene: Scene, text: str, below: str = "") -> Scene:
     return replace(scene, height=scene.height + space, items=(Label(10, 19, text, 13, bold=True), *said, *items))
 
 
+def fit_label(label: Label, width: float) -> Label:
+    """The label in a type that fits the width, at most a quarter smaller, and cut if even that is too wide."""
+    size = label.size * min(1.0, max(0.75, width / (LETTER * label.size * max(1, len(label.text)))))
+    return label._replace(text=cut_text(label.text, width, size), size=size)
+
+
 def cut_text(text: str, width: float, size: float = 11.0) -> str:
     """Text cut to about this width at most."""
-    most = max(2, int(width / (LETTER * size)))
+    most = max(2, int(width / (LETTER * size) + 1e-6))
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

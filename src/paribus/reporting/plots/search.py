@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from paribus.reporting.plots import axes
 from paribus.reporting.plots.panel import LEFT, NAMES, RIGHT, TOP, draw_title, make_scene
-from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, cut_text
+from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, fit_label
 
 _HEIGHT, _ROW = 170.0, 18.0
 _WIDE = 4.0  # ratio of values from which on an axis is logarithmic
@@ -46,7 +46,7 @@ def draw_importances(shares: Mapping[str, float], objective: str) -> Scene:
     for at, (name, share) in enumerate(shares.items()):
         y = TOP + 8 + _ROW * at
         end = NAMES + max(1.0, share * (widest - NAMES))
-        items.append(Label(NAMES - 8, y + 4, cut_text(name, NAMES - 14, 10), 10, "end"))
+        items.append(fit_label(Label(NAMES - 8, y + 4, name, 10, "end"), NAMES - 14))
         items.append(Line(((NAMES, y), (end, y)), "s0", _BAR))
         items.append(Label(end + 6, y + 4, f"{share:.0%}", 10, color="soft"))
     return make_scene(items, TOP + _ROW * len(shares), f"importance for {objective}")

@@ -132,7 +132,8 @@ def average_curves(runs: Runs, arms: Sequence[str]) -> dict[str, dict[str, Band]
 
 def average_effects(runs: Runs, arms: Sequence[str], baseline: str) -> dict[str, dict[str, Band]]:
     """{"metric: difference from BASELINE": {arm: the mean difference, paired by seed}} against tokens, of the held-out
-    losses and of the tasks that were fine-tuned on the way.
+    losses and of the tasks that were fine-tuned on the way; an arm that shares the baseline's pre-trainings has
+    no difference in their losses.
     """
     effects: dict[str, dict[str, Band]] = {}
     for metric, found in sorted(runs.items()):
@@ -141,7 +142,9 @@ def average_effects(runs: Runs, arms: Sequence[str], baseline: str) -> dict[str,
         for arm in arms:
             base = found.get(baseline, {})
             pairs = [subtract(own, base[seed]) for seed, own in found.get(arm, {}).items() if seed in base]
-            if arm != baseline and (shared := [one for one in pairs if one.tokens]):
+            shared = [one for one in pairs if one.tokens]
+            same = metric.endswith("_loss") and not any(any(one.values) for one in shared)  # one pre-training for both
+            if arm != baseline and shared and not same:
                 name = f"{metric.removesuffix(ON_THE_WAY)}{DIFFERENCE}{baseline}"
                 effects.setdefault(name, {})[arm] = average(shared)
     return effects
