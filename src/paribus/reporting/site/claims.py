@@ -128,10 +128,13 @@ def render_effect(table: Table, row: ContrastRow, place: str) -> str:
     ends = format_interval(table, row.column, low, high)
     unit = name_unit(row.column)
     number = render_link(place, f"{size}{f' {unit}' if unit else ''}{ends}")
-    word = "is worse than" if flip else "is better than"
-    word = word if float(size) else "differs from"
     arm, versus, column = (f'<span class="name">{escape(text)}</span>' for text in (row.arm, row.versus, row.column))
-    return f'{arm} {word} {versus} by <span class="name">{number}</span> on {column}, n&nbsp;=&nbsp;{row.n}'
+    found_text = f'<span class="name">{number}</span>'
+    if float(size):
+        effect = f"{arm} is {'worse' if flip else 'better'} than {versus} by {found_text}"
+    else:
+        effect = f"{arm} averages the same as {versus} ({found_text})"
+    return f"{effect} on {column}, n&nbsp;=&nbsp;{row.n}"
 
 
 def format_effect(table: Table, row: ContrastRow) -> str:
