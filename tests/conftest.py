@@ -80,12 +80,17 @@ def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A cache shared by the tests of one session, those of pytest's other processes included."""
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder shared by the tests of one session, those of pytest's other processes included."""
     own = tmp_path_factory.getbasetemp()
-    shared = (own if worker_id == "master" else own.parent) / "cache"
-    shared.mkdir(exist_ok=True)
-    return shared
+    return own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="session")
+def cache(shared: Path) -> Path:
+    """A cache shared by the tests of one session."""
+    (folder := shared / "cache").mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import pytest
 
 from paribus.commands.table import table
 from paribus.core.config import compose, conf_dir, table_seeds
+from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.tables import files
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
 from paribus.sweeps.runner import run_sweep
@@ -21,6 +23,7 @@ from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides, load, names
 SWEEPS = names()
 SCALES = ("smoke", "cpu", "gpu", "paper")
 SMALL = ["corpus.distributions=[rich,hypothesis]"]
+PICTURED = ("roberta_table1", "bert_figure5", "t5_table11", "sun_table5")
 OWN_TEXT = {  # the text is varied
     "albert_table7": [],
     "t5_table8": ["corpus.of.distributions=[rich,hypothesis]"],
@@ -73,8 +76,13 @@ def test_a_sweep_fixes_its_claims_and_names_its_source(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_a_sweep_runs_at_scale_test_and_becomes_a_table(name: str, cache: Path, tmp_path: Path) -> None:
-    runs, results = tmp_path / "runs", tmp_path / "results"
+def test_a_sweep_runs_at_scale_test_and_becomes_a_table(
+    name: str, shared: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sweeps share their pre-trainings, as a user's do; every drawing is made, and a few are also drawn as PNG."""
+    runs, results = shared / "runs", tmp_path / "results"
+    if name not in PICTURED:
+        monkeypatch.setattr(files, "render_png", lambda scene: render_svg(scene).encode())
     corpus = [*OWN_TEXT.get(name, SMALL), f"paths.cache={cache}"]
     profile = ["profile.threads=1", "profile.precision=32-true"]
     request = parse("run", [name, "scale=test", *corpus, *profile, f"runs={runs}", "seeds=0"])._replace(results=results)

@@ -42,8 +42,8 @@ class Expanded:
     audit: dict[str, Any]
     everything: Sequence[Job]
     absent: Mapping[str, str]
-    _arms: dict[str, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _runs: dict[str, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _arms: dict[str, Run] = field(default_factory=dict, repr=False, compare=False)
+    _runs: dict[str, Run] = field(default_factory=dict, repr=False, compare=False)
 
     def config(self, job: Job) -> DictConfig:
         config = self.configs[job.arm].copy()
