@@ -80,16 +80,16 @@ def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def session_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A folder shared by the tests of one session, those of pytest's other processes included."""
     own = tmp_path_factory.getbasetemp()
     return own if worker_id == "master" else own.parent
 
 
 @pytest.fixture(scope="session")
-def cache(shared: Path) -> Path:
+def cache(session_folder: Path) -> Path:
     """A cache shared by the tests of one session."""
-    (folder := shared / "cache").mkdir(exist_ok=True)
+    (folder := session_folder / "cache").mkdir(exist_ok=True)
     return folder
 
 

@@ -77,10 +77,10 @@ def test_a_sweep_fixes_its_claims_and_names_its_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_sweep_runs_at_scale_test_and_becomes_a_table(
-    name: str, shared: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, session_folder: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sweeps share their pre-trainings, as a user's do; every drawing is made, and a few are also drawn as PNG."""
-    runs, results = shared / "runs", tmp_path / "results"
+    runs, results = session_folder / "runs", tmp_path / "results"
     if name not in PICTURED:
         monkeypatch.setattr(files, "render_png", lambda scene: render_svg(scene).encode())
     corpus = [*OWN_TEXT.get(name, SMALL), f"paths.cache={cache}"]
