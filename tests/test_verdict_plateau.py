@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paribus.verdict.plateau import FALLING, LEFT, Course, Point, follow
+from paribus.verdict.plateau import FALLING, LEFT, Course, Point, follow, read_course
 
 FLOOR = 6.0
 BELOW, ABOVE = FLOOR * (1 - LEFT) - 0.01, FLOOR * (1 - LEFT) + 0.01
@@ -35,6 +35,20 @@ def test_a_run_that_memorizes_without_learning_is_not_on_the_plateau_either() ->
     assert not found.stuck
     assert course(6.5, 6.4, 6.4 + LEFT * FLOOR - 0.01).stuck  # a little worse than at its best
     assert course(9.0, 7.0, 6.4).stuck
+
+
+def test_a_loss_on_text_that_the_model_writes_is_judged_where_it_stays() -> None:
+    """An untrained generator's tokens are found with ease, far below the floor of what it writes at the end."""
+
+    def written(*losses: float) -> Course:
+        curve = [[10 * at, 1000 * at, loss] for at, loss in enumerate(losses, 1)]
+        return read_course({"head": "replaced", "curve": curve, "floor": FLOOR})
+
+    easy = 0.2 * FLOOR
+    assert written(easy, 5.0, ABOVE, ABOVE).stuck
+    assert written(easy, ABOVE, BELOW, BELOW).left == Point(30, 3000, BELOW)
+    assert written(BELOW, BELOW).left == Point(10, 1000, BELOW)
+    assert written(easy, BELOW, ABOVE).left is None
 
 
 def test_the_end_of_a_curve_says_whether_it_was_falling() -> None:

@@ -100,6 +100,7 @@ class OwnEvaluation:
             return {}
         return {
             "head": self.held_out.name,
+            "written": isinstance(self.held_out, WrittenEvaluation),
             "held_out": not isinstance(self.held_out, WrittenEvaluation) and reads_held_out(self.run, self.data),
             "predicted": self.held_out.asked,
             "loss": points[-1].loss,

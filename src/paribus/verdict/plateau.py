@@ -26,7 +26,9 @@ class Course(NamedTuple):
 
     Attributes:
         left: the first point below the floor by more than the share `LEFT` of it, or None. A loss that rises again
-            later is of a run that memorizes its text, not of one on the plateau.
+            later is of a run that memorizes its text, not of one on the plateau. If the model writes the text, the
+            first point after which all are so far below: the floor is that of the text that is written at the end, and
+            what an untrained generator writes is found with ease.
         by_heart: whether a run that never was so far below ends above its lowest loss by more than that share.
         fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
     """
@@ -47,16 +49,23 @@ class Course(NamedTuple):
 
 def read_course(own: Mapping[str, Any]) -> Course:
     """The course of a run, from what its record says of the loss on its own noise."""
-    return follow([Point(*each) for each in own["curve"]], own["floor"])
+    return follow([Point(*each) for each in own["curve"]], own["floor"], is_written(own))
 
 
-def follow(points: Sequence[Point], floor: float) -> Course:
+def is_written(own: Mapping[str, Any]) -> bool:
+    """Whether the model itself writes tokens into the text that its loss is of, as ELECTRA's generator does."""
+    return bool(own.get("written", own.get("head") == "replaced"))  # earlier records: known of ELECTRA's own head
+
+
+def follow(points: Sequence[Point], floor: float, written: bool = False) -> Course:
     """The course of a curve (one point or more) past the loss of the trivial model, in nats."""
-    left = next((point for point in points if point.loss < (1.0 - LEFT) * floor), None)
+    below = [point.loss < (1.0 - LEFT) * floor for point in points]
+    first = len(below) - below[::-1].index(False) if written and False in below else 0
+    left = next((point for point, low in zip(points[first:], below[first:], strict=True) if low), None)
     rise = points[-1].loss - min(point.loss for point in points)
     last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]
     fall = None
     if len(last) > 2:
         line = statistics.linear_regression([point.tokens for point in last], [point.loss for point in last])
         fall = -line.slope * LAST * points[-1].tokens
-    return Course(left, left is None and rise > LEFT * floor, fall)
+    return Course(left, left is None and rise > LEFT * floor and not written, fall)

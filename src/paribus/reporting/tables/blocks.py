@@ -259,7 +259,8 @@ def _make_own(table: Table) -> Block:
     below = [
         "Own loss: the loss on held-out text under the arm's own input format and noise, in nats"
         f"{_list_held_out(table)}. Trivial floor: the loss of a model that knows only how frequent tokens are and what "
-        f"kind their neighbors are. Left it: runs that were more than {LEFT:.0%} below the floor at some point; "
+        f"kind their neighbors are. Left it: runs that were more than {LEFT:.0%} below the floor at some point"
+        f"{_list_written(table)}; "
         "memorized: other runs that ended that far above their lowest loss, because they memorized their training "
         f"text. Still falling: runs whose loss fell by more than {FALLING} nats over the last quarter of their tokens, "
         "and the mean fall.",
@@ -271,6 +272,11 @@ def _make_own(table: Table) -> Block:
 def _list_held_out(table: Table) -> str:
     same = [arm.name for arm in table.arms if arm.own is not None and arm.own.held_out]
     return f"; in {', '.join(same)} it is the loss of the held-out evaluation" if same else ""
+
+
+def _list_written(table: Table) -> str:
+    written = [arm.name for arm in table.arms if arm.own is not None and arm.own.written]
+    return f" (in {', '.join(written)} to the end, because a generator writes ever harder text)" if written else ""
 
 
 def _make_own_line(name: str, own: OwnLoss) -> list[Text]:

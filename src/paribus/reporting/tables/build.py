@@ -40,6 +40,7 @@ from paribus.verdict.claims import Claim, Pair, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
 from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_score, is_task, lower_is_better
+from paribus.verdict.plateau import is_written
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, rounded, summarize
@@ -196,6 +197,7 @@ def _summarize_own(evidence: Evidence, arm: str) -> OwnLoss | None:
         fall=rounded(mean_sd(falls)[0]) if falls else None,
         falling=sum(course.falling for course in courses),
         held_out=all(run["held_out"] for run in runs),
+        written=all(map(is_written, runs)),
     )
 
 

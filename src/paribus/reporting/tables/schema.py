@@ -91,7 +91,7 @@ class OwnLoss:
 
     `left`: how many left their plateau, between which `steps` and `tokens`; `by_heart`: how many others ended far above
     their lowest loss. `fall`: how much the loss fell over the last quarter of the tokens; `falling`: how many runs were
-    still falling. `held_out`: the noise is that of the held-out evaluation.
+    still falling. `held_out`: the noise is that of the held-out evaluation; `written`: the model writes it.
     """
 
     n: int
@@ -104,6 +104,7 @@ class OwnLoss:
     fall: float | None
     falling: int
     held_out: bool
+    written: bool = field(default=False, metadata=OMITTED)
 
     @property
     def below(self) -> float:
