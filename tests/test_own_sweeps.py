@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,13 @@ def test_every_run_of_the_sweep_has_the_tasks_of_its_columns(here: Path) -> None
     expanded = expand(ask("scale=smoke"))
     assert all(list(compose(job.overrides).tasks) == ["trec"] for job in expanded.jobs)
     assert "from_scratch" in {job.arm for job in expanded.jobs}
+
+
+def test_runs_are_built_once_also_for_a_part_of_the_jobs(here: Path) -> None:
+    expanded = expand(ask("scale=smoke"))
+    part = replace(expanded, jobs=expanded.jobs[:1])
+    assert part.run("r15") is expanded.run("r15")
+    assert part.identity(expanded.jobs[0]) == expanded.identity(expanded.jobs[0])
 
 
 def test_a_sweep_that_can_fill_no_column_is_refused(here: Path) -> None:
