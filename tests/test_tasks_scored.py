@@ -309,7 +309,7 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
             ["objective=mlm", "masking=bernoulli", "model.attention=full"],
             "set objective=clm masking=none model.attenti",
         ),
-        (["finetune.length=8"], "tokens with an option: finetune.length=8: set finetune.length="),
+        (["finetune.length=8"], r"tasks\.exam: the prompt .* tokens with an option: finetune.length=8: set "),
         (["finetune.length=64", "model.positions=32"], "finetune.length=64 exceeds model.positions=32"),
         (["finetune/head=bilstm"], "finetune.head is set, but it does nothing in tasks.exam"),
         (["finetune.truncation=tail"], "finetune.truncation is set, but it does nothing in tasks.exam"),

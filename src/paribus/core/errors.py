@@ -34,6 +34,15 @@ def permitted() -> Iterator[None]:
         raise UserError(cause, "change its permissions, or choose another file or folder") from error
 
 
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """Raises the block's UserError with the key or file that it is about in front."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
+
+
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.55) -> list[str]:
     """Up to three known names with the most similar spelling, with a `difflib` ratio of at least the cutoff."""
     ratios = {other: difflib.SequenceMatcher(None, other, name).ratio() for other in known}

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from paribus.core.console import say
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
 from paribus.core.hashing import digest
 from paribus.core.sealed import hash_file, seal, verify
@@ -318,8 +318,9 @@ def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
         raise UserError(cause, "set objective=clm masking=none model.attention=left")
     if run.finetune.joint:
         raise UserError(f"finetune/joint is set, but nothing is trained in {task.key}", "leave the task out")
-    for rows in task.examples(run.cache).values():
-        run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
+    with located(task.key):
+        for rows in task.examples(run.cache).values():
+            run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
 
 
 def check_each(run: Run) -> None:
