@@ -199,7 +199,10 @@ def test_arms_that_share_their_pretraining_are_one_curve_without_a_difference(ta
     shared = dict.fromkeys((arm.name for arm in table.arms), band)
     (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": shared})))
     assert sum(isinstance(item, Area) for item in panel.items) == 1
-    assert "all arms, pre-trained once (n=5)" in texts(panel)
+    assert "all arms (n=5)" in texts(panel)
+    part = {arm.name: band for arm in table.arms[:2]}
+    (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": part})))
+    assert f"{table.arms[0].name}, {table.arms[1].name} (n=5)" in texts(panel)
     same, other = Curve([10.0, 20.0], [5.0, 4.0]), Curve([10.0, 20.0], [5.5, 4.0])
     runs = {"validation/mlm_loss": {"a": {0: same}, "b": {0: same}, "c": {0: other}}}
     assert {name: list(found) for name, found in average_effects(runs, "abc", "a").items()} == {

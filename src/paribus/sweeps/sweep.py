@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.config import family_of, renamed, split_overrides, sweeps_dir, table_seeds
-from paribus.core.errors import UserError, nearest
+from paribus.core.errors import UserError, located, nearest
 from paribus.core.hashing import digest
 from paribus.sweeps.ablations import BLOCKS, expand_arms
 from paribus.sweeps.columns import check_columns
@@ -256,7 +256,7 @@ def _tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
     if not isinstance(block["trials"], int) or isinstance(block["trials"], bool):
         raise UserError(f"{path}: '{key}.trials' is not a whole number", "give the number of trials per arm")
     texts = _mapping(path, f"{key}.space", block["space"])
-    try:
+    with located(str(path)):
         return Tune(
             trials=block["trials"],
             space={name: dimension(str(name), text) for name, text in texts.items()},
@@ -265,8 +265,6 @@ def _tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
             sampler=str(block.get("sampler", "grid")),
             texts=texts,
         )
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
 
 
 def _known(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -359,12 +357,10 @@ def _check(sweep: Sweep) -> None:
     ours = [column for column in sweep.columns if column not in (sweep.published.get("metrics") or ())]
     check_columns(sweep.path, ours, sweep.written)  # a paper may have tasks that are not here
     carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)
-    try:
+    with located(str(sweep.path)):
         for claim in sweep.claims:
             parse_claim(claim, tuple(sweep.arms), sweep.columns, carrying)
         _check_published(sweep)
-    except UserError as error:
-        raise UserError(f"{sweep.path}: {error}") from error
 
 
 def _all_arms(sweep: Sweep, key: str, found: Iterable[str]) -> None:

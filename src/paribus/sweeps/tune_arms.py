@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from paribus.core.config import compose
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, located
 from paribus.core.hashing import digest
 from paribus.runs import store
 from paribus.runs.record import Record
@@ -36,11 +36,9 @@ def check_tuning(expanded: Expanded, tune: Tune) -> None:
     baseline = expanded.configs[request.sweep.baseline]
     if is_task(tune.on) and (task := tune.on.split("/")[0]) not in baseline.tasks:
         raise UserError(f"tune.on={tune.on} needs the task {task}, which these runs do not have", f"add task={task}")
-    try:
+    with located(f"{request.sweep.path}: tune.space"):
         first = next(tune.rounds(0))[0]
         compose([*arm_overrides(request.sweep, request.scale, request.sweep.baseline), *value_overrides(first)])
-    except UserError as error:
-        raise UserError(f"{request.sweep.path}: tune.space: {error}") from error
 
 
 def tune_arms(expanded: Expanded, tune: Tune, train: Train) -> Tuning:

@@ -59,9 +59,10 @@ def is_written(own: Mapping[str, Any]) -> bool:
 
 def follow(points: Sequence[Point], floor: float, written: bool = False) -> Course:
     """The course of a curve (one point or more) past the loss of the trivial model, in nats."""
-    below = [point.loss < (1.0 - LEFT) * floor for point in points]
-    first = len(below) - below[::-1].index(False) if written and False in below else 0
-    left = next((point for point, low in zip(points[first:], below[first:], strict=True) if low), None)
+    bound = (1.0 - LEFT) * floor
+    above = [at for at, point in enumerate(points) if point.loss >= bound]
+    start = above[-1] + 1 if written and above else 0
+    left = next((point for point in points[start:] if point.loss < bound), None)
     rise = points[-1].loss - min(point.loss for point in points)
     last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]
     fall = None

@@ -23,18 +23,19 @@ def draw_curves(view: View) -> list[Scene]:
 
 
 def _draw_arms(table: Table, metric: str, found: Mapping[str, Band]) -> Scene:
-    """One curve per arm; a single one if all arms share their pre-training."""
-    title, _, baseline = metric.partition(DIFFERENCE)
-    shown = {arm.name: found[arm.name] for arm in table.arms if arm.name in found}
+    """One curve per arm; a single one if the arms that have one share their pre-training."""
+    arms = [arm.name for arm in table.arms]
+    shown = {arm: found[arm] for arm in arms if arm in found}
     first = next(iter(shown.values()))
     if len(shown) > 1 and all(band == first for band in shown.values()):
-        shown = {"all arms, pre-trained once": first}
+        arms = ["all arms" if len(shown) == len(arms) else ", ".join(shown)]
+        shown = {arms[0]: first}
     names = {arm: f"{arm} (n={band.n})" for arm, band in shown.items()}
-    places = [arm.name for arm in table.arms] if shown.keys() <= {arm.name for arm in table.arms} else list(shown)
     bands = {names[arm]: band for arm, band in shown.items()}
-    spread = "mean and each of two seeds" if first.runs else "mean and 95% interval over seeds"
-    below = f"difference from {baseline}; {spread}" if baseline else spread
-    return draw_metric(title, [names.get(arm, arm) for arm in places], bands, below, 0.0 if baseline else None)
+    below = "mean and each of two seeds" if first.runs else "mean and 95% interval over seeds"
+    return draw_metric(
+        metric, [names.get(arm, arm) for arm in arms], bands, below, 0.0 if DIFFERENCE in metric else None
+    )
 
 
 def draw_metric(
