@@ -36,7 +36,7 @@ def ours() -> Measure:
     from paribus.tasks.rows import frame
     from paribus.tasks.types.classification import Classification
     from paribus.training.description import Run
-    from paribus.training.finetune import finetuner
+    from paribus.training.finetuner import finetuner
     from paribus.training.steps import StepData
     from paribus.training.trainer import trainer
 

@@ -101,7 +101,7 @@ def _container() -> Any:
 def prepare_run(overrides: Sequence[str], folder: Path) -> None:
     """All that `paribus train` does before the first step. Raises UserError for what it refuses."""
     from paribus.training.description import Run
-    from paribus.training.pretrain import open_stage
+    from paribus.training.open_stage import open_stage
     from paribus.training.profile import resolve
 
     run = Run.of(compose(overrides))

@@ -11,7 +11,7 @@ from test_finetuning_methods import TASK, backbone, config, rows
 from paribus.core.errors import UserError
 from paribus.finetuning.method import HEAD, ChainThaw
 from paribus.training.description import Run
-from paribus.training.finetune import finetuner
+from paribus.training.finetuner import finetuner
 from paribus.training.profile import resolve
 from paribus.training.steps import StepData
 from paribus.training.trainer import trainer

@@ -33,7 +33,7 @@ from paribus.tasks.types.classification import Classification
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.regression import Regression
 from paribus.training.description import Run
-from paribus.training.finetune import start_of
+from paribus.training.finetuner import start_of
 from paribus.training.replay import Replay, WholeRows
 from paribus.training.run import run
 from paribus.training.steps import task_batch

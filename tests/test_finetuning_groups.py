@@ -23,7 +23,7 @@ from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.regression import Regression
 from paribus.tasks.types.similarity import Similarity
 from paribus.training.description import Run
-from paribus.training.finetune import finetuner
+from paribus.training.finetuner import finetuner
 from paribus.training.run import run
 from paribus.training.steps import task_batch
 

@@ -12,7 +12,7 @@ import pytest
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.training.description import Run
-from paribus.training.finetune import encode_training
+from paribus.training.finetuner import encode_training
 from paribus.training.run import run
 
 

@@ -22,7 +22,9 @@ from paribus.runs.identity import meaning
 from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.rows import Encoded
 from paribus.training.description import Run
-from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
+from paribus.training.finetune import trained_share
+from paribus.training.finetuner import Base, finetuner
+from paribus.training.finetuning_checks import check_finetuning
 from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import trainer

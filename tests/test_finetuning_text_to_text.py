@@ -27,7 +27,9 @@ from paribus.models.text_to_text import TextToText
 from paribus.tasks.prompts import Fields, Ragged, TextRows
 from paribus.tasks.types.classification import ClassNames
 from paribus.training.description import Run
-from paribus.training.finetune import Base, check_finetuning, finetuner, trained_share
+from paribus.training.finetune import trained_share
+from paribus.training.finetuner import Base, finetuner
+from paribus.training.finetuning_checks import check_finetuning
 from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import trainer

@@ -28,7 +28,8 @@ from paribus.runs.store import KEPT, TUNING
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.runner import run_sweep
 from paribus.training.description import Run
-from paribus.training.finetune import check_finetuning, kept
+from paribus.training.finetune import kept
+from paribus.training.finetuning_checks import check_finetuning
 from paribus.training.run import run
 
 ROOT = Path(__file__).parents[1]

@@ -32,7 +32,7 @@ from paribus.tasks.docs_package import DocsPackage
 from paribus.tasks.rows import Encoded
 from paribus.training.budget import planned
 from paribus.training.description import Run
-from paribus.training.finetune import finetuner
+from paribus.training.finetuner import finetuner
 from paribus.training.run import run
 from paribus.training.steps import as_batch, task_batch
 

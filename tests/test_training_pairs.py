@@ -16,7 +16,7 @@ from paribus.models import checkpoint
 from paribus.tasks.rows import encode
 from paribus.training.budget import planned
 from paribus.training.description import Run
-from paribus.training.finetune import finetuner
+from paribus.training.finetuner import finetuner
 from paribus.training.run import run
 from paribus.training.streams import training_examples
 

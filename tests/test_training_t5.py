@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 from paribus.models.t5_shape import ARCHITECTURES, SINGLE
 from paribus.training.budget import planned, train_flops
 from paribus.training.description import Run
-from paribus.training.pretrain import open_stage
+from paribus.training.open_stage import open_stage
 from paribus.training.profile import resolve
 from paribus.training.run import run
 

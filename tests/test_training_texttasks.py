@@ -23,7 +23,7 @@ from paribus.models.t5_shape import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
 from paribus.tasks.prompts import Ragged
 from paribus.training.description import Run
-from paribus.training.pretrain import open_stage
+from paribus.training.open_stage import open_stage
 from paribus.training.profile import resolve
 from paribus.training.run import run
 from paribus.training.steps import task_batch

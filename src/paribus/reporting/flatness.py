@@ -18,7 +18,8 @@ from paribus.models import checkpoint
 from paribus.models.network import Batch, Network, named_generator
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
-from paribus.training.finetune import ROWS, begin, kept
+from paribus.training.finetune import ROWS, kept
+from paribus.training.finetuner import begin
 from paribus.training.learner import Finetuning
 from paribus.training.profile import resolve
 from paribus.training.steps import task_batch

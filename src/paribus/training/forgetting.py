@@ -5,10 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from paribus.core.sources import MODEL
+from paribus.models import checkpoint
 from paribus.models.heads.head import Head
 from paribus.models.network import Network
 from paribus.training.evaluate import HeldOutEvaluation, placed
+
+if TYPE_CHECKING:
+    from paribus.training.stage import Stage
 
 FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
 
@@ -43,3 +49,14 @@ def compare(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str
     """{"forgetting": by how many nats the held-out loss rose}; empty if it was not measured both times."""
     name = next((name for name in after if name.endswith("_loss") and name in before), None)
     return {} if name is None else {FORGETTING: after[name] - before[name]}
+
+
+def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
+    """The data for replay and forgetting in fine-tuning, if requested; `part`: the last stage's part of the record."""
+    settings = stage.run.finetune
+    if stage.head is None or not (settings.forgetting or settings.replay):
+        return None
+    first = part["stages"][0] if "stages" in part else part
+    evaluation = stage.earlier[0] if stage.earlier else stage.evaluation
+    checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)  # a stage that was found done has none yet
+    return Memory(evaluation, stage.encoder, stage.head, first["metrics"] if stage.speaks else {})

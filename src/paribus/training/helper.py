@@ -11,7 +11,8 @@ import yaml
 
 from paribus.training.description import Run
 from paribus.training.distributed import Group, obey_the_first
-from paribus.training.pretrain import help_to_train, open_stage
+from paribus.training.open_stage import open_stage
+from paribus.training.pretrain import help_to_train
 from paribus.training.profile import resolve
 
 

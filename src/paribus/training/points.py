@@ -15,7 +15,8 @@ from paribus.core.sealed import read_sealed
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.training.callbacks import StepCallback, evaluation_steps
-from paribus.training.finetune import Base, base_of, finetune
+from paribus.training.finetune import finetune
+from paribus.training.finetuner import Base, base_of
 from paribus.training.lightning import pl
 
 if TYPE_CHECKING:

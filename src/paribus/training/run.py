@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
     from paribus.runs.tracker import Tracked
     from paribus.training.callbacks import Reporter
-    from paribus.training.finetune import Base
+    from paribus.training.finetuner import Base
     from paribus.training.profile import Profile
     from paribus.training.stage import Stage
 
@@ -83,9 +83,10 @@ def _run(run: Run, reporter: Reporter | None) -> None:
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
     """The pre-training of each member, then the tasks."""
-    from paribus.training.finetune import base_of
+    from paribus.training.finetuner import base_of
+    from paribus.training.forgetting import remember
     from paribus.training.points import tune_points
-    from paribus.training.pretrain import combine, remember
+    from paribus.training.pretraining_record import combine
 
     folder = run.identity.folder
     with stages.stage(PRETRAIN) as tracked:
@@ -126,7 +127,9 @@ def _pretrained(
     Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
     shared. All are checked before the first step of any.
     """
-    from paribus.training.pretrain import check_chain, in_sum, open_stage, pretrain
+    from paribus.training.open_stage import check_chain, open_stage
+    from paribus.training.pretrain import pretrain
+    from paribus.training.pretraining_record import in_sum
     from paribus.training.stage import STAGES
 
     opened: list[Stage] = []

@@ -18,19 +18,12 @@ from paribus.models.network import Network
 from paribus.training.callbacks import evaluation_steps
 from paribus.training.description import Run
 from paribus.training.evaluate import placed
-from paribus.training.finetune import (
-    ROWS,
-    Base,
-    encode_training,
-    finetuner,
-    joint_finetuner,
-    joint_tasks,
-    judge_answers,
-    read_with,
-)
+from paribus.training.finetune import ROWS, judge_answers
+from paribus.training.finetuner import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
 from paribus.training.lightning import pl
+from paribus.training.open_stage import open_stage
 from paribus.training.points import count_rounds
-from paribus.training.pretrain import learner_of, open_stage
+from paribus.training.pretrain import learner_of
 from paribus.training.profile import Profile, resolve
 from paribus.training.stage import Stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps

@@ -1,0 +1,218 @@
+"""One fine-tuning before its first step: its task, its weights and its steps."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+
+from paribus.core.hashing import digest
+from paribus.core.settings import FineTuning
+from paribus.data.tokens.prepare import Data
+from paribus.finetuning.method import Full, Method
+from paribus.models import checkpoint
+from paribus.models.network import Network, named_generator
+from paribus.objectives.objective import Objective
+from paribus.optim.groups import Rates
+from paribus.tasks.examples import Examples
+from paribus.tasks.rows import GPT, Rows
+from paribus.tasks.types.base import Pooler, TaskType
+from paribus.training.description import Run
+from paribus.training.forgetting import Memory
+from paribus.training.joint import (
+    JointSteps,
+    Start,
+    joint_path,
+    joint_steps,
+    read_start,
+)
+from paribus.training.learner import Finetuning
+from paribus.training.replay import Replay, ReplaySteps
+from paribus.training.steps import Steps, TaskSteps
+
+
+class Work(NamedTuple):
+    """A task as a model does it: its task type, the examples and the rows of its sets."""
+
+    name: str
+    task_type: TaskType
+    examples: Examples
+    encoded: dict[str, Rows]
+    length: int = 0  # longest input in tokens
+
+
+class Base(NamedTuple):
+    """A pre-trained model, its run, weights that heads of tasks start from, and what it may forget.
+
+    `speaker`: the weights of its head on tokens, if a task is answered by that.
+    """
+
+    run: Run
+    encoder: Network
+    pooler: Pooler | None
+    memory: Memory | None = None
+    speaker: Pooler | None = None
+
+    def weights_for(self, task_type: TaskType) -> Pooler | None:
+        """The initial weights for the head of a task of this type, if any."""
+        return self.speaker if task_type.speaks else self.pooler
+
+
+def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = None) -> Base:
+    """The model from the folder of its checkpoint, with the pooler or a separate head if requested."""
+    if run.finetune.encoder:
+        return Base(run, read_with(run, encoder), None, memory)
+    if encoder.spec.writes_text:
+        return Base(run, encoder, checkpoint.load_written_head(encoder, folder), memory)
+    asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tuned_tasks)
+    types = [run.task_type(name) for name in run.tuned_tasks]
+    untrained = any(not (each.trained and run.finetune.epochs) for each in types if each.speaks)
+    speaker = checkpoint.load_speaker(encoder, folder, untrained) if any(each.speaks for each in types) else None
+    return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
+
+
+def read_with(run: Run, encoder: Network) -> Network:
+    """The network that a task's head reads: that of the pre-training, or only its encoder if requested."""
+    if not run.finetune.encoder:
+        return encoder
+    from paribus.models.text_encoder import TextEncoder
+
+    return TextEncoder(cast(Any, encoder))
+
+
+def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+    """A fine-tuning of the run in `folder` before its first step, and its task."""
+    run = run.tuned_for(task)
+    work = work_of(run, data, task)
+    base = base_of(run, encoder, folder / "model")
+    own, start = own_seed(run, work.name, seed), joint_start(run, work.name, seed, folder)
+    given = base.weights_for(work.task_type)
+    learner, _ = finetuner(run, base.encoder, work.encoded["train"], work.task_type, own, given, start=start)
+    return learner, work
+
+
+def work_of(run: Run, data: Data, name: str) -> Work:
+    task, task_type = run.tasks[name], run.task_type(name)
+    examples = task.examples(run.cache)
+    own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))
+    encoded = {split: task_type.encode(rows, data.tokenizer, data.vocabulary, own) for split, rows in examples.items()}
+    return Work(task.name, task_type, examples, encoded, own.length)
+
+
+def encode_training(run: Run, data: Data, task: str) -> Rows:
+    """The training rows of a task."""
+    examples, task_type = run.tasks[task].examples(run.cache)["train"], run.task_type(task)
+    own = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
+    return task_type.encode(examples, data.tokenizer, data.vocabulary, own)
+
+
+def finetuner(
+    run: Run,
+    encoder: Network,
+    encoded: Rows,
+    task_type: TaskType,
+    seed: int,
+    pooler: Pooler | None = None,
+    replay: Replay | None = None,
+    start: Start | None = None,
+) -> tuple[Finetuning, TaskSteps]:
+    """A learner on a copy of the encoder with a new head, whose pooler may be given, and its steps; `start`: the
+    weights of a joint training.
+    """
+    settings = run.finetune
+    own = start_of(run, encoder, seed)
+    if start is not None:
+        own.load_state_dict(dict(start.encoder), strict=False)  # what shares a weight has no name of its own
+    settings.method.shape(own, seed)
+    head = task_type.make_head(settings, own, seed, pooler)
+    if start is not None and start.head is not None:
+        head.load_state_dict(dict(start.head))
+    steps = task_steps(run, encoded, task_type, seed)
+    if replay is not None and replay.text is not None:
+        steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
+    objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
+    return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps
+
+
+def joint_tasks(run: Run) -> list[str]:
+    """The tasks that a run trains together."""
+    found: list[str] = run.finetune.joint.choose(list(run.tuned_tasks))
+    return found
+
+
+def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
+    """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
+    run, settings = base.run, base.run.finetune
+    own = start_of(run, base.encoder, own_seed(run, "joint", seed))
+    heads = {
+        name: run.task_type(name).make_head(settings.of(name), own, own_seed(run, name, seed), base.pooler)
+        for name in encoded
+    }
+    steps = joint_steps(run, encoded, seed)
+    rate = settings.joint.lr or settings.optimizer.lr
+    objective = Objective(heads, tasks={name: name for name in heads})
+    return _learner(replace(settings, method=Full()), own, objective, steps, rate, steps.seed), steps
+
+
+def start_of(run: Run, encoder: Network, seed: int) -> Network:
+    """A copy of the encoder, whose upper layers have initial weights if not all are transferred, and whose tokens of
+    GPT-1's format are drawn anew, since no text of pre-training holds them (GPT-1, Radford et al. 2018, section 3.3).
+    """
+    own, kept = copy.deepcopy(encoder), run.finetune.transfer_layers
+    if kept is not None:
+        new = dict(run.model.initial(encoder.vocabulary, run.root_seed).named_parameters())
+        for name, parameter in own.named_parameters():
+            if own.depth_of(name) > kept:
+                parameter.data.copy_(new[name])
+    if run.finetune.format == GPT:
+        tokens = [own.vocabulary.start, own.vocabulary.delimiter, own.vocabulary.extract]
+        drawn = torch.empty_like(own.table_VD[tokens])
+        own.table_VD.data[tokens] = drawn.normal_(
+            0.0, run.model.initializer_range, generator=named_generator(seed, GPT)
+        )
+    return own
+
+
+def joint_start(run: Run, task: str, seed: int, folder: Path) -> Start | None:
+    """The weights from the joint training of the seed, if there was one."""
+    return read_start(joint_path(folder, seed), task) if run.finetune.joint else None
+
+
+def _learner(
+    settings: FineTuning, encoder: Network, objective: Objective, steps: Steps, rate: float, seed: int
+) -> Finetuning:
+    return Finetuning(
+        encoder,
+        objective,
+        replace(settings.optimizer, lr=rate),
+        settings.lr_schedule,
+        method=settings.method,
+        total_steps=steps.total,
+        total_tokens=0,
+        clip=settings.clip,
+        seed=seed,
+        rates=_rates(settings.method, encoder, (settings.head_lr or rate) / rate),
+    )
+
+
+def _rates(method: Method, encoder: Network, head: float) -> Rates:
+    """Shares of the optimizer's rate by the learner's names of parameters."""
+
+    def rate(name: str) -> float:
+        own = name.removeprefix("encoder.")
+        return head if own == name else method.rate(encoder, own)
+
+    return rate
+
+
+def task_steps(run: Run, encoded: Rows, task_type: TaskType, seed: int) -> TaskSteps:
+    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
+
+
+def own_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
+    """Of the head, the order and dropout of a fine-tuning."""
+    return int(digest([run.root_seed, task, seed, *([turn] if turn else [])], 15), 16)
