@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from paribus.commands.cli import main
+
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 WORDS = [
@@ -127,3 +129,21 @@ def arguments(text_folder: Path, cache: Path, tmp_path: Path) -> list[str]:
         "profile.threads=1",
         "profile.precision=32-true",
     ]
+
+
+@pytest.fixture
+def refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """A function that gives a command and returns its message: it must end with status 2 and one line, untrained."""
+
+    def trained() -> set[Path]:
+        return {path for name in ("metrics.jsonl", "pretrain.json", "last.ckpt") for path in tmp_path.rglob(name)}
+
+    def give(*command: str) -> str:
+        before = trained()
+        capsys.readouterr()
+        assert main(list(command)) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
+        assert trained() == before
+        return line
+
+    return give

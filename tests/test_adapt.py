@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,14 +85,11 @@ def test_what_is_not_there_is_told_in_one_line(
 
 
 def test_an_empty_text_and_a_missing_argument_are_told(
-    question: list[str], cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    question: list[str], cache: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     Path(question[1]).write_text("\n\n")
-    capsys.readouterr()
-    assert main(["adapt", *question, f"runs={tmp_path / 'runs'}", f"cache={cache}", "scale=test"]) == 2
-    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("paribus: ")
-    assert main(["adapt", *question[2:]]) == 2
-    assert "adapt needs --text" in capsys.readouterr().err
+    assert str(question[1]) in refusal("adapt", *question, f"runs={tmp_path / 'runs'}", f"cache={cache}", "scale=test")
+    assert "adapt needs --text" in refusal("adapt", *question[2:])
 
 
 def test_plain_data_is_read_back_from_overrides() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -152,9 +153,8 @@ def test_bad_input_of_the_verbs(argv: list[str], words: str, capsys: pytest.Capt
     assert out == ""
 
 
-def test_a_misspelled_option_with_dashes_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["judge", "a.csv", "--metrc", "acc"]) == 2
-    assert "judge has no flag '--metrc': did you mean --metric?" in capsys.readouterr().err
+def test_a_misspelled_option_with_dashes_is_named(refusal: Callable[..., str]) -> None:
+    assert "judge has no flag '--metrc': did you mean --metric?" in refusal("judge", "a.csv", "--metrc", "acc")
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])

@@ -12,7 +12,6 @@ import pytest
 import yaml
 from safetensors.torch import load_file, save_file
 
-from paribus.commands.cli import main
 from paribus.core.build import build, kind
 from paribus.core.config import compose
 from paribus.core.errors import UserError
@@ -45,14 +44,16 @@ def bombs(mark: Path) -> list[dict[str, Any]]:
     ]
 
 
-def refused(arguments: list[str], mark: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command says: one line and status 2, and nothing was touched."""
-    capsys.readouterr()
-    assert main(arguments) == 2
-    assert not mark.exists()
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
-    assert len(said) == 1
-    return said[0]
+@pytest.fixture
+def untouched(refusal: Callable[..., str], mark: Path) -> Callable[[list[str]], str]:
+    """A function that gives a command and returns its message; nothing was touched."""
+
+    def give(command: list[str]) -> str:
+        line = refusal(*command)
+        assert not mark.exists()
+        return line
+
+    return give
 
 
 @pytest.fixture
@@ -127,22 +128,22 @@ def test_only_a_declared_module_is_imported_from_the_working_directory(
 
 
 def test_a_checkpoint_of_a_stranger(
-    checkpoint: Path, arguments: list[str], bombs: list[dict[str, Any]], mark: Path, capsys: pytest.CaptureFixture[str]
+    checkpoint: Path, arguments: list[str], bombs: list[dict[str, Any]], untouched: Callable[[list[str]], str]
 ) -> None:
     name = f"model.name={checkpoint / 'model'}"
     own = ["train", *arguments, *TINY, "model=pretrained", name, "tokenizer=pretrained", f"tokenizer.{name[6:]}"]
     own = [text for text in own if not text.startswith("tokenizer.vocab_size")]
     for bomb in bombs:
         spoil(checkpoint, bomb)
-        assert "_target_" in refused(own, mark, capsys)
+        assert "_target_" in untouched(own)
 
 
 def test_a_run_of_a_stranger_that_is_reproduced(
-    checkpoint: Path, bombs: list[dict[str, Any]], mark: Path, capsys: pytest.CaptureFixture[str]
+    checkpoint: Path, bombs: list[dict[str, Any]], untouched: Callable[[list[str]], str]
 ) -> None:
     for bomb in bombs:
         spoil(checkpoint, bomb)
-        assert "_target_" in refused(["audit", "--reproduce", str(checkpoint)], mark, capsys)
+        assert "_target_" in untouched(["audit", "--reproduce", str(checkpoint)])
 
 
 def test_a_fine_tuning_of_a_stranger(
@@ -166,10 +167,9 @@ def test_a_fine_tuning_of_a_stranger(
 def test_a_sweep_file_of_a_stranger(
     arguments: list[str],
     bombs: list[dict[str, Any]],
-    mark: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    untouched: Callable[[list[str]], str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [text for text in arguments if not text.startswith("paths.runs=")]
@@ -179,11 +179,11 @@ def test_a_sweep_file_of_a_stranger(
         for place in ({"base": [told], "arms": {"a": [], "b": []}}, {"arms": {"a": [told], "b": []}}):
             (tmp_path / "sweep.yaml").write_text(yaml.safe_dump({**sweep, **place}))
             for verb in ("plan", "run"):
-                refused([verb, "sweep.yaml", *given], mark, capsys)
+                untouched([verb, "sweep.yaml", *given])
     (tmp_path / "sweep.yaml").write_text(
         yaml.safe_dump({**sweep, "base": ["hydra.searchpath=[pkg://this]"], "arms": {"a": [], "b": []}})
     )
-    assert "hydra.searchpath" in refused(["run", "sweep.yaml", *given], mark, capsys)
+    assert "hydra.searchpath" in untouched(["run", "sweep.yaml", *given])
 
 
 WAYS = {
@@ -200,11 +200,11 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_override_of_a_stranger(
-    way: str, arguments: list[str], mark: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    way: str, arguments: list[str], mark: Path, monkeypatch: pytest.MonkeyPatch, untouched: Callable[[list[str]], str]
 ) -> None:
     node = f"{{_target_: os.system, command: 'touch {mark}'}}"
     own = [text.replace("{NODE}", node).replace("MARK", str(mark)) for text in WAYS[way]]
-    refused(["train", *arguments, *TINY, *own], mark, capsys)
+    untouched(["train", *arguments, *TINY, *own])
 
 
 @pytest.mark.parametrize("group", ["task", "search", "experiment", "masking"])
@@ -214,7 +214,7 @@ def test_a_file_of_a_group_of_a_stranger(
     mark: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    untouched: Callable[[list[str]], str],
 ) -> None:
     bomb = {"_target_": "os.system", "command": f"touch {mark}"}
     (tmp_path / "conf" / group).mkdir(parents=True)
@@ -227,7 +227,7 @@ def test_a_file_of_a_group_of_a_stranger(
     monkeypatch.chdir(tmp_path)
     own = [] if group == "task" else ["task=none"]
     more = ["-m", "masking.rate=interval(0.1,0.5)"] if group == "search" else []
-    refused(["train", *arguments, "trainer.max_steps=1", "logger=none", *own, f"{group}=strange", *more], mark, capsys)
+    untouched(["train", *arguments, "trainer.max_steps=1", "logger=none", *own, f"{group}=strange", *more])
 
 
 def test_what_is_trusted_is_built(trust: Callable[..., None]) -> None:

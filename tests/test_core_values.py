@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from paribus.commands.cli import main
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.core.values import check_values
@@ -55,35 +55,34 @@ def test_every_default_is_in_bounds() -> None:
 
 @pytest.mark.parametrize("own", ["finetune.seeds=[]", "finetune.seeds=[1,1]", "finetune.batch_size=0"])
 def test_the_fine_tuning_is_checked_before_the_pre_training(
-    own: str, arguments: list[str], task_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own: str, arguments: list[str], task_folder: Path, refusal: Callable[..., str]
 ) -> None:
-    assert main(["train", *arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "logger=none", own]) == 2
-    assert own.partition("=")[0] in capsys.readouterr().err.splitlines()[-1]
-    assert not list((tmp_path / "runs").rglob("metrics.jsonl"))
+    assert own.partition("=")[0] in refusal(
+        "train", *arguments, "task=sst2", f"tasks.sst2.path={task_folder}", "logger=none", own
+    )
 
 
 def test_the_same_text_does_not_train_and_judge(
-    arguments: list[str], text_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], text_folder: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     same = tmp_path / "same"
     same.mkdir()
     for split in ("train", "validation"):
         shutil.copy(text_folder / "train.txt", same / f"{split}.txt")
     given = [text for text in arguments if not text.startswith("corpus.path=")]
-    assert main(["train", *given, f"corpus.path={same}", "task=none", "logger=none"]) == 2
-    assert "the same" in capsys.readouterr().err.splitlines()[-1]
+    assert "the same" in refusal("train", *given, f"corpus.path={same}", "task=none", "logger=none")
 
 
 def test_one_arm_is_no_sweep_and_no_record_no_audit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sweep = {"study": "s", "varies": ["seed"], "matched": "tokens", "baseline": "a", "columns": ["mlm_loss"]}
     (tmp_path / "one.yaml").write_text(yaml.safe_dump({**sweep, "arms": {"a": []}}))
-    assert main(["plan", "one.yaml", "scale=test"]) == 2
-    assert "a sweep needs two arms or more" in capsys.readouterr().err
-    assert main(["audit", "roberta_table1", "scale=test", "runs=none", "results=none"]) == 2
-    assert "no run of roberta_table1 at scale=test" in capsys.readouterr().err
+    assert "a sweep needs two arms or more" in refusal("plan", "one.yaml", "scale=test")
+    assert "no run of roberta_table1 at scale=test" in refusal(
+        "audit", "roberta_table1", "scale=test", "runs=none", "results=none"
+    )
 
 
 @pytest.mark.parametrize("overrides", [["model.initializer_range=0"], ["model=t5_tiny", "model.initializer_factor=1"]])

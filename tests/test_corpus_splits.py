@@ -105,5 +105,5 @@ def test_a_known_fingerprint_is_not_read_again(tmp_path: Path, monkeypatch: pyte
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="the corpus is empty"):
+    with pytest.raises(UserError, match="holds no text: give files with text"):
         fingerprint(corpus(tmp_path, ["", " "]), tmp_path / "cache")

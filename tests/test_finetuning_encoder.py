@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import torch
 from conftest import story
 from text_to_text import T5
 
-from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.models.text_encoder import TextEncoder
 from paribus.training.description import Run
@@ -98,18 +98,15 @@ def test_texts_to_write_are_only_pre_trained_on(pairs: list[str]) -> None:
     ],
 )
 def test_what_an_encoder_cannot_do_is_told(
-    t5: list[str], bad: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    t5: list[str], bad: list[str], said: str, refusal: Callable[..., str]
 ) -> None:
-    assert main(["train", *t5, ENCODER, *bad]) == 2
-    assert said in capsys.readouterr().err.strip().splitlines()[-1]
+    assert said in refusal("train", *t5, ENCODER, *bad)
 
 
 def test_an_encoder_and_a_task_to_write_are_told(
-    arguments: list[str], task_folder: Path, pairs: list[str], capsys: pytest.CaptureFixture[str]
+    arguments: list[str], task_folder: Path, pairs: list[str], refusal: Callable[..., str]
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
-    assert main(["train", *arguments, *task, ENCODER]) == 2
-    assert "finetune.encoder=true, but the model is an encoder" in capsys.readouterr().err
+    assert "finetune.encoder=true, but the model is an encoder" in refusal("train", *arguments, *task, ENCODER)
     folder = next(text for text in pairs if text.startswith("tasks.text_table.path="))
-    assert main(["train", *arguments, *T5, "task=text_table", folder, ENCODER]) == 2
-    assert "no task for an encoder" in capsys.readouterr().err
+    assert "no task for an encoder" in refusal("train", *arguments, *T5, "task=text_table", folder, ENCODER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -185,7 +185,7 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refusal: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file = write(tmp_path, *arms())
@@ -205,8 +205,7 @@ def test_the_command_writes_the_files(
     shown = capsys.readouterr().out
     assert shown.count("margin 0.5 points") == shown.count("margin 1 points") == 1
     assert (tmp_path / "reports/judged/runs/table.tex").is_file()
-    assert main(["judge", file, "--metric", "acc"]) == 2
-    assert "judge needs --baseline" in capsys.readouterr().err
+    assert "judge needs --baseline" in refusal("judge", file, "--metric", "acc")
 
 
 def lm_eval(folder: Path, arm: str, seed: int, acc: float) -> None:

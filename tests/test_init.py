@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
-    here: Path, quick: None, capsys: pytest.CaptureFixture[str]
+    here: Path, quick: None, capsys: pytest.CaptureFixture[str], refusal: Callable[..., str]
 ) -> None:
     given = ["--text", "books", "--task", "trec", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
     assert main(["init", *given]) == 0
@@ -81,8 +82,7 @@ def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
         assert Path(path).read_text().count("#") >= 5, "it is commented"
     before = Path("sweeps/books_trec.yaml").read_text()
     assert main(["init", *given]) == 0, "the same again changes nothing"
-    assert main(["init", *given, "batch.size=2"]) == 2
-    assert "sweeps/books_trec.yaml already exists: add name=NAME" in capsys.readouterr().err
+    assert "sweeps/books_trec.yaml already exists: add name=NAME" in refusal("init", *given, "batch.size=2")
     assert Path("sweeps/books_trec.yaml").read_text() == before
 
 
@@ -110,15 +110,14 @@ def test_it_asks_again_after_an_answer_that_cannot_be_read(
 
 
 def test_the_end_of_the_input_is_no_answer(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[..., str]
 ) -> None:
     def end(text: str) -> str:
         raise EOFError
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", end)
-    assert main(["init"]) == 2
-    assert "init needs --text" in capsys.readouterr().err
+    assert "init needs --text" in refusal("init")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
 
 
 def test_one_file_is_split_by_a_hash_of_its_texts(
-    here: Path, quick: None, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    here: Path, quick: None, arguments: list[str], refusal: Callable[..., str]
 ) -> None:
     write_rows(here / "mine.jsonl", 60)
     given = ["--text", "books", "--task", "mine.jsonl", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
@@ -190,8 +189,9 @@ def test_one_file_is_split_by_a_hash_of_its_texts(
     again = build(compose(["task=mine", "tasks.mine.path=more"]).tasks.mine).examples(here / "cache")
     assert texts["validation"] <= {row.text for row in again["validation"]}, "new rows move no other"
     write_rows(here / "words.md", 3)
-    assert main(["init", "--text", "books", "--task", "words.md", *COMPARE]) == 2
-    assert "--task words.md has an unknown format: give a file that ends in .parquet, .jsonl" in capsys.readouterr().err
+    assert "--task words.md has an unknown format: give a file that ends in .parquet, .jsonl" in refusal(
+        "init", "--text", "books", "--task", "words.md", *COMPARE
+    )
 
 
 @pytest.mark.parametrize(

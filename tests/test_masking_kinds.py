@@ -15,7 +15,6 @@ from fake_text import ROWS, Rows, noise, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.commands.cli import main
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
 from paribus.corruption.masking.geometric_span import GeometricSpan
@@ -96,29 +95,20 @@ def test_masks_are_equal_across_workers_and_a_resume(kind: str) -> None:
             assert same(one, other), (workers, first)
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], *given_overrides: str) -> str:
-    """The one line of a run that ends before compute."""
-    capsys.readouterr()
-    assert main(["train", *arguments, *given_overrides]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
-    assert len(said) == 1
-    return said[0]
-
-
 def test_rates_that_round_to_nothing_are_refused_before_compute(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     for masking in ("bernoulli", "whole_word", "ngram"):
-        said = refused(arguments, capsys, f"masking={masking}", "masking.rate=0.01")
+        said = refusal("train", *arguments, f"masking={masking}", "masking.rate=0.01")
         assert "masking.rate=0.01 of input.length=32 tokens rounds to no prediction" in said
     for masking in ("bernoulli", "geometric_span", "subword_span"):
-        said = refused(arguments, capsys, f"masking={masking}", "masking.rate=0.3", "masking.predict=0.01")
+        said = refusal("train", *arguments, f"masking={masking}", "masking.rate=0.3", "masking.predict=0.01")
         assert "masking.predict=0.01 of input.length=32 tokens rounds to no prediction" in said
     assert not list((tmp_path / "runs").rglob("metrics.jsonl"))
 
 
 def test_a_text_without_words_is_refused_before_compute(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     folder = tmp_path / "letters"
     folder.mkdir()
@@ -126,6 +116,6 @@ def test_a_text_without_words_is_refused_before_compute(
         lines = ("".join("abcdefgh"[(n * 7 + at * at) % 8] for at in range(60)) for n in range(first, first + 90))
         (folder / f"{split}.txt").write_text("\n\n".join(lines))
     for masking in ("whole_word", "ngram", "geometric_span"):
-        said = refused([*arguments, "tokenizer.vocab_size=60"], capsys, f"corpus.path={folder}", f"masking={masking}")
+        said = refusal("train", *arguments, "tokenizer.vocab_size=60", f"corpus.path={folder}", f"masking={masking}")
         assert "does not report where words start" in said
     assert not list((tmp_path / "runs").rglob("metrics.jsonl"))

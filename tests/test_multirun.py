@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +65,10 @@ def test_long_settings_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert max(map(len, capsys.readouterr().out.splitlines())) < 110
 
 
-def test_a_folder_without_runs_and_other_options_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["table", "--from", str(tmp_path)]) == 2
-    assert "no finished run below" in capsys.readouterr().err
-    assert main(["table", "--from", str(tmp_path), "scale=cpu"]) == 2
-    assert "scale= does not apply to --from" in capsys.readouterr().err
-    assert main(["table"]) == 2
-    assert "table needs a SWEEP" in capsys.readouterr().err
+def test_a_folder_without_runs_and_other_options_are_refused(tmp_path: Path, refusal: Callable[..., str]) -> None:
+    assert "no finished run below" in refusal("table", "--from", str(tmp_path))
+    assert "scale= does not apply to --from" in refusal("table", "--from", str(tmp_path), "scale=cpu")
+    assert "table needs a SWEEP" in refusal("table")
 
 
 def test_a_multirun_ends_with_a_table_and_one_run_with_json(
@@ -103,9 +99,8 @@ def test_a_multirun_ends_with_a_table_and_one_run_with_json(
 
 
 @pytest.mark.parametrize("seeds", ["1", "5"])
-def test_a_number_of_seeds_is_refused_with_both_spellings(seeds: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "roberta_table1", "scale=test", f"seeds={seeds}"]) == 2
-    error = capsys.readouterr().err
+def test_a_number_of_seeds_is_refused_with_both_spellings(seeds: str, refusal: Callable[..., str]) -> None:
+    error = refusal("plan", "roberta_table1", "scale=test", f"seeds={seeds}")
     assert f"seeds={seeds} can be read in two ways: write seed={seeds} for the seed {seeds} alone" in error
     assert f"or seeds=range(0,{seeds})" in error
 

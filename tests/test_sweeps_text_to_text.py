@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fake_text import noise
 from fake_windows import windows
 
-from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.sweeps.sweep import arm_overrides, load
@@ -102,14 +102,11 @@ def test_an_arm_that_cannot_work_stops_the_sweep_before_any_run(
     arguments: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    refusal: Callable[..., str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.yaml").write_text(OWN.format(odd=odd))
     runs = tmp_path / "own_runs"
     settings = [text for text in arguments if not text.startswith("paths.runs")] + ["tokenizer.vocab_size=100"]
-    assert main(["run", "own.yaml", f"runs={runs}", "seeds=0", *settings, *given]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert said in lines[-1]
-    assert lines[-1].startswith("paribus: ")
+    assert said in refusal("run", "own.yaml", f"runs={runs}", "seeds=0", *settings, *given)
     assert not list(runs.rglob("config.yaml"))

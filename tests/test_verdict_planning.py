@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,5 @@ def test_impossible_experiments_are_refused(given: tuple[float, ...]) -> None:
         plan_seeds(*given)  # type: ignore[arg-type]
 
 
-def test_the_spread_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["power", "--effect", "1"]) == 2
-    assert "power needs --sd" in capsys.readouterr().err
+def test_the_spread_must_be_given(refusal: Callable[..., str]) -> None:
+    assert "power needs --sd" in refusal("power", "--effect", "1")
