@@ -14,7 +14,7 @@ import pytest
 from paribus.commands.cli import main
 from paribus.core.config import compose
 from paribus.core.errors import UserError, permitted
-from paribus.core.files import whole_folder, write_text
+from paribus.core.files import whole_folder, write_cached, write_text
 from paribus.training.run import run
 
 WRITER = """
@@ -52,6 +52,13 @@ def test_what_a_killed_build_leaves_is_removed_by_the_next_and_what_is_in_use_st
     write_text(tmp_path / "other", "again")
     assert {path.name for path in tmp_path.iterdir()} == {its, "store", "other"}
     assert (tmp_path / "other").read_text() == "again"
+
+
+def test_a_cache_keeps_the_files_that_were_written_last(tmp_path: Path) -> None:
+    for at in range(5):
+        write_cached(tmp_path / f"{at}.json", b"{}", most=4)
+        os.utime(tmp_path / f"{at}.json", (at, at))
+    assert {path.name for path in tmp_path.iterdir()} == {"2.json", "3.json", "4.json"}
 
 
 def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:

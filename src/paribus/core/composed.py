@@ -2,8 +2,8 @@
 
 A composed config depends only on the overrides and the files that Hydra reads. The name of a stored config covers both:
 the overrides, the config files, our code for configs, and the versions of Hydra and OmegaConf. Whole configs are kept
-on disk. Configs before plain values are set are kept in memory: Hydra sets plain values last, so configs that differ
-only in values share the rest.
+on disk, the latest few thousand. Configs before plain values are set are kept in memory: Hydra sets plain values last,
+so configs that differ only in values share the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError
-from paribus.core.files import user_cache, write_text
+from paribus.core.files import user_cache, write_cached
 from paribus.core.hashing import digest
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ Compose = Callable[[str, Sequence[str]], "DictConfig"]
 _VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a package's @
 _CHOICES = ("scale", "study")  # keys that decide on the recipe, or that a preset forbids
 _MOST = 256  # kept bases, a few hundred kilobytes each
+_MOST_FILES = 4000  # of 7 kilobytes each
 _PLUGINS = ("paribus_", "hydra_")  # ours, and Hydra's own; others may read files that are not known here
 
 
@@ -58,7 +59,7 @@ def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose
     content = OmegaConf.to_container(config, resolve=False)
     with suppress(UserError, TypeError):  # a folder that cannot be written, or a value that is not plain data
         if json.loads(text := json.dumps(content)) == content:
-            write_text(path, text)
+            write_cached(path, text.encode("utf-8"), _MOST_FILES)
     return config
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import glob
 import json
 import os
 import re
@@ -40,9 +39,10 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     """Write a file so that a reader sees either the old or the new content, never a part.
 
+    durable: whether that also holds if the machine loses power, which takes a few milliseconds.
     Raises UserError if the disk is full or the folder is not writable.
     """
     with _named(path):
@@ -51,8 +51,30 @@ def write_bytes(path: Path, content: bytes) -> None:
             with os.fdopen(handle, "wb", closefd=False) as file:
                 file.write(content)
                 file.flush()
-                os.fsync(handle)
+                if durable:
+                    os.fsync(handle)
             os.replace(work, path)
+
+
+def write_cached(path: Path, content: bytes, most: int) -> None:
+    """Write a file of a cache that its reader checks; if the folder then has more than `most`, delete the older half.
+
+    Raises UserError as `write_bytes` does.
+    """
+    write_bytes(path, content, durable=False)
+    with _named(path), os.scandir(path.parent) as entries:
+        files = list(entries)
+        if len(files) > most:
+            for old in sorted(files, key=_written)[: len(files) // 2]:
+                Path(old.path).unlink(missing_ok=True)
+
+
+def _written(entry: os.DirEntry[str]) -> float:
+    """When a file was written, in seconds; 0 if another process has just deleted it."""
+    try:
+        return entry.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 @contextmanager
@@ -60,9 +82,9 @@ def _temporary(target: Path, create: Callable[[Path], int]) -> Iterator[tuple[Pa
     """A new file or folder beside `target` with its descriptor. It is locked while it is in use, so that what a killed
     process leaves behind is removed by the next one.
     """
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*"):
-        if re.search(r"\.[a-z0-9_]{8}$", path.name):
-            _remove_unused(path)
+    left = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}")
+    for name in filter(left.fullmatch, os.listdir(target.parent)):
+        _remove_unused(target.parent / name)
     handle = -1
     while handle < 0:
         work = target.parent / f".{target.name}.{secrets.token_hex(4)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError
-from paribus.core.files import user_cache, write_bytes
+from paribus.core.files import user_cache, write_cached
 from paribus.reporting.plots.scene import COLORS, Area, Item, Label, Line, Mark, Points, Scene
 from paribus.reporting.plots.svg import OPEN, OUTLINES
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CODE = (__name__, "paribus.reporting.plots.scene", "paribus.reporting.plots.svg")  # what decides on a picture
 _SEAL = 32  # bytes of the hash before a picture in the cache
+_MOST = 1000  # pictures in the cache, of 40 kilobytes each
 _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
 _COLORS = 256  # in the palette
 _POINT = 0.72  # typographic points in a pixel of a scene
@@ -36,7 +37,7 @@ def render_png(scene: Scene) -> bytes:
             return picture
     picture = _draw_png(scene)
     with suppress(UserError):  # a folder that cannot be written
-        write_bytes(path, sha256(picture).digest() + picture)
+        write_cached(path, sha256(picture).digest() + picture, _MOST)
     return picture
 
 
