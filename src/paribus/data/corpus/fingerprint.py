@@ -40,8 +40,8 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     say("reading the corpus")
     found = _read(corpus, cache)
     if not found.documents:
-        path = getattr(corpus, "path", None)
-        raise UserError(f"corpus.path={path} holds no text" if path else "the corpus is empty", "give files with text")
+        place = getattr(corpus, "path", None)
+        raise UserError(f"corpus.path={place} holds no text" if place else "the corpus is empty", "give files with text")
     write_sealed(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value}, path.stem)
     return found
 
