@@ -41,7 +41,8 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     found = _read(corpus, cache)
     if not found.documents:
         place = getattr(corpus, "path", None)
-        raise UserError(f"corpus.path={place} holds no text" if place else "the corpus is empty", "give files with text")
+        cause = f"corpus.path={place} holds no text" if place else "the corpus is empty"
+        raise UserError(cause, "give files with text")
     write_sealed(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value}, path.stem)
     return found
 
