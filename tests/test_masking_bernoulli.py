@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -157,7 +156,7 @@ def test_the_run_s_seed_moves_the_masks() -> None:
 @pytest.mark.parametrize(
     "shares", [(0.8, 0.1, 0.1), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.5, 0.3, 0.2)]
 )
-def test_replacement_has_its_shares(shares: tuple[float, float, float], untouched: Callable[[list[str]], str]) -> None:
+def test_replacement_has_its_shares(shares: tuple[float, float, float]) -> None:
     text = text_of([128] * 2048)
     views = Corruption(Bernoulli(0.15), Replace(*shares))(text, noise(2048), VOCABULARY)
     read, original = (ids.reshape(-1)[views.marks.slot_P] for ids in (views.inputs.ids_BL, text.ids_BL))
