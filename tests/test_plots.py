@@ -282,6 +282,9 @@ def test_the_last_point_stays_where_a_seed_ends_a_few_tokens_early() -> None:
     found = average([Curve([100.0, 200.0, 300.0], [4.0, 3.0, 2.0]), Curve([100.0, 199.0, 298.0], [4.0, 3.0, 1.0])])
     assert found.tokens == (100, 200, 299)
     assert found.mean == (4.0, 3.0, 1.5)
+    short = average([Curve([29505.0, 58769.0], [4.0, 3.0]), Curve([28964.0, 57657.0], [4.0, 2.0])])  # 2% early
+    assert short.tokens == (29505, 58769)
+    assert short.mean[-1] == 2.5
 
 
 def test_a_checkpoint_that_is_evaluated_once_has_no_learning_curve(table: Table) -> None:

@@ -23,13 +23,7 @@ from paribus.tasks.rows import GPT, Rows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.forgetting import Memory
-from paribus.training.joint import (
-    JointSteps,
-    Start,
-    joint_path,
-    joint_steps,
-    read_start,
-)
+from paribus.training.joint import JointSteps, Start, joint_path, joint_steps, read_start
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps
@@ -96,6 +90,7 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
 
 
 def work_of(run: Run, data: Data, name: str) -> Work:
+    """A task with its examples, as rows of the length that fits the training examples."""
     task, task_type = run.tasks[name], run.task_type(name)
     examples = task.examples(run.cache)
     own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))

@@ -12,9 +12,7 @@ from paribus.models.network import Network
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
 from paribus.training.description import Run
 from paribus.training.finetuner import read_with
-from paribus.training.joint import (
-    check_joint,
-)
+from paribus.training.joint import check_joint
 
 
 def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:

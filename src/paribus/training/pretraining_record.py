@@ -10,9 +10,7 @@ from paribus.corruption.measure import measure
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.training.budget import train_flops
-from paribus.training.callbacks import (
-    Meter,
-)
+from paribus.training.callbacks import Meter
 from paribus.training.evaluate import placed
 from paribus.training.forgetting import compare
 from paribus.training.profile import process_peak
@@ -20,6 +18,7 @@ from paribus.training.stage import Stage
 
 
 def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dict[str, Any]:
+    """A stage's part of the record: metrics, baselines, budget, speed, and the rates that were realized."""
     counts, size, examples = meter.counts, stage.data.vocabulary.size, stage.plan.examples
     tokens, predicted = counts["input_tokens"], counts["predicted"] + counts["moved"]
     flops = train_flops(stage.run, size, tokens, predicted, counts["sequences"])

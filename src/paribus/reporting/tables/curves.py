@@ -171,8 +171,7 @@ def average(curves: Sequence[Curve]) -> Band:
     if _is_in_step(curves):
         places = [round(math.fsum(row) / len(row)) for row in zip(*(curve.tokens for curve in curves), strict=True)]
         return make_band(places, [curve.values for curve in curves])
-    ends = min(curve.tokens[-1] for curve in curves)
-    grid = [tokens for tokens in curves[0].tokens if tokens <= ends * (1 + 1e-9)]
+    grid = _reached(curves[0], curves)
     return make_band(
         [round(tokens) for tokens in grid], [[interpolate(curve, tokens) for tokens in grid] for curve in curves]
     )
@@ -182,11 +181,14 @@ def subtract(first: Curve, second: Curve) -> Curve:
     """The difference of two runs, point by point if they are in step, else at the first's points that both reach."""
     if _is_in_step([first, second]):
         return Curve(first.tokens, [a - b for a, b in zip(first.values, second.values, strict=True)])
-    kept = [at for at, tokens in enumerate(first.tokens) if tokens <= second.tokens[-1] * (1 + _TOGETHER)]
-    return Curve(
-        [first.tokens[at] for at in kept],
-        [first.values[at] - interpolate(second, first.tokens[at]) for at in kept],
-    )
+    grid = _reached(first, [second])
+    return Curve(grid, [value - interpolate(second, tokens) for tokens, value in zip(grid, first.values, strict=False)])
+
+
+def _reached(first: Curve, others: Sequence[Curve]) -> list[float]:
+    """The first points of a curve, as far as the others reach; ends that are near each other are one."""
+    end = min(curve.tokens[-1] for curve in others)
+    return [tokens for tokens in first.tokens if tokens <= end * (1 + _TOGETHER)]
 
 
 def _is_in_step(curves: Sequence[Curve]) -> bool:
