@@ -133,7 +133,7 @@ def _read_run(name: str, folder: Path) -> Answers:
     record, why = read_record(folder / RECORD)
     if record is None or not record.done:
         raise UserError(f"{folder} is not a finished run", why or "finish it first")
-    if not matches(folder / GOLD, record.gold.get("hash")):
+    if not matches(folder / GOLD, (record.gold or {}).get("hash")):
         raise UserError(f"{folder / GOLD} is damaged or of another run", "copy it again, or run the same command again")
     values: dict[str, list[Sequence[float]]] = defaultdict(list)
     for label, found in read_gold(folder).items():

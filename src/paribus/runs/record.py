@@ -74,7 +74,7 @@ class Record:
     data: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     overlap: Mapping[str, float] | None = field(default=None, metadata=OMITTED)
-    gold: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
+    gold: Mapping[str, Any] | None = field(default=None, metadata=OMITTED)
     own: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     curves: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
     speed: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
