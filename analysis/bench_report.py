@@ -21,8 +21,8 @@ import yaml
 from turns import Row, main
 
 from paribus.core.config import compose, plain
+from paribus.core.sealed import seal
 from paribus.data.tokens.prepare import data_fingerprint
-from paribus.runs.record import seal
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4)
 LINES = 125  # of metrics.jsonl
