@@ -20,9 +20,9 @@ from typing import Any
 import yaml
 from turns import Row, main
 
-from paribus.core.config import compose, plain
+from paribus.core.config import compose
 from paribus.core.sealed import seal
-from paribus.data.tokens.prepare import data_fingerprint
+from paribus.training.description import Run
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4)
 LINES = 125  # of metrics.jsonl
@@ -80,11 +80,10 @@ def study(folder: Path, name: str, seeds: int) -> None:
     (folder / "sweeps" / f"{name}.yaml").write_text(f"# {name}\n" + yaml.safe_dump(sweep))
     for at, (arm, overrides) in enumerate(arms.items()):
         cache = f"paths.cache={folder / 'cache'}"
-        config = compose(["scale=smoke", *corpus, *overrides, f"study={name}", f"arm={arm}", cache])
-        values = plain(config)
-        data = data_fingerprint(config.corpus, config.tokenizer, folder / "cache")
+        described = Run.of(compose(["scale=smoke", *corpus, *overrides, f"study={name}", f"arm={arm}", cache]))
+        data = described.data().fingerprint
         for seed in range(seeds):
-            run(folder / "runs", {**values, "seed": seed}, data, quality=0.4 + 0.01 * at)
+            run(folder / "runs", {**described.config, "seed": seed}, data, quality=0.4 + 0.01 * at)
 
 
 def run(root: Path, values: dict[str, Any], data: dict[str, Any], quality: float) -> None:
