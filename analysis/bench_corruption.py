@@ -111,7 +111,8 @@ def measured(store: Any, batch: int, seconds: float) -> dict[str, tuple[float, f
         other = replace(made, corruption=corruption)
         other.size(0)
         raw = int(other.views(0, rows).text.length_B.sum())
-        found[f"{name}: whole collation"] = rate(raw, lambda e, other=other: other.batch(e, rows), seconds)
+        whole = rate(raw, lambda epoch, other=other: other.batch(epoch, rows), seconds)  # type: ignore[misc]
+        found[f"{name}: whole collation"] = whole
     return found
 
 

@@ -73,8 +73,10 @@ def peer() -> Measure:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({"[PAD]": 0})), pad_token="[PAD]")
     framed = [[2, *row.tolist(), 3] for row in texts(COUNT)]
     data = [{"input_ids": ids, "labels": at % 2} for at, ids in enumerate(framed)]
-    shape = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
-    model = BertForSequenceClassification(BertConfig(vocab_size=WORDS, **shape))
+    shape = BertConfig(
+        vocab_size=WORDS, hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024
+    )
+    model = BertForSequenceClassification(shape)
     return trained(model, data, DataCollatorWithPadding(tokenizer), True, BATCH, BATCH, np.mean)
 
 

@@ -115,13 +115,14 @@ def peers(text: Text, seconds: float) -> dict[str, tuple[float, float]]:
     full = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
     collators = {SINGLE_TOKENS: (collator(), lists), WHOLE_WORDS: (whole_words, full)}
     return {
-        name: rate(text.ids_BL.size, lambda _, collate=collate, rows=rows: collate(rows), seconds)
+        name: rate(text.ids_BL.size, lambda _, collate=collate, rows=rows: collate(rows), seconds)  # type: ignore[misc]
         for name, (collate, rows) in collators.items()
     }
 
 
 def measured(examples: Examples, rows: Any, seconds: float) -> dict[str, tuple[float, float]]:
     """Rates of each part on the same rows."""
+    assert isinstance(examples.store, Sample)
     text, spans = examples.views(0, rows).text, annotated(examples.store)
     marked = replace(examples, store=spans).views(0, rows).text
     tokens, width = text.ids_BL.size, text.ids_BL.shape[1]
@@ -134,9 +135,12 @@ def measured(examples: Examples, rows: Any, seconds: float) -> dict[str, tuple[f
         store, read = (spans, marked) if name == ANNOTATED else (examples.store, text)
         made = replace(examples, corruption=Corruption(masking, Replace()), store=store)
         found[f"{name}: mask, 80/10/10"] = rate(
-            tokens, lambda epoch, made=made, read=read: made.corruption(read, noise(epoch), VOCABULARY), seconds
+            tokens,
+            lambda epoch, made=made, read=read: made.corruption(read, noise(epoch), VOCABULARY),  # type: ignore[misc]
+            seconds,
         )
-        found[f"{name}: whole collation"] = rate(tokens, lambda epoch, made=made: made.batch(epoch, rows), seconds)
+        whole = rate(tokens, lambda epoch, made=made: made.batch(epoch, rows), seconds)  # type: ignore[misc]
+        found[f"{name}: whole collation"] = whole
     return found | peers(text, seconds)
 
 

@@ -61,7 +61,7 @@ def settings(folder: Path, trials: int, jobs: int, sampler: str = "TPESampler") 
 def overhead(folder: Path, trials: int = 100) -> dict[str, float]:
     """Milliseconds a trial beyond its job, one after the other with TPE; and those of the processor alone."""
     jobs, start, used = Jobs([0.0]), time.perf_counter(), time.process_time()
-    search(settings(folder, trials, 1), jobs)
+    search(settings(folder, trials, 1), jobs)  # type: ignore[arg-type]  # it only launches
     wall = time.perf_counter() - start - sum(end - begin for begin, end in jobs.spans)
     return {"overhead_ms": 1000 * wall / trials, "overhead_cpu_ms": 1000 * (time.process_time() - used) / trials}
 
@@ -90,7 +90,7 @@ def idle(folder: Path, trials: int = 40, slots: int = 2) -> dict[str, float]:
     """
     draw = random.Random(0)
     jobs = Jobs([draw.uniform(0.5, 3.5) for _ in range(trials)])
-    search(settings(folder, trials, slots), jobs)
+    search(settings(folder, trials, slots), jobs)  # type: ignore[arg-type]
     begin = min(span[0] for span in jobs.spans)
     ends = sorted(end for _, end in jobs.spans)
 

@@ -123,7 +123,7 @@ def _fault(said: str, case: object) -> str:
 def try_overrides(seed: int, count: int, place: Path, overrides: list[str]) -> Iterator[str]:
     """Everything before the first step."""
     for own in progress(override_cases(seed, count), "overrides", count):
-        yield _fault(judge(lambda own=own: prepare_run([*overrides, *own], place / "x")), own)  # type: ignore[misc]
+        yield _fault(judge(lambda own=own: prepare_run([*overrides, *own], place / "x")), own)
 
 
 def try_commands(seed: int, count: int, place: Path, overrides: list[str]) -> Iterator[str]:
@@ -137,7 +137,7 @@ def try_files(seed: int, count: int, place: Path, overrides: list[str]) -> Itera
     (folder := place / "files").mkdir()
     for name, own in progress(data_cases(seed, count, folder), "files", count):
         kept = [text for text in overrides if not (own[0] == "corpus=text" and text.startswith("corpus"))]
-        yield _fault(judge(lambda own=own, kept=kept: prepare_run([*kept, *own], place / "x")), name)  # type: ignore[misc]
+        yield _fault(judge(lambda own=own, kept=kept: prepare_run([*kept, *own], place / "x")), name)
 
 
 def try_damages(seed: int, count: int, place: Path, overrides: list[str]) -> Iterator[str]:
@@ -178,7 +178,12 @@ def _damage(path: Path, draw: random.Random, folder: Path, other: Path) -> str:
     if kind == "flip" and content:
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
     size = len(content)
-    changed = {"cut": content[: size // 2], "empty": b"", "zero": bytes(size), "noise": draw.randbytes(size)}
+    changed: dict[str, bytes | bytearray] = {
+        "cut": content[: size // 2],
+        "empty": b"",
+        "zero": bytes(size),
+        "noise": draw.randbytes(size),
+    }
     changed["version"] = re.sub(rb'("(?:schema|version|semantics)": ?)(\d+)', rb"\g<1>9\g<2>", content)
     if kind == "swap":
         changed["swap"] = _counterpart(path, draw, folder, other).read_bytes()

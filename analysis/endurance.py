@@ -126,8 +126,8 @@ def main() -> None:
         left = {command.name: command.stop() for command in commands if command.process.poll() is None}
     found = [command.figures(left.get(command.name, [])) for command in commands]
     write_json(RESULTS, {"git": git_state(), "profile": resolve(Profile(threads=1)).record(), "processes": found})
-    for command in found:
-        say(f"{command['process']}: {command['rows'][-1]['runs']} runs, grew {command['grew']}")
+    for seen in found:
+        say(f"{seen['process']}: {seen['rows'][-1]['runs']} runs, grew {seen['grew']}")
     shutil.rmtree(place, ignore_errors=True)
 
 

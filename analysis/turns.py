@@ -70,7 +70,7 @@ class Side:
         for line in self.process.stdout:
             if line.startswith("value "):
                 return float(line.removeprefix("value "))
-        raise RuntimeError(f"a side ended with status {self.process.wait()}: {self.process.args}")
+        raise RuntimeError(f"a side ended with status {self.process.wait()}: {self.process.args!r}")
 
     def close(self) -> None:
         assert self.process.stdin is not None
