@@ -98,7 +98,8 @@ def test_a_run_keeps_them_beside_its_record(tuned: list[str], family: list[str],
     found = read_gold(folder)
     assert list(found) == ["sst2/seed0", "sst2/seed1"]
     assert record.gold == describe_gold(folder)
-    assert record.gold and record.gold["file"] == GOLD
+    assert record.gold
+    assert record.gold["file"] == GOLD
     for number, own in enumerate(found.values()):
         assert own.gold.dtype == np.float16
         assert own.right.mean() == record.task_runs[number].metrics["accuracy"]
