@@ -65,9 +65,9 @@ def test_a_spoilt_record_is_made_again(arguments: list[str]) -> None:
 def test_a_sweep_with_a_diverged_run_says_so_every_time(ask: Ask, capfd: pytest.CaptureFixture[str]) -> None:
     request: Request = ask("seeds=0", "arms=dynamic,static", scale="test")
 
-    def train(config: Any) -> None:
-        odd = {"status": "diverged", "error": "loss inf"} if config.arm == "static" else {}
-        write_json(Run.of(config).identity.folder / store.RECORD, made_record(config, **odd))
+    def train(run: Run) -> None:
+        odd = {"status": "diverged", "error": "loss inf"} if run.arm == "static" else {}
+        write_json(run.identity.folder / store.RECORD, made_record(run, **odd))
 
     for _ in range(2):
         assert run_sweep(request, plan=plan, train=train) == 1

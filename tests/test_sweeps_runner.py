@@ -57,9 +57,9 @@ def plan(config: Any) -> dict[str, Any]:
     return {"tokens": 100, "sequences": 10, "steps": 5, "flops": 1.0, "epochs": 1.0}
 
 
-def made_record(config: Any, **changes: Any) -> dict[str, Any]:
-    named = {"study": config.study, "arm": config.arm, "seed": config.seed, "scale": config.scale}
-    return record(signature=Run.of(config).identity.signature, sweep_hash=config.sweep_hash, **{**named, **changes})
+def made_record(run: Run, **changes: Any) -> dict[str, Any]:
+    named = {"study": run.study, "arm": run.arm, "seed": run.seed, "scale": run.scale}
+    return record(signature=run.identity.signature, sweep_hash=run.sweep_hash, **{**named, **changes})
 
 
 class Commands:
@@ -75,7 +75,7 @@ class Commands:
         identity = self.expanded.identity(job)
         source = self.folder / f"{identity.signature}.json"
         found = {"own": own(self.losses[job.label])} if job.label in self.losses else {}
-        write_json(source, made_record(self.expanded.config(job), **found))
+        write_json(source, made_record(self.expanded.run_of(job), **found))
         fails = self.flag(job.label)
         return [sys.executable, "-c", SCRIPT, str(source), str(identity.folder / store.RECORD), str(fails)]
 
@@ -195,15 +195,13 @@ def test_scale_test_trains_in_process_and_survives_errors(
     request = ask("seeds=0", scale="test")
     trained = []
 
-    def train(config: Any) -> None:
-        trained.append(config.arm)
-        if config.arm == "static_x10":
+    def train(run: Run) -> None:
+        trained.append(run.arm)
+        if run.arm == "static_x10":
             raise UserError("no text", "give one")
-        if config.arm == "dynamic":
+        if run.arm == "dynamic":
             raise ZeroDivisionError("by zero")
-        write_json(
-            Run.of(config).identity.folder / store.RECORD, made_record(config, status="diverged", error="loss inf")
-        )
+        write_json(run.identity.folder / store.RECORD, made_record(run, status="diverged", error="loss inf"))
 
     assert run_sweep(request, plan=plan, train=train) == 1
     assert trained == ["static_x10", "dynamic", "static"]

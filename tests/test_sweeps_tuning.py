@@ -52,13 +52,13 @@ class Trained:
         self.called: list[tuple[str, int, float]] = []
         self.fails = fails
 
-    def __call__(self, config: Any) -> None:
-        self.called.append((config.arm, config.seed, config.optimizer.lr))
-        if config.arm in self.fails:
+    def __call__(self, run: Run) -> None:
+        rate = run.config["optimizer"]["lr"]
+        self.called.append((run.arm, run.seed, rate))
+        if run.arm in self.fails:
             raise UserError("planted failure", "mend it")
-        loss = 3.0 + abs(config.optimizer.lr - BEST[config.arm.partition(".")[0]])
-        identity = Run.of(config).identity
-        write_json(identity.folder / store.RECORD, made_record(config, metrics={"mlm_loss": loss}))
+        loss = 3.0 + abs(rate - BEST[run.arm.partition(".")[0]])
+        write_json(run.identity.folder / store.RECORD, made_record(run, metrics={"mlm_loss": loss}))
 
 
 @pytest.fixture

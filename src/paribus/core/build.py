@@ -55,7 +55,7 @@ def ask(component: type, node: Mapping[str, Any], method: str) -> Any:
     return getattr(build(node), method)() if hasattr(component, method) else None
 
 
-def build(node: object, **extra: object) -> Any:
+def build(node: Mapping[str, Any]) -> Any:
     """Instantiate a config node as plain settings.
 
     Raises UserError for settings that the component refuses, for unknown arguments, and for classes that are not
@@ -64,9 +64,9 @@ def build(node: object, **extra: object) -> Any:
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
-    node = _checked(node)
+    node = {**_checked(node), "_convert_": "all"}  # given as an argument, Hydra would merge it into one more copy
     try:
-        return instantiate(node, _convert_="all", **extra)
+        return instantiate(node)
     except InstantiationException as error:
         cause: BaseException | None = error
         while cause is not None:
@@ -87,7 +87,7 @@ def _explain(said: str) -> UserError:
     )
 
 
-def _checked(node: Any) -> Any:
+def _checked(node: Any) -> dict[str, Any]:
     """A config node as plain data, if all of its classes are trusted."""
     from omegaconf import OmegaConf
 
@@ -99,7 +99,8 @@ def _checked(node: Any) -> Any:
             kind(value)
         elif isinstance(value, str) and "${" in value:  # Hydra would resolve it again, after the check
             raise UserError(f"{key}={value} has an interpolation in its value", "write the value itself")
-    return node
+    checked: dict[str, Any] = node
+    return checked
 
 
 def _is_plain(node: object) -> bool:

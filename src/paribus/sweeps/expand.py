@@ -52,13 +52,14 @@ class Expanded:
 
     def identity(self, job: Job) -> Identity:
         """The signature and folder of one run. Raises UserError if a corpus or a task cannot be read."""
-        return self._run_of(job).identity
+        return self.run_of(job).identity
 
     def stages(self, job: Job) -> list[Identity]:
         """The names of the stages of one run; the last are its own."""
-        return [stage.identity for stage in self._run_of(job).chain]
+        return [stage.identity for stage in self.run_of(job).chain]
 
-    def _run_of(self, job: Job) -> Run:
+    def run_of(self, job: Job) -> Run:
+        """The run of a job, with the components of its arm. Raises UserError as `Run.of` does."""
         if job.label not in self._runs:
             self._runs[job.label] = self.run(job.arm).like(plain(self.config(job)))
         return self._runs[job.label]
@@ -106,7 +107,8 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
 def _choose_tasks(request: Request, composed: Compose) -> Request:
     """The request, with the tasks of the sweep's columns among its overrides if nothing else chooses them."""
     sweep, scale = request.sweep, request.scale
-    baseline = composed(list(arm_overrides(sweep, scale, sweep.baseline, own_overrides(request))))
+    own = own_overrides(request)
+    baseline = composed([*arm_overrides(sweep, scale, sweep.baseline, own), f"study={request.named}"])
     overrides = (*sweep.written, *request.overrides)
     chosen = follow_columns(sweep.columns, overrides, baseline.get("tasks") or (), scale == TRIAL)
     return request._replace(overrides=(*chosen, *request.overrides))

@@ -30,12 +30,12 @@ from paribus.verdict.controls import find_stuck
 from paribus.verdict.plateau import read_course
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
+    from paribus.training.description import Run
 
 LOG = "log.txt"  # in a run's folder: what its process printed
 REFRESH = 2.0  # seconds between two readings of the learning curves
 
-Train = Callable[["DictConfig"], object]
+Train = Callable[["Run"], object]
 Command = Callable[[Job], Sequence[str]]
 
 
@@ -46,7 +46,7 @@ def run_sweep(
 
     Args:
         plan: gives the planned budget of a config; by default the real one, as for the others.
-        train: trains a config in this process.
+        train: trains a run in this process.
         command: gives the command line that trains a run in its own process.
 
     Returns:
@@ -80,10 +80,10 @@ def _plan_steps(expanded: Expanded, plan: Plan | None) -> dict[str, int]:
     return {arm: int(budget["steps"]) for arm, budget in plan_budgets(expanded, plan).items()}
 
 
-def _train(config: DictConfig) -> Path:
+def _train(described: Run) -> Path:
     from paribus.training.run import run
 
-    return run(config)
+    return run(described)
 
 
 def train_command(job: Job) -> list[str]:
@@ -196,7 +196,7 @@ class _SweepRun:
             self.board.set(job.label, "running")
             error = ""
             try:
-                self.train(self.expanded.config(job))
+                self.train(self.expanded.run_of(job))
             except UserError as caught:
                 error = str(caught)
             except Exception as caught:  # one run that breaks must not end the sweep

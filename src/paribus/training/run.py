@@ -38,15 +38,15 @@ RECORD = "result.json"
 MEMBERS = "members"  # in a run's folder: what the members after the first have pre-trained
 
 
-def run(cfg: Mapping[str, Any], reporter: Reporter | None = None) -> Path:
-    """Do what is left of the run of a composed config, and return its folder.
+def run(cfg: Mapping[str, Any] | Run, reporter: Reporter | None = None) -> Path:
+    """Do what is left of a run or of the run of a composed config, and return its folder.
 
     A finished run is skipped. An interrupted one, or one whose record is damaged, resumes from its last checkpoint.
     Raises UserError for bad input, before any training step, and Stopped if a signal asks the process to end: it then
     has written a checkpoint.
     """
     with permitted():
-        described = Run.of(cfg)
+        described = cfg if isinstance(cfg, Run) else Run.of(cfg)
         identity = described.identity
         if (record := find_finished(identity.folder, identity.signature)) is not None:
             say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
