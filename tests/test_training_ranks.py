@@ -100,7 +100,7 @@ def bits(folder: Path) -> dict[str, bytes]:
     return {name: tensor.numpy().tobytes() for name, tensor in weights.items()}
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_processes_that_share_the_microbatches_give_the_same_bits(trained: Callable[..., Made], ranks: int) -> None:
     alone, one, curve = trained("alone", *DROPPED)
     folder, several, shared = trained("several", *DROPPED, "trainer=ddp", f"profile.ranks={ranks}")
@@ -165,7 +165,7 @@ def test_another_number_of_processes_resumes_to_the_same_bits(
     assert record["metrics"] == whole["metrics"]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+@pytest.mark.parametrize("optimizer", [pytest.param("adamw", marks=pytest.mark.slow), "lamb"])
 def test_one_process_goes_on_from_the_checkpoint_of_shards(
     trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], optimizer: str
 ) -> None:

@@ -6,14 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import torch
 
+from paribus.commands.cli import main
 from paribus.core.config import compose, plain
 from paribus.core.processes import SIGNALS, Stopped, asked_to_stop, die_with_parent, patient, stoppable
 from paribus.runs.store import read_last_step
@@ -43,17 +46,48 @@ def heard() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_stopped_run_has_a_checkpoint_and_says_so(arguments: list[str], tmp_path: Path, number: int) -> None:
-    own = [*LONG, "task=none", "logger=none", "profile.checkpoint_seconds=null"]
-    command = [sys.executable, "-m", "paribus", "train", *arguments, *own]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: steps_of(tmp_path) >= 3)
+def stop_process(command: list[str], root: Path, number: int) -> tuple[int, str, float]:
+    """The status of a command that gets a signal after some steps, what it said, and the seconds that it took to end."""
+    process = subprocess.Popen([sys.executable, "-m", "paribus", *command], stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: steps_of(root) >= 3)
     begin = time.monotonic()
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert time.monotonic() - begin < SECONDS
-    assert process.returncode == 128 + number
+    return process.returncode, said, time.monotonic() - begin
+
+
+def stop_here(command: list[str], root: Path, number: int) -> tuple[int, str, float]:
+    """The same in this process, which needs no seconds to start."""
+    begun, ended = list[float](), threading.Event()
+
+    def send() -> None:
+        wait_for(lambda: steps_of(root) >= 3 or ended.is_set())
+        if not ended.is_set():
+            begun.append(time.monotonic())
+            os.kill(os.getpid(), number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            status = main(command)
+    finally:
+        ended.set()
+        sender.join()
+    return status, said.getvalue(), time.monotonic() - begun[0]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_stopped_run_has_a_checkpoint_and_says_so(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    stop = stop_process if number == signal.SIGTERM else stop_here
+    own = [*LONG, "task=none", "logger=none", "profile.checkpoint_seconds=null"]
+    status, said, seconds = stop(["train", *arguments, *own], tmp_path, number)
+    assert seconds < SECONDS
+    assert status == 128 + number
     name = signal.Signals(number).name
     assert [line for line in said.splitlines() if "paribus: " in line] == [
         f"paribus: stopped by {name}; run the same command again to resume"
@@ -121,6 +155,17 @@ def test_a_step_that_takes_too_long_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(Stopped) as caught, stoppable():
         hear(signal.SIGHUP, seconds=30)
     assert caught.value.status == 128 + signal.SIGHUP
+
+
+def test_no_signal_comes_after_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paribus.core.processes.PATIENCE", 0.1)
+    with pytest.raises(Stopped), stoppable(), patient():
+        hear(signal.SIGHUP, seconds=0)
+        raise Stopped(signal.SIGHUP)
+    late: list[int] = []
+    signal.signal(signal.SIGHUP, lambda number, _: late.append(number))
+    time.sleep(0.5)
+    assert not late
 
 
 def test_what_the_caller_ignores_stays_ignored() -> None:

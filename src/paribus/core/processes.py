@@ -97,6 +97,7 @@ class _Stop:
     waits: bool = False
     number: int | None = None
     until: float = 0.0
+    again: threading.Timer | None = None  # sends the signal once more, to a step that takes too long
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -106,9 +107,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
     if _Stop.number is None:
         _Stop.number, _Stop.until = number, time.monotonic() + PATIENCE
-        again = threading.Timer(PATIENCE + 0.1, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
+        _Stop.again = threading.Timer(PATIENCE + 0.1, os.kill, (os.getpid(), number))
+        _Stop.again.daemon = True
+        _Stop.again.start()
 
 
 @contextmanager
@@ -139,6 +140,9 @@ def stoppable() -> Iterator[None]:
 
 def _give_back(handlers: Mapping[signal.Signals, Any]) -> None:
     _Stop.owner = 0
+    if _Stop.again is not None:  # whoever called has the handlers again, and would get a signal that nobody sent
+        _Stop.again.cancel()
+        _Stop.again = None
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
