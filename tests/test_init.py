@@ -251,8 +251,35 @@ def test_what_seeds_could_see(here: Path, quick: None) -> None:
     assert said.startswith("With 80% power, 5 seeds see 1.7 points, 10 seeds see 1.0 points")
 
 
-def test_from_own_text_and_task_to_a_table(here: Path, cache: Path) -> None:
-    """The script of the guide, with `paribus` on the path."""
+SMALL = ["tokenizer.vocab_size=150", "profile.threads=1", "logger=none"]
+
+
+def check_first_table(here: Path, said: str) -> None:
+    assert "3 examples of the arm rate_0.15" in said
+    assert "next: `paribus table my_rates scale=test`" in said
+    table = json.loads((here / "reports/my_rates/test/table.json").read_text())
+    assert table["columns"] == ["mlm_loss", "trec/accuracy"]
+    assert {arm["name"]: arm["n"] for arm in table["arms"]} == {"rate_0.15": 2, "rate_0.4": 2}
+    assert all(set(arm["metrics"]) == {"mlm_loss", "trec/accuracy"} for arm in table["arms"])
+    assert len(table["claims"]) == 1
+    assert yaml.safe_load((here / "sweeps/my_rates.yaml").read_text())["study"] == "my_rates"
+
+
+def test_from_own_text_and_task_to_a_table(
+    here: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the script of the guide does, in this process."""
+    monkeypatch.setenv("PARIBUS_CACHE", str(cache))
+    monkeypatch.setattr("paribus.sweeps.costs.report", lambda request: "the cost")  # it starts processes
+    given = ["--text", "books", "--task", "trec", *COMPARE, "name=my_rates", "scale=test", *SMALL]
+    for command in (["init", *given], ["run", "my_rates", "scale=test"], ["table", "my_rates", "scale=test"]):
+        assert main(command) == 0
+    check_first_table(here, capsys.readouterr().err)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_guide(here: Path, cache: Path) -> None:
+    """With `paribus` on the path."""
     (here / "bin").mkdir()
     (here / "bin/paribus").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m paribus "$@"\n')
     (here / "bin/paribus").chmod(0o755)
@@ -261,15 +288,7 @@ def test_from_own_text_and_task_to_a_table(here: Path, cache: Path) -> None:
         "PATH": f"{here / 'bin'}:{os.environ['PATH']}",
         "PARIBUS_CACHE": str(cache),
     }
-    small = ["tokenizer.vocab_size=150", "profile.threads=1", "logger=none"]
-    command = ["bash", str(DOCS / "first_table.sh"), "books", "trec", "test", *small]
+    command = ["bash", str(DOCS / "first_table.sh"), "books", "trec", "test", *SMALL]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=here)
     assert done.returncode == 0, done.stderr
-    assert "3 examples of the arm rate_0.15" in done.stderr
-    assert "next: `paribus table my_rates scale=test`" in done.stderr
-    table = json.loads((here / "reports/my_rates/test/table.json").read_text())
-    assert table["columns"] == ["mlm_loss", "trec/accuracy"]
-    assert {arm["name"]: arm["n"] for arm in table["arms"]} == {"rate_0.15": 2, "rate_0.4": 2}
-    assert all(set(arm["metrics"]) == {"mlm_loss", "trec/accuracy"} for arm in table["arms"])
-    assert len(table["claims"]) == 1
-    assert yaml.safe_load((here / "sweeps/my_rates.yaml").read_text())["study"] == "my_rates"
+    check_first_table(here, done.stderr)
