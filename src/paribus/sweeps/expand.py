@@ -61,7 +61,8 @@ class Expanded:
     def run_of(self, job: Job) -> Run:
         """The run of a job, with the components of its arm. Raises UserError as `Run.of` does."""
         if job.label not in self._runs:
-            self._runs[job.label] = self.run(job.arm).like(plain(self.config(job)))
+            own = self.run(job.arm)
+            self._runs[job.label] = own.like({**own.config, "seed": job.seed})
         return self._runs[job.label]
 
     def run(self, arm: str) -> Run:
