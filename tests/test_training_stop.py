@@ -178,12 +178,21 @@ def test_what_the_caller_ignores_stays_ignored() -> None:
 
 
 ORPHAN = f"""
-import subprocess, sys, time
+import os, subprocess, sys, time
+from functools import partial
 from {die_with_parent.__module__} import {die_with_parent.__name__}
-child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], preexec_fn=die_with_parent)
+bound = partial({die_with_parent.__name__}, os.getpid())
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], preexec_fn=bound)
 print(child.pid, flush=True)
 time.sleep(60)
 """
+
+
+def test_a_child_ends_whose_parent_was_gone_before_it_asked() -> None:
+    code = f"from paribus.core.processes import die_with_parent; die_with_parent({os.getpid()}); print(1)"
+    outlived = code.replace(str(os.getpid()), str(os.getpid() + 1))
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+    assert subprocess.run([sys.executable, "-c", outlived], capture_output=True).returncode == -signal.SIGTERM
 
 
 def test_a_child_ends_with_a_parent_that_is_killed() -> None:

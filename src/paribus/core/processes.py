@@ -164,7 +164,12 @@ def asked_to_stop() -> int | None:
     return _Stop.number
 
 
-def die_with_parent() -> None:
-    """Let the kernel send SIGTERM to this process if its parent dies. Does nothing on systems other than Linux."""
+def die_with_parent(parent: int) -> None:
+    """Let the kernel send SIGTERM to this process if its parent dies; send it now if `parent` has died already.
+
+    Does nothing on systems other than Linux.
+    """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PARENT_DEATH, int(signal.SIGTERM))
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -103,13 +103,13 @@ def _measure_arms(configs: Sequence[DictConfig], slots: Sequence[Slot]) -> Itera
     free = context.Queue()
     for slot in slots:
         free.put(slot)
-    with ProcessPoolExecutor(len(slots), context, _enter, (free,)) as pool:
+    with ProcessPoolExecutor(len(slots), context, _enter, (free, os.getpid())) as pool:
         yield from pool.map(_seconds, configs)
 
 
-def _enter(free: Queue[Slot]) -> None:
+def _enter(free: Queue[Slot], parent: int) -> None:
     """Put a measuring process into a slot; it ends with the command."""
-    die_with_parent()
+    die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     slot = free.get()
     os.environ.update(slot.environment())

@@ -113,11 +113,11 @@ def find_version(name: str) -> str:
 def readers(modules: int) -> ProcessPoolExecutor:
     """A pool of processes that parse this many modules."""
     workers = len(os.sched_getaffinity(0)) if modules > CHUNK else 1
-    return ProcessPoolExecutor(workers, initializer=_begin_reader)
+    return ProcessPoolExecutor(workers, initializer=_begin_reader, initargs=(os.getpid(),))
 
 
-def _begin_reader() -> None:
-    die_with_parent()  # a killed parent leaves no one to tell them that there is no more to read
+def _begin_reader(parent: int) -> None:
+    die_with_parent(parent)  # a killed parent leaves no one to tell them that there is no more to read
     gc.disable()
 
 

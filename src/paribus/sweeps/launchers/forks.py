@@ -43,7 +43,7 @@ class Server:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.connection, its = Pipe()
-        code = f"from {__name__} import serve; serve({its.fileno()})"
+        code = f"from {__name__} import serve; serve({its.fileno()}, {os.getpid()})"
         with its:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code],
@@ -106,13 +106,14 @@ def kill(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def serve(number: int) -> None:
-    """Fork a process for every `Order` from the connection, and report how each ended."""
-    die_with_parent()
+def serve(number: int, parent: int) -> None:
+    """Fork a process for every `Order` from the connection, and report how each ended. Ends with its parent."""
+    die_with_parent(parent)
+    server = os.getpid()
     collect_rarely()
     importlib.import_module(PRELOADED)
     if (order := _fork_orders(Connection(number))) is not None:
-        sys.exit(_train(order))
+        sys.exit(_train(order, server))
 
 
 def _fork_orders(connection: Connection) -> Order | None:
@@ -152,9 +153,9 @@ def _import_components(node: object) -> None:
             kind(target)
 
 
-def _train(order: Order) -> int:
+def _train(order: Order, server: int) -> int:
     """Run as a fresh process would: the exit status and the log are the same."""
-    die_with_parent()
+    die_with_parent(server)
     with order.log.open("ab", buffering=0) as log:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(log.fileno(), stream.fileno())

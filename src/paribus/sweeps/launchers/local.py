@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,7 +164,7 @@ def _open(work: Work, slot: Slot, environment: Mapping[str, str]) -> subprocess.
             stderr=subprocess.STDOUT,
             env={**os.environ, **environment},
             process_group=0,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     with suppress(OSError, AttributeError):  # the process has ended, or the system has no CPU affinity
         os.sched_setaffinity(process.pid, slot.cores)
