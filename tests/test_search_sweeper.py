@@ -114,6 +114,7 @@ def test_a_literal_password_is_in_no_config_dump_and_no_process_title(tmp_path: 
         assert "open-sesame" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "settings"),
     [("joblib", ["hydra.launcher.n_jobs=2"]), ("submitit_local", ["hydra.launcher.timeout_min=2"])],

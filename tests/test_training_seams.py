@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,16 @@ def fit(learner: Pretraining, steps: list[Any], total: int, resumed: Path | None
     found = trainer(Profile("cpu", "32-true", 1, 0, None, False), total, [])
     found.fit(learner, StepData(Steps(steps), done, 0), ckpt_path=resumed, weights_only=True)
     return found
+
+
+def test_callbacks_of_other_packages_stay_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (about := tmp_path / "other-1.0.dist-info").mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[pytorch_lightning.callbacks_factory]\nother = other:callbacks\n")
+    (tmp_path / "other.py").write_text("def callbacks():\n    raise RuntimeError('a callback from outside')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [point.name for point in entry_points(group="pytorch_lightning.callbacks_factory")] == ["other"]
+    trainer(Profile("cpu", "32-true", 1, 0, None, False), 1, [])
 
 
 def network_of(spec: Any = None, seed: int = 3) -> Network:

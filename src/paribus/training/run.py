@@ -251,7 +251,8 @@ def _link(source: str, target: str) -> None:
 def _yaml(run: Run) -> str:
     import yaml
 
-    return str(yaml.safe_dump(dict(run.config), sort_keys=False, allow_unicode=True))
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # four times as fast
+    return str(yaml.dump(dict(run.config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
 def _frame(run: Run, data: Data, profile: Profile) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import torch
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.plugins import TorchCheckpointIO
 from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
+from pytorch_lightning.trainer.connectors import callback_connector
 
 from paribus.core.errors import UserError
 from paribus.runs.tracker import Tracked
@@ -34,11 +35,16 @@ def trainer(
     group: Group | None = None,
     profiler: Profiler | None = None,
 ) -> pl.Trainer:
-    """A quiet Trainer for `steps` optimizer steps in all, of this process alone or of a group."""
+    """A quiet Trainer for `steps` optimizer steps in all, of this process alone or of a group.
+
+    It has these callbacks alone: those that other packages register with Lightning would change a run without a trace
+    in its config.
+    """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
+    callback_connector._load_external_callbacks = lambda group: []  # type: ignore[attr-defined]
     settings = trainer_settings(group or Group(), profile.strategy)
     made = pl.Trainer(
         accelerator=profile.accelerator,
