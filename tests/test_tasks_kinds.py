@@ -128,7 +128,10 @@ KINDS = {
             "finetune.head.layers.read=[1,-1]",
         ],
     ),
-    "squad_v2": ("squad_v2_devsplit", ["finetune/method=adapters", "finetune.method.size=4"]),
+    "squad_v2": (  # fifty windows per text
+        "squad_v2_devsplit",
+        ["finetune/method=adapters", "finetune.method.size=4", "tasks.squad_v2.max_validation=12"],
+    ),
 }
 
 
