@@ -20,7 +20,10 @@ from paribus.training.description import Run
 FILES = sorted(path.relative_to(conf_dir()).with_suffix("").as_posix() for path in conf_dir().rglob("*.yaml"))
 RECIPES = [name for name in FILES if name.startswith("recipe/") and name != "recipe/none"]
 LAUNCHERS = [name for name in FILES if name.startswith("launcher/")]
-CHOICES = [name for name in FILES if name not in ("train", "run", *RECIPES, *LAUNCHERS)]
+TASKS = [name.partition("/")[2] for name in FILES if name.startswith("task/")]
+CHOICES = [
+    name for name in FILES if name not in ("train", "run", *RECIPES, *LAUNCHERS) and not name.startswith("task/")
+]
 REQUIRED = {
     "corpus/text": ["corpus.path=somewhere"],
     "tokenizer/pretrained": ["tokenizer.name=somewhere"],
@@ -48,6 +51,12 @@ def test_every_choice_composes_and_resolves(name: str, trust: Callable[..., None
     owner = [OWNERS[group]] if group in OWNERS else []
     values = plain(compose(["scale=null", *owner, f"{group}={choice}", *REQUIRED.get(name, [])]))
     assert flat(values)
+
+
+def test_every_task_composes_and_resolves() -> None:
+    tasks = plain(compose(["scale=null", f"task=[{','.join(TASKS)}]"]).tasks)
+    assert set(tasks) >= set(TASKS) - {"none"}
+    assert all(flat(task) for task in tasks.values())
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -72,7 +72,7 @@ def test_the_ranks_of_a_step_read_its_sequences_and_its_masks(arguments: list[st
     assert np.concatenate([target for _, _, target in whole]).size > 0
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize("strategy", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
 def test_two_processes_train_as_one_at_the_same_batch(trained: Callable[..., Made], strategy: str) -> None:
     one, alone, curve = trained("alone", "evaluation.points=2")
     two, both, shared = trained("both", "evaluation.points=2", f"trainer={strategy}", "profile.accelerator=cpu")

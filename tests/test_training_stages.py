@@ -334,7 +334,7 @@ def test_a_tasks_own_text_is_that_of_its_training_examples(
 
 
 def test_replay_of_text_is_remembered(first: list[str], other_text: Path, task_folder: Path) -> None:
-    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.epochs=10"]
+    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.epochs=5"]
     asked = [*first, *task, "trainer.max_steps=20", "optimizer.lr=1e-3", "finetune.forgetting=true"]
     further = ["+stages.further.trainer.max_steps=2", f"+stages.further.corpus.path={other_text}"]
 
