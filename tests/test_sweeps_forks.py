@@ -1,4 +1,4 @@
-"""Runs forked from a process that has imported the training: they are what `paribus train` is."""
+"""Runs forked from a process that has imported the training: they are what `paribus train` in a fresh process is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from paribus.commands.cli import main
 from paribus.core.config import compose, plain
 from paribus.runs.store import read_last_step, read_state
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
@@ -47,7 +46,7 @@ def weights(run: Path) -> bytes:
     return (run / "model" / "model.safetensors").read_bytes()
 
 
-def test_a_fork_has_the_bits_and_the_record_of_the_command_and_fails_like_it(
+def test_a_fork_has_the_bits_and_the_record_of_a_fresh_process_and_fails_like_one(
     arguments: list[str], tmp_path: Path
 ) -> None:
     forked = plain(compose([*arguments, *SHORT, f"paths.runs={tmp_path / 'forked'}"]))
@@ -58,7 +57,8 @@ def test_a_fork_has_the_bits_and_the_record_of_the_command_and_fails_like_it(
     assert [good.status, bad.status] == [0, 2]
     assert failure_reason(bad).startswith("profile.precision=8-wrong is unknown")
     assert good.work.log.read_text().startswith("$ paribus train\n")
-    assert main(["train", *arguments, *SHORT]) == 0
+    fresh = [sys.executable, "-m", "paribus", "train", *arguments, *SHORT]
+    subprocess.run(fresh, check=True, capture_output=True, cwd=tmp_path)
     (other,) = (path.parent for path in (tmp_path / "runs").glob("single/run/seed0-*/result.json"))
     assert weights(other) == weights(good.work.log.parent)
     records = [json.loads((folder / "result.json").read_text()) for folder in (other, good.work.log.parent)]
