@@ -29,6 +29,7 @@ LOCK = ".lock"
 POINTER = "folder"
 CONFIG = "config.yaml"
 CURVES = "metrics.jsonl"  # learning curves of pre-training
+STAGES = "stages"  # in a run's folder: the folders of the stages before the last one
 GOLD = "gold.npz"  # probabilities of right answers, see `runs.gold`
 TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetune.points
 KEPT = (CONFIG, CURVES, TUNING, GOLD, RECORD)  # of a run, in the committed results
@@ -91,9 +92,10 @@ def keep(folder: Path, root: Path, study: str) -> Path:
     target = root / study / folder.parent.name / folder.name
     if not target.is_dir():
         with whole_folder(target, sealed=False) as work:
-            for name in KEPT:
+            for name in (*KEPT, *(str(path.relative_to(folder)) for path in folder.glob(f"{STAGES}/*/{CURVES}"))):
                 if (folder / name).is_file():
                     content = (folder / name).read_bytes()
+                    (work / name).parent.mkdir(parents=True, exist_ok=True)
                     write_bytes(work / name, _make_portable(content) if name == CONFIG else content)
             work.chmod(0o755)
     return target

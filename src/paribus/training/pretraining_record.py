@@ -9,6 +9,7 @@ from paribus.core.sources import MODEL
 from paribus.corruption.measure import measure
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
+from paribus.runs.store import CURVES, STAGES
 from paribus.training.budget import train_flops
 from paribus.training.callbacks import Meter
 from paribus.training.evaluate import placed
@@ -86,7 +87,9 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
     trained = next((part for part in reversed(parts) if part["budget"]["steps"]), last)
     own = {key: value for key, value in last.items() if key not in ("earlier", "own")}
     own |= {"own": trained["own"]} if "own" in trained else {}
-    return {**own, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
+    earlier = zip(names[:-1], parts[:-1], strict=True)
+    curves = {f"{STAGES}/{name}/{CURVES}": part["curves"][CURVES] for name, part in earlier} | last["curves"]
+    return {**own, "curves": curves, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
 
 
 def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

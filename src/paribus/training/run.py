@@ -21,7 +21,7 @@ from paribus.core.processes import stoppable
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.runs.store import CURVES, find_finished
+from paribus.runs.store import CURVES, STAGES, find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 
@@ -130,7 +130,6 @@ def _pretrained(
     from paribus.training.open_stage import check_chain, open_stage
     from paribus.training.pretrain import pretrain
     from paribus.training.pretraining_record import in_sum
-    from paribus.training.stage import STAGES
 
     opened: list[Stage] = []
     for own in run.chain[:-1]:

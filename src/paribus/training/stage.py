@@ -11,6 +11,7 @@ from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
+from paribus.runs.store import STAGES
 from paribus.tasks.types.base import Pooler
 from paribus.training.callbacks import Reporter
 from paribus.training.description import Run
@@ -19,7 +20,6 @@ from paribus.training.own import OwnEvaluation
 from paribus.training.probe import TrainedProbe
 from paribus.training.profile import Profile
 
-STAGES = "stages"  # in a run's folder: the stages before the last one
 OPTIMIZER = "optimizer.pt"  # in a stage's folder: {name of a parameter: its state}
 
 

@@ -6,13 +6,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record, TaskPoint
-from paribus.runs.store import TUNING, find_folder, read_curve_lines
+from paribus.runs.store import CURVES, STAGES, TUNING, find_folder, read_curve_lines
 from paribus.verdict.metrics import MEAN, in_points
 from paribus.verdict.statistics import summarize
 
@@ -42,11 +42,28 @@ def read_curves(folder: Path, record: Record, averaged: Sequence[str] = ()) -> d
 
     A line that cannot be read is left out. `averaged`: the columns that the mean over tasks is of.
     """
-    lines = read_curve_lines(folder, record)
+    found: dict[str, Curve] = {}
+    for name, before in _list_stages(record):
+        for metric, curve in _read_stage(read_curve_lines(folder, record, name)).items():
+            joined = found.setdefault(metric, Curve([], []))
+            joined.tokens.extend(before + tokens for tokens in curve.tokens)
+            joined.values.extend(curve.values)
+    found |= _read_tuning(folder, record)
+    return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record, averaged)
+
+
+def _list_stages(record: Record) -> list[tuple[str, float]]:
+    """(the file of its curves, tokens read before it) of each stage of a pre-training."""
+    stages = record.further.get("stages", [])
+    files = [*(f"{STAGES}/{stage['stage']}/{CURVES}" for stage in stages[:-1]), CURVES]
+    before = accumulate((stage["budget"]["input_tokens"] for stage in stages[:-1]), initial=0.0)
+    return list(zip(files, before, strict=True))
+
+
+def _read_stage(lines: Sequence[dict[str, Any]]) -> dict[str, Curve]:
     steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
     shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
-    found = {name: _make_curve(name, lines, steps) for name in shown} | _read_tuning(folder, record)
-    return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record, averaged)
+    return {name: _make_curve(name, lines, steps) for name in shown}
 
 
 def _read_tuning(folder: Path, record: Record) -> dict[str, Curve]:
@@ -66,8 +83,9 @@ def read_points(record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve
     "mean after pre-training" if every averaged column has one.
     """
     found: dict[str, Curve] = {}
-    last = record.own["curve"][-1][1] if record.own else record.budget.get("input_tokens", 0)  # of its last stage
-    ends = [TaskPoint(0, int(last), record.task_runs)] if record.task_points else []
+    _, before = _list_stages(record)[-1]
+    end = int(record.budget.get("input_tokens", 0) - before)
+    ends = [TaskPoint(0, end, record.task_runs)] if record.task_points else []
     for point in (*record.task_points, *ends):
         values: dict[str, list[float]] = {}
         for run in point.task_runs:
@@ -76,7 +94,7 @@ def read_points(record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve
                     values.setdefault(f"{run.task}/{name}{ON_THE_WAY}", []).append(value)
         for name, scores in values.items():
             curve = found.setdefault(name, Curve([], []))
-            curve.tokens.append(float(point.tokens))
+            curve.tokens.append(before + point.tokens)
             curve.values.append(math.fsum(scores) / len(scores))
     parts = [found.get(f"{column}{ON_THE_WAY}", Curve([], [])) for column in averaged]
     if parts and all(part.tokens and part.tokens == parts[0].tokens for part in parts):
