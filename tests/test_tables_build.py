@@ -139,6 +139,20 @@ def test_notes_say_how_much_of_a_task_stands_in_the_text() -> None:
     assert f"{said}0.0% (static_x10, static); 25.0% (dynamic)." in build(design(), apart)["notes"]
 
 
+def test_notes_count_fine_tunings_that_learned_nothing_beside_some_that_did() -> None:
+    def count(*accuracies: float) -> list[str]:
+        runs = [
+            {"task": "docs_package", "seed": seed, "metrics": {"accuracy": accuracy}}
+            for seed, accuracy in enumerate(accuracies)
+        ]
+        given = [{**each, "task_runs": runs} if each["arm"] == "dynamic" else each for each in study(seeds=2)]
+        return [note for note in build(design(), given)["notes"] if note.startswith("Some fine-tunings")]
+
+    (note,) = count(0.11, 0.6, 0.115)  # the most frequent class: 0.11
+    assert f"others of the same arm did not: dynamic 4 of 6 on {TASK}." in note
+    assert count(0.11, 0.115) == count(0.6, 0.5) == count(0.11, 0.14) == []
+
+
 def test_notes_say_how_many_weights_a_task_trains_if_arms_differ_in_that() -> None:
     def count(adapted: int) -> list[str]:
         sizes = {"dynamic": adapted}

@@ -28,6 +28,7 @@ _UNCHECKED = (
     "verdicts rest on the numbers alone."
 )
 _WORTH = 0.05  # a share of an interval's width that is worth a note
+_STUCK, _FREE = 0.01, 0.05  # above the score of the most frequent class: nothing learned, something learned
 
 
 def write_notes(
@@ -41,6 +42,7 @@ def write_notes(
         *_note_columns(design, about),
         *([f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed."] if MEAN in about else []),
         *_note_seeds(design, evidence),
+        *_note_stuck(design, evidence),
         *_note_contrasts(contrasts, about),
         *([_MORE.format(study=design.study, scale=design.scale)] if anew else []),
         *_note_tuning(design),
@@ -87,6 +89,31 @@ def _count_tunings(run: Record) -> dict[str, int]:
     for task_run in run.task_runs:
         counts[task_run.task] = counts.get(task_run.task, 0) + 1
     return counts
+
+
+def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
+    """Arms of which some fine-tunings learned a task and others nothing: what they score is then mostly luck."""
+    found = []
+    for column in design.columns:
+        for arm in design.arms:
+            gains = [gain for run in evidence.done(arm).values() for gain in _find_gains(run, column)]
+            if stuck := sum(gain <= _STUCK for gain in gains):
+                found += [f"{arm} {stuck} of {len(gains)} on {column}"] if max(gains) >= _FREE else []
+    if not found:
+        return []
+    listed = "; ".join(found)
+    return [
+        f"Some fine-tunings stayed at the most frequent class while others of the same arm did not: {listed}. Longer "
+        "fine-tuning on such a task makes its scores depend less on luck."
+    ]
+
+
+def _find_gains(run: Record, column: str) -> list[float]:
+    """How far each fine-tuning of a run scores above the most frequent class."""
+    task, _, metric = column.partition("/")
+    least = run.baselines.get(column, {}).get("majority")
+    values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
+    return [] if least is None else [value - least for value in values if value is not None]
 
 
 def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:
