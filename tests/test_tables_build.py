@@ -149,7 +149,7 @@ def test_notes_count_fine_tunings_that_learned_nothing_beside_some_that_did() ->
         return [note for note in build(design(), given)["notes"] if note.startswith("Some fine-tunings")]
 
     (note,) = count(0.11, 0.6, 0.115)  # the most frequent class: 0.11
-    assert f"others of the same arm did not: dynamic 4 of 6 on {TASK}." in note
+    assert f"while others of the same arm are: dynamic 4 of 6 on {TASK}." in note
     assert count(0.11, 0.115) == count(0.6, 0.5) == count(0.11, 0.14) == []
 
 

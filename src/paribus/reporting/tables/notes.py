@@ -28,7 +28,7 @@ _UNCHECKED = (
     "verdicts rest on the numbers alone."
 )
 _WORTH = 0.05  # a share of an interval's width that is worth a note
-_STUCK, _FREE = 0.01, 0.05  # above the score of the most frequent class: nothing learned, something learned
+_STUCK, _FREE = 0.01, 0.05  # above the score of a constant answer: nothing learned, something learned
 
 
 def write_notes(
@@ -103,13 +103,13 @@ def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
         return []
     listed = "; ".join(found)
     return [
-        f"Some fine-tunings stayed at the most frequent class while others of the same arm did not: {listed}. Longer "
+        f"Some fine-tunings are no better than a constant answer, while others of the same arm are: {listed}. Longer "
         "fine-tuning on such a task makes its scores depend less on luck."
     ]
 
 
 def _find_gains(run: Record, column: str) -> list[float]:
-    """How far each fine-tuning of a run scores above the most frequent class."""
+    """How far each fine-tuning of a run scores above the best constant answer."""
     task, _, metric = column.partition("/")
     least = run.baselines.get(column, {}).get("majority")
     values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
