@@ -92,11 +92,11 @@ def keep(folder: Path, root: Path, study: str) -> Path:
     target = root / study / folder.parent.name / folder.name
     if not target.is_dir():
         with whole_folder(target, sealed=False) as work:
-            for name in (*KEPT, *(str(path.relative_to(folder)) for path in folder.glob(f"{STAGES}/*/{CURVES}"))):
-                if (folder / name).is_file():
-                    content = (folder / name).read_bytes()
-                    (work / name).parent.mkdir(parents=True, exist_ok=True)
-                    write_bytes(work / name, _make_portable(content) if name == CONFIG else content)
+            for path in (*(folder / name for name in KEPT), *folder.glob(f"{STAGES}/*/{CURVES}")):
+                if path.is_file():
+                    content = path.read_bytes()
+                    own = _make_portable(content) if path.name == CONFIG else content
+                    write_bytes(work / path.relative_to(folder), own)
             work.chmod(0o755)
     return target
 
