@@ -183,6 +183,22 @@ def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
     assert next(arm for arm in made["arms"] if arm["name"] == "dynamic")["metrics"][LOSS]["seeds"] == [1, 3, 4]
 
 
+def test_the_anchor_from_scratch_counts_if_the_others_end_on_text_of_their_task() -> None:
+    records = study()
+    for each in records:
+        each["data"] = {"fingerprint": "task", "tokenizer": "one", "tasks": {"docs_package": "same"}}
+        if each["arm"] == SCRATCH:
+            each["data"]["fingerprint"] = "general"
+    records[7]["data"] = records[7]["data"] | {"tokenizer": "another"}
+    made = build(design(), records)
+    assert (records[7]["arm"], records[7]["seed"]) == (SCRATCH, 1)
+    assert [note for note in made["notes"] if "left out" in note] == [
+        "from_scratch/seed1 is left out: it was trained on a different text than the other runs."
+    ]
+    (anchor,) = (row for row in made["anchors"] if row["name"] == "from scratch")
+    assert anchor["metrics"][TASK]["seeds"] == [0, 2, 3, 4]
+
+
 def test_the_papers_numbers_stand_beside_the_same_metric_only() -> None:
     made = build(design(), study())
     dynamic = next(arm for arm in made["arms"] if arm["name"] == "dynamic")
