@@ -13,6 +13,7 @@ from scipy import stats
 from paribus.core.errors import UserError
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.sweeps.sweep import SCRATCH
+from paribus.verdict.claims import Sentence
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.sequential import Looks
 
@@ -95,6 +96,15 @@ def test_arms_that_differ_in_their_masks_have_no_verdict_on_the_loss() -> None:
     named = build(design(varies=("masking.rate",), claims=("dynamic > static_x10 on mlm_loss",)), study())
     assert named["claims"][0]["verdict"] == "undecided"
     assert "no verdict" in named["claims"][0]["said"]
+
+
+def test_a_claim_about_a_loss_itself_is_decided_whatever_the_arms_differ_in() -> None:
+    about, other = "dynamic > static_x10 on mlm_loss, margin 0.02 nats", "dynamic >= static_x10, margin 0.5 points"
+    sentences = {about: Sentence("The loss falls", "ours", about="loss")}
+    made = build(design(varies=("masking.rate",), claims=(about, other), sentences=sentences), study())
+    itself, quality = made["claims"]
+    assert (itself["verdict"], itself["says"], itself["whose"]) == ("reproduced", "The loss falls", "ours")
+    assert [contrast["column"] for contrast in quality["contrasts"]] == [TASK]  # `all` still leaves it out
 
 
 def test_unmatched_budgets_make_no_table() -> None:
