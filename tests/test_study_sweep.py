@@ -88,7 +88,15 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
         ({"claims": [{**SAID, "about": "loss", "claim": "fresh > fixed on sst2/accuracy"}]}, "but not on losses alone"),
         (
             {"claims": [SAID], "varies": ["masking/schedule", "masking.rate"]},
-            "can never be decided on mlm_loss: arms differ in masking.rate, and this loss favors the arm",
+            "trained on its masks: leave mlm_loss out, or add 'about: loss' if the claim is about the loss itself",
+        ),
+        (
+            {
+                "claims": ["fresh > fixed on nsp_accuracy"],
+                "columns": ["mlm_loss", "nsp_accuracy"],
+                "varies": ["masking/schedule", "masking.rate"],
+            },
+            "they are not asked about the same pairs: leave nsp_accuracy out",
         ),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),

@@ -20,7 +20,7 @@ from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import find_incomparable, is_score
+from paribus.verdict.metrics import find_incomparable, is_score, lower_is_better
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
@@ -368,13 +368,15 @@ def _check(sweep: Sweep) -> None:
 def _check_losses(sweep: Sweep, claim: Claim) -> None:
     """A claim names a loss that measures something else in each arm only if it is about the loss itself."""
     named = claim.columns or ()
+    losses = [column for column in named if lower_is_better(column) and not is_score(column)]
     itself = sweep.sentences.get(claim.text, Sentence()).about == LOSS
-    if itself and (not named or any(is_score(column) for column in named)):
-        raise UserError(f"claim '{claim.text}' is 'about: loss', but not on losses alone", "write on LOSS after it")
+    if itself and (not named or len(losses) < len(named)):
+        raise UserError(f"claim '{claim.text}' is 'about: {LOSS}', but not on losses alone", "write on LOSS after it")
     for column in () if itself else named:
         if why := find_incomparable(column, sweep.varies):
-            cause = f"claim '{claim.text}' can never be decided on {column}: {why.removeprefix('no verdict: ')}"
-            raise UserError(cause, f"leave {column} out, or add 'about: {LOSS}' if the claim is about the loss itself")
+            cause = f"claim '{claim.text}' can never be decided on {column}, since {why.removeprefix('no verdict: ')}"
+            other = f", or add 'about: {LOSS}' if the claim is about the loss itself" if column in losses else ""
+            raise UserError(cause, f"leave {column} out{other}")
 
 
 def _all_arms(sweep: Sweep, key: str, found: Iterable[str]) -> None:
