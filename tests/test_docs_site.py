@@ -30,7 +30,7 @@ from paribus.data.text import Text
 from paribus.sweeps.ablations import BLOCKS
 from paribus.sweeps.sweep import MATCHED, SCRATCH, load, names
 from paribus.sweeps.tuning import SAMPLERS
-from paribus.verdict.claims import OWNERS
+from paribus.verdict.claims import OWNERS, SUBJECTS
 
 ROOT = Path(__file__).parents[1]
 MASKING = (ROOT / "docs/own-masking.md").read_text(encoding="utf-8")
@@ -144,7 +144,7 @@ def test_the_page_on_sweeps_names_every_key_and_value(tmp_path: Path) -> None:
         assert block.keys() <= set(known), "the example uses keys that a sweep has"
         assert sorted(set(known) - told) == []
     assert set(accepted[0]) == content.keys(), "it is a file with every key"
-    values = {*MATCHED, *SAMPLERS, *OWNERS, *BLOCKS, SCRATCH}
+    values = {*MATCHED, *SAMPLERS, *OWNERS, *SUBJECTS, *BLOCKS, SCRATCH}
     assert sorted(value for value in values if value not in SWEEP) == []
 
 

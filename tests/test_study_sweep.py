@@ -83,6 +83,21 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
         ({"claims": [{**SAID, "whose": "theirs"}]}, "'whose: theirs' is unknown"),
         ({"claims": [{**SAID, "by": "me"}]}, "unknown key 'claims.by'"),
         ({"claims": [SAID, 5]}, "'claims' is not a list of strings"),
+        ({"claims": [{**SAID, "about": "speed"}]}, "'about: speed' is unknown"),
+        ({"claims": [{**SAID, "about": "loss", "claim": "fresh > fixed"}]}, "but not on losses alone"),
+        ({"claims": [{**SAID, "about": "loss", "claim": "fresh > fixed on sst2/accuracy"}]}, "but not on losses alone"),
+        (
+            {"claims": [SAID], "varies": ["masking/schedule", "masking.rate"]},
+            "trained on its masks: leave mlm_loss out, or add 'about: loss' if the claim is about the loss itself",
+        ),
+        (
+            {
+                "claims": ["fresh > fixed on nsp_accuracy"],
+                "columns": ["mlm_loss", "nsp_accuracy"],
+                "varies": ["masking/schedule", "masking.rate"],
+            },
+            "they are not asked about the same pairs: leave nsp_accuracy out",
+        ),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (
@@ -277,7 +292,7 @@ def test_hash_holds_what_is_fixed_before_the_first_run(tmp_path: Path) -> None:
 def test_a_claim_may_say_in_words_what_it_is_and_whose(tmp_path: Path) -> None:
     sweep = load(write(tmp_path, claims=[SAID, "fixed > fresh on mlm_loss"]))
     assert sweep.claims == ("fresh > fixed on mlm_loss", "fixed > fresh on mlm_loss")
-    assert sweep.sentences == {"fresh > fixed on mlm_loss": ("Fresh masks are better", "paper")}
+    assert sweep.sentences == {"fresh > fixed on mlm_loss": ("Fresh masks are better", "paper", "quality")}
 
 
 @pytest.mark.parametrize("value", ["runs", "/tmp/a b/c", "it's", "a,b", "12e4", "null", "0012", "x=y", "[a]"])

@@ -91,3 +91,4 @@ def test_a_sweep_runs_at_scale_test_and_becomes_a_table(
     found: dict[str, Any] = json.loads((tmp_path / "table.json").read_text())
     assert {row["name"] for row in found["arms"]} - {SCRATCH} == set(load(name).arms)
     assert all(row["n"] == 1 or row["reason"] for row in found["arms"])  # or this machine lacks a component
+    assert not [note for note in found["notes"] if "is left out" in note]  # the anchor from scratch counts

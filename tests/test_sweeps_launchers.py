@@ -275,10 +275,7 @@ def numbers(request: Any) -> dict[str, Any]:
     """What the table is made of: {arm: metrics and budget, without seconds}."""
     found = store.find_records(request.named, request.scale, request.roots)
     assert found.left_out == []
-    return {
-        made["arm"]: [made["status"], made["metrics"], made["budget"]["input_tokens"], made["signature"]]
-        for made in found.records
-    }
+    return {run.arm: [run.status, run.metrics, run.budget["input_tokens"], run.signature] for run in found.records}
 
 
 @pytest.mark.slurm

@@ -13,6 +13,7 @@ from scipy import stats
 from paribus.core.errors import UserError
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.sweeps.sweep import SCRATCH
+from paribus.verdict.claims import Sentence
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.sequential import Looks
 
@@ -95,6 +96,15 @@ def test_arms_that_differ_in_their_masks_have_no_verdict_on_the_loss() -> None:
     named = build(design(varies=("masking.rate",), claims=("dynamic > static_x10 on mlm_loss",)), study())
     assert named["claims"][0]["verdict"] == "undecided"
     assert "no verdict" in named["claims"][0]["said"]
+
+
+def test_a_claim_about_a_loss_itself_is_decided_whatever_the_arms_differ_in() -> None:
+    about, other = "dynamic > static_x10 on mlm_loss, margin 0.02 nats", "dynamic >= static_x10, margin 0.5 points"
+    sentences = {about: Sentence("The loss falls", "ours", about="loss")}
+    made = build(design(varies=("masking.rate",), claims=(about, other), sentences=sentences), study())
+    itself, quality = made["claims"]
+    assert (itself["verdict"], itself["says"], itself["whose"]) == ("reproduced", "The loss falls", "ours")
+    assert [contrast["column"] for contrast in quality["contrasts"]] == [TASK]  # `all` still leaves it out
 
 
 def test_unmatched_budgets_make_no_table() -> None:
@@ -181,6 +191,22 @@ def test_what_cannot_be_trusted_is_named_and_kept_out() -> None:
     assert f"{records[9]['arm']}/seed2 is left out: it was trained on a different text" in notes
     assert f"Made under another version of the sweep file: {records[10]['arm']}/seed2." in notes
     assert next(arm for arm in made["arms"] if arm["name"] == "dynamic")["metrics"][LOSS]["seeds"] == [1, 3, 4]
+
+
+def test_the_anchor_from_scratch_counts_if_the_others_end_on_text_of_their_task() -> None:
+    records = study()
+    for each in records:
+        each["data"] = {"fingerprint": "task", "tokenizer": "one", "tasks": {"docs_package": "same"}}
+        if each["arm"] == SCRATCH:
+            each["data"]["fingerprint"] = "general"
+    records[7]["data"] = records[7]["data"] | {"tokenizer": "another"}
+    made = build(design(), records)
+    assert (records[7]["arm"], records[7]["seed"]) == (SCRATCH, 1)
+    assert [note for note in made["notes"] if "left out" in note] == [
+        "from_scratch/seed1 is left out: it was trained on a different text than the other runs."
+    ]
+    (anchor,) = (row for row in made["anchors"] if row["name"] == "from scratch")
+    assert anchor["metrics"][TASK]["seeds"] == [0, 2, 3, 4]
 
 
 def test_the_papers_numbers_stand_beside_the_same_metric_only() -> None:

@@ -18,9 +18,9 @@ from paribus.sweeps.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
-from paribus.verdict.claims import OWNERS, Sentence
+from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import find_incomparable
+from paribus.verdict.metrics import find_incomparable, is_score, lower_is_better
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
@@ -98,7 +98,7 @@ class Sweep:
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
 
-        The blocks of other scales and the plain words of claims do not count.
+        The blocks of other scales and what stands beside a claim do not count.
         """
         fixed = {key: value for key, value in self.content.items() if key != "scales"}
         if self.sentences:
@@ -292,12 +292,14 @@ def _claims(path: Path, value: Any) -> tuple[tuple[str, ...], dict[str, Sentence
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     for entry in entries:
         _known(path, "claims.", entry, ("claim", *Sentence._fields))
-        if missing := [key for key in ("claim", *Sentence._fields) if not isinstance(entry.get(key), str)]:
+        if missing := [key for key in ("claim", "says", "whose") if not isinstance(entry.get(key), str)]:
             raise UserError(f"{path}: a claim has no '{missing[0]}'", "write claim, says and whose, or the claim alone")
-        if entry["whose"] not in OWNERS:
-            raise UserError(f"{path}: 'whose: {entry['whose']}' is unknown", f"use {', '.join(OWNERS)}")
+        for key, known in (("whose", tuple(OWNERS)), ("about", SUBJECTS)):
+            if entry.get(key, known[0]) not in known:
+                raise UserError(f"{path}: '{key}: {entry[key]}' is unknown", f"use {', '.join(known)}")
     texts = [entry["claim"] if isinstance(entry, dict) else entry for entry in listed] if entries else listed
-    return _strings(path, "claims", texts), {one["claim"]: Sentence(one["says"], one["whose"]) for one in entries}
+    sentences = {one["claim"]: Sentence(one["says"], one["whose"], one.get("about", QUALITY)) for one in entries}
+    return _strings(path, "claims", texts), sentences
 
 
 def _overrides(path: Path, key: str, value: object) -> tuple[str, ...]:
@@ -358,9 +360,23 @@ def _check(sweep: Sweep) -> None:
     check_columns(sweep.path, ours, sweep.written)  # a paper may have tasks that are not here
     carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)
     with located(str(sweep.path)):
-        for claim in sweep.claims:
-            parse_claim(claim, tuple(sweep.arms), sweep.columns, carrying)
+        for text in sweep.claims:
+            _check_losses(sweep, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))
         _check_published(sweep)
+
+
+def _check_losses(sweep: Sweep, claim: Claim) -> None:
+    """A claim names a loss that measures something else in each arm only if it is about the loss itself."""
+    named = claim.columns or ()
+    losses = [column for column in named if lower_is_better(column) and not is_score(column)]
+    itself = sweep.sentences.get(claim.text, Sentence()).about == LOSS
+    if itself and (not named or len(losses) < len(named)):
+        raise UserError(f"claim '{claim.text}' is 'about: {LOSS}', but not on losses alone", "write on LOSS after it")
+    for column in () if itself else named:
+        if why := find_incomparable(column, sweep.varies):
+            cause = f"claim '{claim.text}' can never be decided on {column}, since {why.removeprefix('no verdict: ')}"
+            other = f", or add 'about: {LOSS}' if the claim is about the loss itself" if column in losses else ""
+            raise UserError(cause, f"leave {column} out{other}")
 
 
 def _all_arms(sweep: Sweep, key: str, found: Iterable[str]) -> None:

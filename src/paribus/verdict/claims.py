@@ -21,6 +21,9 @@ A sweep file lists a claim as this text, or as a mapping that also says it in a 
     - claim: dynamic >= static_x10 on all, margin 0.5 points
       says: A new mask in every epoch is no worse than ten masks in turn
       whose: paper
+
+A third line, `about: loss`, makes it a claim about a loss itself, such as what it costs to train on something else.
+Without that line a loss stands for the quality of a model, and arms that differ in what it measures are not compared.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ from paribus.verdict.metrics import POINT, in_points, metric
 from paribus.verdict.words import Relation
 
 OURS, PAPER, TWINS = "ours", "paper", "A/A"
+QUALITY, LOSS = "quality", "loss"
+SUBJECTS = (QUALITY, LOSS)
 OWNERS = {PAPER: "the paper's claim", OURS: "our claim", TWINS: "an A/A test"}
 
 _ARM = r"[\w.+-]+"
@@ -47,10 +52,11 @@ _MARGIN = re.compile(r"margin\s+([0-9.eE+-]+)(?:\s+(points?|nats?))?(?:\s+on\s+(
 
 
 class Sentence(NamedTuple):
-    """A claim in plain words. `whose`: one of OWNERS."""
+    """A claim in plain words. `whose`: one of OWNERS; `about`: one of SUBJECTS."""
 
     says: str = ""
     whose: str = OURS
+    about: str = QUALITY
 
 
 class Pair(NamedTuple):

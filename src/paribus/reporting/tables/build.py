@@ -144,7 +144,7 @@ def find_bar(design: Design, evidence: Evidence, column: str) -> str | None:
     """Why a column decides no claim, or None."""
     if is_score(column):
         return None if evidence.values(SCRATCH, column) else NO_SCRATCH
-    if why := find_incomparable(column, design.varies):
+    if column not in design.themselves and (why := find_incomparable(column, design.varies)):
         return why
     prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
     if prefix is None or design.foreign:
@@ -336,6 +336,7 @@ def _make_claim(
     group: Sequence[Contrast],
     outcome: Outcome,
 ) -> ClaimRow:
+    sentence = design.sentences.get(claim.text, Sentence())
     asked = len(design.carrying if claim.columns is None else claim.columns)
     measured = len({contrast.column for contrast in group if contrast.paired.differences})
     below = find_below(design, evidence, [contrast.column for contrast in group if contrast.paired.differences])
@@ -350,7 +351,8 @@ def _make_claim(
         outcome.seeds,
         outcome.more,
         tuple(rows),
-        *design.sentences.get(claim.text, Sentence()),
+        says=sentence.says,
+        whose=sentence.whose,
         p=None if outcome.p is None else rounded(outcome.p),
         seeds_range=outcome.range,
         measured=measured,

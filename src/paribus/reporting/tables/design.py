@@ -13,7 +13,7 @@ from paribus.sweeps.control import audit
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
-from paribus.verdict.claims import Claim, Sentence, parse
+from paribus.verdict.claims import LOSS, Claim, Sentence, parse
 from paribus.verdict.metrics import find_incomparable
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
@@ -57,6 +57,12 @@ class Design:
     def carrying(self) -> tuple[str, ...]:
         """The columns that can carry a claim."""
         return tuple(column for column in self.columns if find_incomparable(column, self.varies) is None)
+
+    @property
+    def themselves(self) -> frozenset[str]:
+        """The losses that a claim is about for their own sake, whatever the arms differ in."""
+        about = [claim for claim in self.parse_claims() if self.sentences.get(claim.text, Sentence()).about == LOSS]
+        return frozenset(column for claim in about for column in claim.columns or ())
 
     @property
     def varies_text(self) -> bool:

@@ -133,19 +133,30 @@ def _choose(group: Sequence[Record]) -> Record:
 
 def _drop_foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[str]:
     """Drop runs on another text than most, unless the corpus is what the sweep varies."""
-    if design.varies_text:
-        return []
-    texts = {(arm, seed): run.text for arm, seeds in runs.items() for seed, run in seeds.items()}
-    counts = Counter(text for text in texts.values() if text is not None)
-    if len(counts) < 2:
+    every = [run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]
+    odd = [] if design.varies_text else find_foreign_text(every)
+    for run in odd:
+        del runs[run.arm][run.seed]
+    return [f"{run.label} is left out: it was trained on a different text than the other runs." for run in odd]
+
+
+def find_foreign_text(runs: Sequence[Record]) -> list[Record]:
+    """The runs on another text than most.
+
+    A record names the text of its last stage. The anchor from scratch has no stages and reads no text: it is the same
+    if its tokenizer and its tasks are.
+    """
+    counts = Counter(run.text for run in runs if run.text is not None and run.arm != SCRATCH)
+    if not counts:
         return []
     most = min(counts, key=lambda text: (-counts[text], text))
-    odd = sorted(key for key, text in texts.items() if text is not None and text != most)
-    for arm, seed in odd:
-        del runs[arm][seed]
-    return [
-        f"{arm}/seed{seed} is left out: it was trained on a different text than the other runs." for arm, seed in odd
-    ]
+    odd = [run for run in runs if run.text not in (None, most)]
+    same = [_list_inputs(run) for run in runs if run.text == most]
+    return [run for run in odd if run.arm != SCRATCH or _list_inputs(run) not in same]
+
+
+def _list_inputs(run: Record) -> tuple[Any, Any]:
+    return run.data.get("tokenizer"), run.data.get("tasks")
 
 
 def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
