@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
-from fake_records import design, make_table, read, record, study
+from fake_records import design, make_table, own, read, record, study
 from fake_site import keep, made, place_of
 
 from paribus.commands.cli import main
@@ -26,6 +26,7 @@ from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
 from paribus.reporting.site.claims import render_arxiv
 from paribus.reporting.site.cost import add_hours, format_hours
+from paribus.reporting.site.forest import Axis
 from paribus.reporting.site.index import is_unsure
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
@@ -136,6 +137,28 @@ def test_every_number_of_the_front_page_leads_to_its_runs(site: Path) -> None:
         for arm in ("dynamic", "static_x10"):
             assert section.count(f'href="{scale}/{arm}.html#seed') == 5 * 2, "five seeds on two columns"
     assert '<a href="roberta_table1/claim-1.html"' in forest[0]
+
+
+def test_contrasts_that_no_number_of_seeds_decides_are_folded_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path)
+    for path in (tmp_path / "runs/roberta_table1").glob("*/seed?-0*/result.json"):  # those at smoke scale
+        path.write_text(json.dumps(seal({**json.loads(path.read_text()), "own": own(5.9)})))
+    assert main(["table", "sweeps/roberta_table1.yaml", "scale=smoke"]) == 0
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/index.html").read_text()
+    forests = re.findall(r'(?:<summary>([^<]*)</summary>)?\s*<table class="forest"(.*?)</table>', text, re.DOTALL)
+    scales = [(said, re.findall(r'<td class="value"><a href="[^"#]*#(\w+)">', forest)) for said, forest in forests]
+    assert scales[0] == ("", ["cpu", "cpu"])
+    assert scales[1][0].startswith("2 more, which no number of seeds would decide")
+    assert scales[1][1] == ["smoke", "smoke"]
+
+
+def test_the_numbers_of_a_wide_axis_are_powers_of_ten() -> None:
+    assert Axis(-2000.0, 2000.0).list_named() == [-1000, -100, -10, -1, 0, 1, 10, 100, 1000]
+    assert Axis(-5.0, 5.0).list_named() == Axis(-5.0, 5.0).list_ticks() == [-3, -1, 0, 1, 3]
 
 
 def test_a_run_leads_to_its_config_its_record_and_the_paper(site: Path) -> None:

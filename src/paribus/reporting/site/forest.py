@@ -14,9 +14,10 @@ from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.html import make_slug
 from paribus.reporting.tables.schema import ContrastRow
 from paribus.reporting.turned import Turned, measure
-from paribus.verdict.words import NOT_RUN, WORDS, find_word
+from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, find_word
 
 _TICKS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
+_NAMED = 9  # as many ticks can have their numbers side by side
 _GROUPS = {
     ">": ("Better", "the claim needs the whole interval right of zero"),
     ">=": ("No worse", "the claim needs the whole interval right of minus one margin"),
@@ -33,6 +34,11 @@ class Contrast(NamedTuple):
     row: ContrastRow
     found: Turned
 
+    @property
+    def barred(self) -> bool:
+        """Whether it is undecided for another reason than the number of seeds."""
+        return self.row.verdict == UNDECIDED and self.row.seeds_range is None
+
 
 class Axis(NamedTuple):
     """Effects on percent of the width: linear within about one margin of zero, by orders of magnitude beyond."""
@@ -43,6 +49,11 @@ class Axis(NamedTuple):
     def __call__(self, value: float) -> float:
         low, high, value = map(math.asinh, (self.low, self.high, value))
         return 100.0 * min(1.0, max(0.0, (value - low) / (high - low)))
+
+    def list_named(self) -> list[float]:
+        """The ticks with a number: on a wide axis, zero and powers of ten alone."""
+        ticks = self.list_ticks()
+        return ticks if len(ticks) <= _NAMED else [tick for tick in ticks if _is_power(tick)]
 
     def list_ticks(self) -> list[float]:
         """Round values inside."""
@@ -62,12 +73,25 @@ def list_contrasts(lines: Sequence[Line]) -> list[Contrast]:
 
 
 def render_forest(lines: Sequence[Line]) -> Iterator[str]:
-    """The plot with its key, as a table: a row per contrast, by what its claim says and by size."""
+    """The plot with its key, as a table: a row per contrast, by what its claim says and by size.
+
+    Contrasts that no number of seeds would decide are folded away, unless there are no others.
+    """
     contrasts = list_contrasts(lines)
     if not contrasts:
         return
-    axis = _make_axis(contrasts)
+    barred = [one for one in contrasts if one.barred]
     yield _render_key(contrasts)
+    yield from _render_table([one for one in contrasts if not one.barred] or barred)
+    if 0 < len(barred) < len(contrasts):
+        why = "because runs are still on the plateau of a trivial model, or a column tells nothing"
+        yield f"<details><summary>{len(barred)} more, which no number of seeds would decide: {why}</summary>"
+        yield from _render_table(barred)
+        yield "</details>"
+
+
+def _render_table(contrasts: Sequence[Contrast]) -> Iterator[str]:
+    axis = _make_axis(contrasts)
     ticks = ", ".join(_draw_tick(axis(tick)) for tick in axis.list_ticks())
     caption = "Every measured contrast: effect over margin, turned so that right favors the claim"
     yield f'<table class="forest" style="--ticks: {ticks}"><caption class="unseen">{caption}</caption>'
@@ -91,7 +115,7 @@ def _draw_tick(place: float) -> str:
 
 
 def _render_head(axis: Axis) -> str:
-    ticks = "".join(_name_tick(axis, tick) for tick in axis.list_ticks())
+    ticks = "".join(_name_tick(axis, tick) for tick in axis.list_named())
     claim = '<th scope="col" class="what">claim <span class="axis-name">effect over margin</span></th>'
     names = claim, '<th scope="col" class="value">effect [interval]</th>'
     lane = f'<th scope="col" class="lane axis"><span class="unseen">effect over margin</span><div>{ticks}</div></th>'
@@ -99,9 +123,14 @@ def _render_head(axis: Axis) -> str:
 
 
 def _name_tick(axis: Axis, tick: float) -> str:
-    """The number of a tick; those that are no power of ten go first where there is little room."""
-    between = "" if f"{abs(tick):g}".strip("0") in ("", "1") else ' class="between"'
+    """The number of a tick; those that are no power of ten go first if there is little room."""
+    between = "" if _is_power(tick) else ' class="between"'
     return f'<span{between} style="left: {axis(tick):.2f}%">{tick:g}</span>'
+
+
+def _is_power(tick: float) -> bool:
+    """Whether it is 0, 1, 10 and so on, or the negative of one."""
+    return f"{abs(tick):g}".strip("0") in ("", "1")
 
 
 def _render_key(contrasts: Sequence[Contrast]) -> str:
