@@ -32,7 +32,10 @@ SWEEP: dict[str, Any] = {
     },
     "baseline": "plain",
     "columns": ["mlm_loss"],
-    "claims": ["tagged > plain on mlm_loss", "words > plain on mlm_loss", "best is tagged on mlm_loss"],
+    "claims": [
+        {"claim": claim, "says": "Its loss is lower", "whose": "ours", "about": "loss"}
+        for claim in ("tagged > plain on mlm_loss", "words > plain on mlm_loss", "best is tagged on mlm_loss")
+    ],
 }
 WHY = "masking.annotator.call=no_such_tagger:find cannot be imported"
 
