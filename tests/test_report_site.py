@@ -26,7 +26,7 @@ from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
 from paribus.reporting.site.claims import render_arxiv
 from paribus.reporting.site.cost import add_hours, format_hours
-from paribus.reporting.site.forest import Axis
+from paribus.reporting.site.forest import Axis, Contrast
 from paribus.reporting.site.index import is_unsure
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
@@ -139,7 +139,7 @@ def test_every_number_of_the_front_page_leads_to_its_runs(site: Path) -> None:
     assert '<a href="roberta_table1/claim-1.html"' in forest[0]
 
 
-def test_contrasts_that_no_number_of_seeds_decides_are_folded_away(
+def test_contrasts_undecided_for_another_reason_than_seeds_are_folded_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -152,8 +152,15 @@ def test_contrasts_that_no_number_of_seeds_decides_are_folded_away(
     forests = re.findall(r'(?:<summary>([^<]*)</summary>)?\s*<table class="forest"(.*?)</table>', text, re.DOTALL)
     scales = [(said, re.findall(r'<td class="value"><a href="[^"#]*#(\w+)">', forest)) for said, forest in forests]
     assert scales[0] == ("", ["cpu", "cpu"])
-    assert scales[1][0].startswith("2 more, which no number of seeds would decide")
+    assert scales[1][0].startswith("2 more, undecided for another reason than too few seeds")
     assert scales[1][1] == ["smoke", "smoke"]
+
+
+def test_a_contrast_of_one_seed_is_not_folded_away() -> None:
+    few, stuck = study(seeds=1), [{**each, "own": own(5.9)} for each in study()]
+    rows = [make_table(design(), records).claims[0].contrasts[0] for records in (few, stuck)]
+    nowhere: Any = None
+    assert [Contrast(nowhere, nowhere, row, nowhere).barred for row in rows] == [False, True]
 
 
 def test_the_numbers_of_a_wide_axis_are_powers_of_ten() -> None:

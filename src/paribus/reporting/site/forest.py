@@ -37,7 +37,7 @@ class Contrast(NamedTuple):
     @property
     def barred(self) -> bool:
         """Whether it is undecided for another reason than the number of seeds."""
-        return self.row.verdict == UNDECIDED and self.row.seeds_range is None
+        return self.row.verdict == UNDECIDED and self.row.n > 1 and self.row.seeds_range is None
 
 
 class Axis(NamedTuple):
@@ -75,25 +75,26 @@ def list_contrasts(lines: Sequence[Line]) -> list[Contrast]:
 def render_forest(lines: Sequence[Line]) -> Iterator[str]:
     """The plot with its key, as a table: a row per contrast, by what its claim says and by size.
 
-    Contrasts that no number of seeds would decide are folded away, unless there are no others.
+    Contrasts that are undecided for another reason than too few seeds are folded away, unless there are no others.
     """
     contrasts = list_contrasts(lines)
     if not contrasts:
         return
     barred = [one for one in contrasts if one.barred]
     yield _render_key(contrasts)
-    yield from _render_table([one for one in contrasts if not one.barred] or barred)
+    yield from _render_table([one for one in contrasts if not one.barred] or barred, "Measured contrasts")
     if 0 < len(barred) < len(contrasts):
-        why = "because runs are still on the plateau of a trivial model, or a column tells nothing"
-        yield f"<details><summary>{len(barred)} more, which no number of seeds would decide: {why}</summary>"
-        yield from _render_table(barred)
+        said = f"{len(barred)} more, undecided for another reason than too few seeds"
+        why = "runs are still on the plateau of a trivial model, or the task is not sensitive"
+        yield f"<details><summary>{said}: {why}</summary>"
+        yield from _render_table(barred, said)
         yield "</details>"
 
 
-def _render_table(contrasts: Sequence[Contrast]) -> Iterator[str]:
+def _render_table(contrasts: Sequence[Contrast], what: str) -> Iterator[str]:
     axis = _make_axis(contrasts)
     ticks = ", ".join(_draw_tick(axis(tick)) for tick in axis.list_ticks())
-    caption = "Every measured contrast: effect over margin, turned so that right favors the claim"
+    caption = f"{what}: effect over margin, turned so that right favors the claim"
     yield f'<table class="forest" style="--ticks: {ticks}"><caption class="unseen">{caption}</caption>'
     yield f"<thead><tr>{_render_head(axis)}</tr></thead>"
     own = [one for one in contrasts if not one.line.of_twins]
