@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Compose = Callable[[str, Sequence[str]], "DictConfig"]
 _VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a package's @
-_CHOICES = ("scale", "study")  # keys that decide on the recipe, or that a preset forbids
+_RECIPE, _PRESET = "scale", "debug="  # a key that decides on the recipe; a preset that forbids `study=`
 _MOST = 256  # kept bases, a few hundred kilobytes each
 _MOST_FILES = 4000  # of 7 kilobytes each
 _PLUGINS = ("paribus_", "hydra_")  # ours, and Hydra's own; others may read files that are not known here
@@ -71,8 +71,9 @@ def _compose_in_parts(
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
-    chosen = [text for text in overrides if not _is_value(text, roots)]
-    values = [text for text in overrides if _is_value(text, roots)]
+    preset = any(_PRESET in text for text in overrides)
+    values = [text for text in overrides if not preset and _is_value(text, roots)]
+    chosen = [text for text in overrides if text not in values]
     key = digest([name, chosen, state], 32)
     try:
         if key not in _bases:
@@ -92,7 +93,7 @@ def _compose_in_parts(
 def _is_value(override: str, roots: Sequence[Path]) -> bool:
     """Whether an override sets a plain value. The others choose a group, a recipe or a preset, or add or drop a key."""
     key = override.partition("=")[0]
-    if not _VALUE.fullmatch(key) or key in _CHOICES or key.startswith("hydra."):
+    if not _VALUE.fullmatch(key) or key == _RECIPE or key.startswith("hydra."):
         return False
     return not any((root / key).is_dir() for root in roots)
 

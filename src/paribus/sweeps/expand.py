@@ -61,16 +61,18 @@ class Expanded:
     def run_of(self, job: Job) -> Run:
         """The run of a job, with the components of its arm. Raises UserError as `Run.of` does."""
         if job.label not in self._runs:
+            from paribus.training.description import Run
+
             own = self.run(job.arm)
-            self._runs[job.label] = own.like({**own.config, "seed": job.seed})
+            self._runs[job.label] = Run.of({**own.config, "seed": job.seed}, like=own)
         return self._runs[job.label]
 
     def run(self, arm: str) -> Run:
-        """The run of an arm with the seed of its config, built once."""
+        """The run of an arm with the seed of its config, built once; arms share components that have equal settings."""
         from paribus.training.description import Run
 
         if arm not in self._arms:
-            self._arms[arm] = Run.of(self.configs[arm])
+            self._arms[arm] = Run.of(self.configs[arm], like=next(iter(self._arms.values()), None))
         return self._arms[arm]
 
 

@@ -75,8 +75,9 @@ class Run:
     before: Run | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(cfg: Mapping[str, Any]) -> Run:
-        """The run of a composed or stored config.
+    def of(cfg: Mapping[str, Any], like: Run | None = None) -> Run:
+        """The run of a composed or stored config. It has the components of the run that it is `like` where the settings
+        are equal: building all of them takes some 50 ms.
 
         Raises UserError for a missing value, a key or an argument that is not known, settings that a component
         refuses, a class that is not trusted, and a name that cannot name a folder.
@@ -87,27 +88,26 @@ class Run:
         check_names(config)
         before = None
         for name in list_stages(config)[:-1]:
-            before = Run._one(end_at(config, name), before)
-        return Run._one(config, before)
+            before = Run._one(end_at(config, name), before, like)
+        return Run._one(config, before, like)
 
     @staticmethod
-    def _one(config: dict[str, Any], before: Run | None) -> Run:
+    def _one(config: dict[str, Any], before: Run | None, like: Run | None) -> Run:
         settled = {key: value for key, value in settle(config).items() if key != "stages"}
-        check_values({key: value for key, value in settled.items() if key not in ("trial", "logger")})
-        parts = build(settled)
-        parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items()}
-        parts["mixture"] = parts.get("mixture") or None
         known = {each.name for each in fields(Run)} - {"config", "before"}
+        shared = settle(like.config) if like else {}
+        both = known & settled.keys() & shared.keys()
+        same = {key for key in both if repr(settled[key]) == repr(shared[key])}  # true, 1 and 1.0 differ
+        own = {key: value for key, value in settled.items() if key not in same}
+        check_values({key: value for key, value in own.items() if key not in ("trial", "logger")})
+        parts = build(own)
+        parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items() if name not in same}
+        parts |= {name: getattr(like, name) for name in same}
+        parts["mixture"] = parts.get("mixture") or None
         needed = {each.name for each in fields(Run) if each.default is MISSING} & known
         if missing := sorted(needed - parts.keys()):
             raise UserError(f"the config has no '{missing[0]}'", "do not delete it")
         return Run(config=config, before=before, **{name: parts[name] for name in known & parts.keys()})
-
-    def like(self, config: dict[str, Any]) -> Run:
-        """The run of a resolved config, with the components of this run if it differs from it in the seed alone."""
-        if self.before is not None or {**self.config, "seed": config["seed"]} != config:
-            return Run.of(config)
-        return replace(self, config=config, seed=config["seed"])
 
     @property
     def label(self) -> str:
