@@ -315,3 +315,15 @@ def test_the_types_are_those_of_the_yaml_files() -> None:
     cfg = compose(["scale=null"])
     for name, group in GROUPS.items():
         assert {each.name for each in fields(group)} >= set(cfg[name])
+
+
+def test_a_run_takes_the_components_that_have_equal_settings_from_another() -> None:
+    config = plain(compose(["scale=test", "model.layers=1"]))
+    first = Run.of(config)
+    other = Run.of({**config, "seed": 1, "masking": {**config["masking"], "rate": 0.3}}, like=first)
+    assert other.corpus is first.corpus
+    assert other.masking is not first.masking
+    assert other.seed == 1
+    assert other.identity == Run.of(dict(other.config)).identity
+    with pytest.raises(UserError, match=r"model.layers=.*whole number"):  # true equals 1
+        Run.of({**config, "model": {**config["model"], "layers": True}}, like=first)
