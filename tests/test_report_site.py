@@ -25,7 +25,7 @@ from paribus.core.jsonable import from_json
 from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
 from paribus.reporting.site.claims import render_arxiv
-from paribus.reporting.site.cost import add_hours, format_hours
+from paribus.reporting.site.cost import add_hours, describe_cost, format_hours
 from paribus.reporting.site.forest import Axis, Contrast
 from paribus.reporting.site.index import is_unsure
 from paribus.reporting.site.samples import color_html
@@ -237,6 +237,18 @@ def test_costs_count_a_shared_pre_training_once() -> None:
     gpu = {**run(3), "profile": {"accelerator": "gpu", "device": "H100", "ranks": 4}}
     assert add_hours(read([run(1, status="failed"), gpu])) == {"hours of H100": 2.0}
     assert format_hours({"core-hours": 2.04, "hours of H100": 1234.0}) == "2 core-hours, 1,234 hours of H100"
+
+
+def test_costs_say_how_many_runs_recorded_their_fine_tuning() -> None:
+    def run(seed: int, **more: Any) -> dict[str, Any]:
+        tuned = [{"task": "sst2", "seed": 0, "metrics": {"accuracy": 0.5}}]
+        budget = {"train_seconds": 1800.0}
+        return record("dynamic", seed, {}, budget=budget, profile={"threads": 1}, task_runs=tuned, **more)
+
+    recorded = [run(seed, finetune_seconds=900.0) for seed in (0, 1)]
+    assert describe_cost(read(recorded)) == "1 core-hours of pre-training, 0.5 core-hours of fine-tuning"
+    assert describe_cost(read([*recorded, run(2)])).endswith("0.5 core-hours of fine-tuning (2 of 3 runs)")
+    assert describe_cost(read([run(0)])) == "0.5 core-hours of pre-training"
 
 
 def test_a_contrast_is_turned_and_counted_in_margins() -> None:

@@ -130,3 +130,6 @@ def test_a_resumed_run_keeps_those_of_finished_fine_tunings(tuned: list[str]) ->
     again = read_gold(folder)
     assert list(again) == list(whole)
     assert all((again[name].gold == whole[name].gold).all() for name in whole)
+    spent = [json.loads(line)["seconds"] for line in (folder / DONE).read_text().splitlines()]
+    assert spent[0] == json.loads(first)["seconds"] > 0
+    assert json.loads((folder / "result.json").read_text())["finetune_seconds"] == sum(spent)

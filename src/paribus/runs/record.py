@@ -52,11 +52,11 @@ class Record:
     """A run that ended: what was run, what it spent, and what was measured.
 
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
-    really used, by name; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really
-    masked; `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file
-    with the probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the
-    run's own noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash};
-    `error`: why a run failed or diverged.
+    really used, by name; `finetune_seconds`: of all fine-tunings, None if not recorded; `task_points`: scores of tasks
+    during pre-training; `realised`: statistics of what was really masked; `overlap`: {task: the share of its evaluation
+    texts that occurs in the pre-training text}; `gold`: the file with the probability of each right answer, its hash
+    and the log-losses (see `runs.gold`); `own`: the loss on the run's own noise beside its trivial floor (see
+    `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a run failed or diverged.
     """
 
     signature: str
@@ -71,6 +71,7 @@ class Record:
     task_runs: tuple[TaskRun, ...] = ()
     task_points: tuple[TaskPoint, ...] = field(default=(), metadata=OMITTED)
     budget: Mapping[str, float] = field(default_factory=dict)
+    finetune_seconds: float | None = field(default=None, metadata=OMITTED)
     data: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     realised: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     overlap: Mapping[str, float] | None = field(default=None, metadata=OMITTED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,16 +71,20 @@ def finetune(
     bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}, "gold":
-    what `describe_gold` says, "curves": {file: its hash}}, and `joint` if tasks are trained together first.
+    what `describe_gold` says, "curves": {file: its hash}, "finetune_seconds": of training and evaluation}, and `joint`
+    if tasks are trained together first.
 
-    Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together.
+    Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together. Seconds
+    of work that was interrupted and repeated are not counted.
     """
     run, how = bases[0].run, How(profile, folder, tracked)
     owner = run.identity.signature
     done = _finished(folder / DONE, owner)
+    mark = time.perf_counter()
     if run.finetune.joint:
         seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
         _train_together(bases[0], data, how, seeds)
+    together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
     baseline: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
         for metric, values in measure_baselines(task, run.cache).items():
@@ -87,9 +92,11 @@ def finetune(
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
         work = work_of(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
         for seed in missing:
+            mark = time.perf_counter()
             own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
             metrics, answers = _run(own, work, seed, how)
-            line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner}
+            spent, together = time.perf_counter() - mark + together, 0.0
+            line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
             lines = [json.dumps(seal(line)) for line in done.values()]
             write_text(folder / DONE, "\n".join(lines) + "\n")
@@ -100,6 +107,7 @@ def finetune(
     runs = [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()]
     tuned = trained_share(bases) if run.tuned_tasks else {}
     parts = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
+    parts["finetune_seconds"] = sum(line.get("seconds", 0.0) for line in done.values())
     parts["curves"] = {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {}
     return parts | describe_joint(folder)
 

@@ -87,7 +87,8 @@ def make_snapshots(stage: Stage) -> list[Snapshots]:
 
 
 def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[dict[str, Any]]:
-    """[{"step", "tokens", "task_runs": [{task, seed, metrics}]}] of the points during pre-training, in order.
+    """[{"step", "tokens", "task_runs": [{task, seed, metrics}], "finetune_seconds"}] of the points during pre-training,
+    in order.
 
     Each is fine-tuned like the end, with the same seeds. Its weights are then removed, unless `finetune.keep` is set.
     """
@@ -112,7 +113,7 @@ def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[st
         checkpoint.load(encoder, weights)
         memory = _recall(base.memory, encoder, weights)
         tuned = finetune([base_of(base.run, encoder, weights, memory)], data, profile, path.parent)
-        about["task_runs"] = tuned["task_runs"]
+        about |= {key: tuned[key] for key in ("task_runs", "finetune_seconds")}
         write_sealed(path, about)
     if not base.run.finetune.keep:
         for own in path.parent.iterdir():

@@ -106,6 +106,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         "baselines": {**part["baselines"], **tuned["baselines"]},
         "overlap": measure_overlaps(run, data) if part["budget"]["steps"] else {},
         "task_runs": tuned["task_runs"],
+        "finetune_seconds": tuned["finetune_seconds"] + sum(point.get("finetune_seconds", 0.0) for point in points),
         **({"task_points": points} if points else {}),
         "tuned": tuned["tuned"],
         "gold": tuned["gold"],

@@ -9,7 +9,7 @@ from paribus.reporting.ladder import build_ladders, rate_stability
 from paribus.reporting.plots.scales import STABILITY, draw_ladder
 from paribus.reporting.site.claims import Line, format_effect, list_scales, render_effect, render_source
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.cost import add_hours, format_hours
+from paribus.reporting.site.cost import describe_cost
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.site.tokens import draw_tokens
 from paribus.reporting.tables.blocks import format_number
@@ -84,8 +84,8 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
     table = f"{render_link(f'{entry.scale}/index.html', 'the whole table')}"
     yield f"<p>{render_verdict(claim.verdict, escape(claim.said))}; {table}</p>"
     arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
-    cost = format_hours(add_hours(record for record in entry.found.records if record.arm in arms))
-    yield f"<p>Cost of these arms: {escape(cost)} of pre-training.</p>" if cost else ""
+    cost = describe_cost(record for record in entry.found.records if record.arm in arms)
+    yield f"<p>Cost of these arms: {escape(cost)}.</p>" if cost else ""
     changes = [line for arm in arms if (line := _describe_changes(entry.table, arm))]
     yield f"<p>How the arms differ from the baseline, {escape(entry.table.baseline)}:</p>" if changes else ""
     yield render_bullets(changes) if changes else ""

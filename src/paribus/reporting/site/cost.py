@@ -1,4 +1,4 @@
-"""The cost of runs: hours of cores, or of another device, that pre-training took. Fine-tuning is not recorded."""
+"""The cost of runs: hours of cores, or of another device, that pre-training and fine-tuning took."""
 
 from __future__ import annotations
 
@@ -11,15 +11,36 @@ CORES = "core-hours"
 
 
 def add_hours(records: Iterable[Record]) -> dict[str, float]:
-    """{unit: hours} of finished runs; a pre-training that several of them start from counts once."""
+    """{unit: hours of pre-training} of finished runs; one that several of them start from counts once."""
     stages: dict[str, Record] = {}
     for record in records:
         if record.done and record.budget.get("train_seconds"):
             stages.setdefault(str(record.further.get("pretrain_signature", record.signature)), record)
+    return _add((record, record.budget["train_seconds"]) for record in stages.values())
+
+
+def describe_tuning(records: Iterable[Record], name: str = "") -> str:
+    """Such as `0.4 core-hours (3 of 5 runs)`: what fine-tunings took, and how many runs recorded it if not all did."""
+    tuned = [record for record in records if record.done and record.task_runs]
+    spent = [(record, record.finetune_seconds) for record in tuned if record.finetune_seconds is not None]
+    part = f" ({len(spent)} of {len(tuned)} runs)" if len(spent) < len(tuned) else ""
+    return f"{format_hours(_add(spent))}{name}{part}" if spent else ""
+
+
+def describe_cost(records: Iterable[Record]) -> str:
+    """Such as `2.3 core-hours of pre-training, 0.4 core-hours of fine-tuning`; nothing if neither is on record."""
+    found = list(records)
+    trained = format_hours(add_hours(found))
+    parts = [f"{trained} of pre-training" if trained else "", describe_tuning(found, " of fine-tuning")]
+    return ", ".join(part for part in parts if part)
+
+
+def _add(spent: Iterable[tuple[Record, float]]) -> dict[str, float]:
+    """{unit: hours} of seconds that runs spent."""
     found: dict[str, float] = {}
-    for record in stages.values():
+    for record, seconds in spent:
         unit, devices = _find_unit(record.profile)
-        found[unit] = found.get(unit, 0.0) + record.budget["train_seconds"] * devices / 3600.0
+        found[unit] = found.get(unit, 0.0) + seconds * devices / 3600.0
     return found
 
 

@@ -9,7 +9,7 @@ from html import escape
 from paribus.reporting.ladder import rate_stability
 from paribus.reporting.site.claims import Line, list_scales, render_effects, render_source, render_verdicts
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.cost import CORES, add_hours, format_hours
+from paribus.reporting.site.cost import CORES, add_hours, describe_cost, describe_tuning, format_hours
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.site.searches import Search, render_searches
@@ -19,6 +19,11 @@ from paribus.verdict.claims import OWNERS
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "measured", "cost": "cost", "study": "table"}
+COSTS = {
+    "pre-training": "of pre-training",
+    "of it per decided claim": "per decided claim",
+    "fine-tuning": "of fine-tuning",
+}
 WAITING = {"claim": "claim", "study": "table", "source": "source"}
 _SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
 
@@ -58,7 +63,7 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     words = [word.name for word in WORDS.all()]
     scales = [scale for scale in list_scales(entries) if any(entry.scale == scale for entry in entries)]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("scale", *words))
-    head += '<th scope="col" class="cost">pre-training</th><th scope="col" class="cost">per decided claim</th>'
+    head += "".join(f'<th scope="col" class="cost">{name}</th>' for name in COSTS)
     own = [line for line in lines if not line.of_twins]
     rows = "".join(_render_scale(scale, words, own, entries) for scale in scales)
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
@@ -90,18 +95,21 @@ def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entri
         f'<a href="#verdict={escape(word)}&amp;scale={escape(scale)}">{counts[word]}</a></td>'
         for word in words
     )
-    hours = add_hours(record for entry in entries if entry.scale == scale for record in entry.found.records)
+    records = [record for entry in entries if entry.scale == scale for record in entry.found.records]
+    hours = add_hours(records)
     decided = sum(find_word(verdict).decides for verdict in found)
     each = f"{hours[CORES] / decided:.2g} {CORES}" if decided and CORES in hours else ""
-    named = {"of pre-training": format_hours(hours), "per decided claim": each}
-    costs = "".join(f'<td class="cost" data-name="{name}">{escape(text)}</td>' for name, text in named.items())
+    costs = "".join(
+        f'<td class="cost" data-name="{name}">{escape(text)}</td>'
+        for name, text in zip(COSTS.values(), (format_hours(hours), each, describe_tuning(records)), strict=True)
+    )
     return f'<tr><th scope="row">{escape(scale)}</th>{cells}{costs}</tr>'
 
 
 def _render_row(line: Line) -> Row:
     entry, claim = line.measured[-1]
     arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
-    cost = format_hours(add_hours(record for record in entry.found.records if record.arm in arms))
+    cost = describe_cost(record for record in entry.found.records if record.arm in arms)
     stability = _SAME.get(rate_stability([one.verdict for _, one in line.entries]), "")
     verdicts = render_verdicts(line) + (f'<span class="small">{stability}</span>' if stability else "")
     study = f'<span class="name">{render_link(f"{entry.place}/index.html", line.study)}</span>'

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.reporting.audit import IN_ORDER
 from paribus.reporting.plots.drawing import View
 from paribus.reporting.site.collect import Entry
+from paribus.reporting.site.cost import describe_cost
 from paribus.reporting.site.frame import render_bullets, render_frame, render_link
 from paribus.reporting.tables.blocks import NONE, Text
 from paribus.reporting.tables.html import (
@@ -79,11 +79,10 @@ def _render_runs(pages: Sequence[str]) -> str:
 def _render_cost(entry: Entry) -> Iterator[str]:
     """What the runs cost, and how to repeat them."""
     done = [record for record in entry.found.records if record.done]
-    flops = sum(float(record.budget.get("flops", 0.0)) for record in done)
-    seconds = sum(float(record.budget.get("train_seconds", 0.0)) for record in done)
+    cost = describe_cost(done)
     yield "<h2>Cost and command</h2>"
     if done:
-        yield f"<p>{len(done)} finished runs, {flops:.3g} FLOPs and {duration(seconds)} of pre-training in all.</p>"
+        yield f"<p>{len(done)} finished runs{f': {escape(cost)}' if cost else ''}.</p>"
     yield f"<pre>{escape(write_command(entry))}</pre>"
 
 
