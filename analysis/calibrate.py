@@ -51,6 +51,7 @@ OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
 GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two such arms
 PLANTED = "planted effect"
+READ = "identical arms, seeds added to a table that was read, until the one claim is decided"
 BASE, ARMS = "base", ("base", "a", "b", "c")
 BOOTSTRAPPED = 400  # sweeps whose differences are bootstrapped too
 
@@ -67,6 +68,7 @@ class Plan:
             scratch lies below.
         most: where seeds are added until the claims are decided, how many at most.
         by_hand: where claims are open, the seeds that are run by hand next, without saying so before.
+        read: whether a table of the first seeds is read at the full error rate before seeds are added.
         spread: {arm: its own noise, as a multiple of the others'}.
         collapse: the chance that a run ends where the model from scratch is.
     """
@@ -85,6 +87,7 @@ class Plan:
     simulations: int = 2000
     most: int | None = None
     by_hand: int | None = None
+    read: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
     collapse: float = 0.0
 
@@ -177,7 +180,11 @@ def _corners() -> list[Plan]:
             Plan("two arms below from scratch", ("a > b", f"a > {BASE}"), n, 2, scratch=10.0,
                  effects={"a": low["a"] - 1.0, "b": low["a"] - 6.0}),
         ]  # fmt: skip
-    return [*found, Plan("identical arms, two rounds by hand", better, 5, by_hand=10)]
+    return [
+        *found,
+        Plan("identical arms, two rounds by hand", better, 5, by_hand=10),
+        Plan(READ, better[:1], 5, arms=(BASE, "a"), most=8, read=True, simulations=10_000),
+    ]
 
 
 def _all(relation: str) -> tuple[str, ...]:
@@ -232,20 +239,15 @@ def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
 
 def rule_sweep(plan: Plan, random: Any) -> tuple[Verdicts, int]:
     """(the verdicts on one simulated sweep, seeds it took)."""
-    if plan.by_hand is not None:
-        return _rule_by_hand(plan, random, plan.by_hand)
+    records = simulate(plan, random, plan.last)
+    if plan.by_hand is not None or plan.read or plan.most is None:
+        found = judge_claims(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds])
+        if plan.last == plan.seeds or not any(claim.open for claim in found.claims):
+            return found, plan.seeds
     if plan.most is None:
-        return judge_claims(plan.design(plan.seeds), simulate(plan, random, plan.seeds)), plan.seeds
-    found = judge_claims(plan.design(plan.most, Looks(plan.seeds, plan.most)), simulate(plan, random, plan.most))
+        return judge_claims(plan.design(plan.seeds), records), plan.last
+    found = judge_claims(plan.design(plan.most, Looks(plan.seeds, plan.most)), records)
     return found, max(contrast.n for claim in found.claims for contrast in claim.contrasts)
-
-
-def _rule_by_hand(plan: Plan, random: Any, more: int) -> tuple[Verdicts, int]:
-    records = simulate(plan, random, more)
-    found = judge_claims(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds])
-    if not any(claim.open for claim in found.claims):
-        return found, plan.seeds
-    return judge_claims(plan.design(plan.seeds), records), more
 
 
 def false(plan: Plan, contrast: ContrastRow) -> bool:

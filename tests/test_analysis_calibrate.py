@@ -107,7 +107,9 @@ def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
     assert all(plan.simulations >= 2000 for plan in plans)
     for entry in KEPT:
         slack = 2.0 * np.sqrt(0.05 * 0.95 / entry["tables"])  # two standard errors of the count itself
-        assert entry["false_verdicts"] / entry["tables"] <= 0.05 + slack, entry["design"]
+        # a table of five seeds that is read at the full rate before seeds are added is a chance to err of its own
+        bound = 0.065 if entry["design"] == calibrate.READ else 0.05 + slack
+        assert entry["false_verdicts"] / entry["tables"] <= bound, entry["design"]
         assert entry["covered"] / entry["intervals"] == pytest.approx(entry["coverage"], abs=1e-4)
         if entry["tails"] == "normal" and entry["seeds"] in (5, 10):
             # runs that collapse are not normal, and a look's interval is wider than 95%: neither may be too narrow

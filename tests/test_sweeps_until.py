@@ -18,6 +18,7 @@ from paribus.reporting.tables.assemble import make_table
 from paribus.runs import store
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.until import run_until_decided
+from paribus.verdict.sequential import Looks
 
 
 def claims(request: Request) -> list[dict[str, Any]]:
@@ -94,9 +95,26 @@ def test_no_effect_goes_to_the_last_look_and_begins_there_again(
         run_until_decided(request_, 12, runs, claims)
 
 
+def test_the_first_look_is_at_all_seeds_that_ran_before(request_: Request) -> None:
+    """A table of them may have been read at the full error rate; looks at fewer would be further chances to err."""
+    runs = Runs(gain=0.0)
+    runs(request_._replace(seeds=(0, 1, 2, 3, 4)))
+    with pytest.raises(UserError, match="max_seeds=4, but 5 seeds of roberta_table1 ran before") as error:
+        run_until_decided(request_, 4, runs, claims)
+    assert "set max_seeds=6" in str(error.value)
+    assert run_until_decided(request_, 6, runs, claims) == 0
+    assert runs.asked[1:] == [tuple(range(n)) for n in (5, 6)]
+    made = make_table(request_.sweep, "smoke", None, request_.roots)
+    assert [arm.n for arm in made.arms] == [6, 6, 6]
+    assert made.looks is not None
+    assert made.looks.level == pytest.approx(Looks(5, 6).level(0.05, 6))
+
+
 def test_seeds_beyond_the_look_do_not_count(request_: Request) -> None:
     runs = Runs(gain=0.5)
-    runs(request_._replace(seeds=(0, 1, 2, 3, 4)))
+    for seed in (3, 4):
+        for arm in ARMS:
+            put(request_.runs, runs.made(request_, arm, seed))
     assert run_until_decided(request_, 6, runs, claims) == 0
     made = make_table(request_.sweep, "smoke", None, request_.roots)
     assert [arm.n for arm in made.arms] == [3, 3, 3]

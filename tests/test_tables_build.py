@@ -340,6 +340,21 @@ def test_a_table_prints_when_each_arm_left_its_plateau() -> None:
     assert "Not recorded whether runs left the plateau of a trivial model: static." in text
 
 
+def test_arms_with_the_same_pre_training_have_one_row() -> None:
+    def render(**losses: float) -> str:
+        budget = {"input_tokens": 5000.0}
+        records = [r | {"budget": budget} for r in add_own(study(2), **losses)]
+        return re.sub(" +", " ", render_markdown(make_table(design(seeds=(0, 1)), records)))
+
+    shared = render(dynamic=5.0, static_x10=5.0, static=5.0)
+    assert "| all arms | 2 | 5.00 |" in shared
+    assert "| dynamic | 2 | 5.00 |" not in shared
+    assert "Used: 5,000 by all arms." in shared
+    apart = render(dynamic=5.1, static_x10=5.0, static=5.0)
+    assert "| dynamic | 2 | 5.10 |" in apart
+    assert "| static_x10, static | 2 | 5.00 |" in apart
+
+
 def test_records_from_before_say_so_in_one_line() -> None:
     made = build(design(), study())
     assert [note for note in made["notes"] if "plateau" in note] == [

@@ -151,6 +151,10 @@ class Manifest(NamedTuple):
         """Whether a run, such as `dynamic/seed0`, is of the sweep under this signature."""
         return self.runs.get(label) == signature
 
+    def count_seeds(self) -> int:
+        """How many seeds the sweep has, whether all their runs have finished or not."""
+        return len({label.rpartition("/seed")[2] for label in self.runs})
+
 
 def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
     """The manifest of a study at a scale, or None if there is none that can be read."""

@@ -18,7 +18,8 @@ Claims = Sequence[Mapping[str, Any]]
 def run_until_decided(
     request: Request, most: int, run: Callable[[Request], int], judge: Callable[[Request], Claims]
 ) -> int:
-    """Run three seeds, then one more at a time, and stop as soon as every claim is decided.
+    """Run three seeds, or those that the sweep ran before, then one more at a time, and stop as soon as every claim is
+    decided.
 
     The manifest records the looks, so that every table of these runs tests at the level that controls the error rate.
 
@@ -45,10 +46,20 @@ def run_until_decided(
 
 
 def _planned(request: Request, most: int) -> Looks:
-    """Raises UserError if earlier looks were planned for another number of seeds: their error rate is spent."""
+    """The first look is at all seeds that ran before: a table of them may have been read.
+
+    Raises UserError if more seeds than `most` ran before, or if earlier looks were planned for another number of seeds:
+    their error rate is spent.
+    """
     manifest = find_manifest(request.roots, request.named, request.scale)
-    if manifest is None or manifest.until is None or manifest.sweep_hash != request.sweep.hash(request.scale):
+    if manifest is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(FIRST, most)
+    if manifest.until is None:
+        if (ran := manifest.count_seeds()) > most:
+            raise UserError(
+                f"max_seeds={most}, but {ran} seeds of {request.named} ran before", f"set max_seeds={ran + 1}"
+            )
+        return Looks(max(FIRST, ran), most)
     if (before := int(manifest.until["most"])) != most:
         mend = f"resume with max_seeds={before}, or start over with study=NAME"
         raise UserError(f"max_seeds={most}, but this sweep began with max_seeds={before}", mend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -254,7 +255,11 @@ def _make_overall(table: Table) -> Block:
 
 def _make_own(table: Table) -> Block:
     """What each arm learned on its own noise, beside a model that knows only frequencies and kinds of neighbors."""
-    lines = [_make_own_line(arm.name, arm.own) for arm in table.arms if arm.own is not None]
+    groups: dict[OwnLoss, list[str]] = {}  # arms that share their pre-trainings have one row
+    for arm in table.arms:
+        if arm.own is not None:
+            groups.setdefault(arm.own, []).append(arm.name)
+    lines = [_make_own_line(table, names, own) for own, names in groups.items()]
     header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
     below = [
         "Own loss: the loss on held-out text under the arm's own input format and noise, in nats"
@@ -271,15 +276,22 @@ def _make_own(table: Table) -> Block:
 
 def _list_held_out(table: Table) -> str:
     same = [arm.name for arm in table.arms if arm.own is not None and arm.own.held_out]
-    return f"; in {', '.join(same)} it is the loss of the held-out evaluation" if same else ""
+    return f"; in {_join_arms(table, same)} it is the loss of the held-out evaluation" if same else ""
 
 
 def _list_written(table: Table) -> str:
     written = [arm.name for arm in table.arms if arm.own is not None and arm.own.written]
-    return f" (in {', '.join(written)} to the end, because a generator writes ever harder text)" if written else ""
+    return (
+        f" (in {_join_arms(table, written)} to the end, because a generator writes ever harder text)" if written else ""
+    )
 
 
-def _make_own_line(name: str, own: OwnLoss) -> list[Text]:
+def _join_arms(table: Table, names: Sequence[str]) -> str:
+    """The names of arms, or `all arms`."""
+    return "all arms" if len(names) == len(table.arms) > 1 else ", ".join(names)
+
+
+def _make_own_line(table: Table, names: Sequence[str], own: OwnLoss) -> list[Text]:
     texts = [
         str(own.n),
         f"{own.loss:.2f}",
@@ -290,7 +302,8 @@ def _make_own_line(name: str, own: OwnLoss) -> list[Text]:
         _format_span(own.tokens),
         NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
     ]
-    return [Text(text, arm=name) for text in (name, *texts)]
+    arm = names[0] if len(names) == 1 else None
+    return [Text(text, arm=arm) for text in (_join_arms(table, names), *texts)]
 
 
 def _format_span(span: tuple[int, int] | None) -> str:
@@ -404,10 +417,12 @@ def describe_budget(table: Table) -> str:
     budget = table.budget
     spent = {arm.name: budget.arms.get(arm.name, {}) for arm in table.arms}
     key = BUDGETS.get(budget.matched, budget.matched)
-    used = [f"{arm} {values[key]:,.0f}" for arm, values in spent.items() if key in values]
+    used = {arm: f"{values[key]:,.0f}" for arm, values in spent.items() if key in values}
+    alike = len(used) == len(table.arms) and len(set(used.values())) == 1
+    parts = [f"{next(iter(used.values()))} by all arms"] if alike else [" ".join(pair) for pair in used.items()]
     differing = budget.matched == UNMATCHED
     matched = "Budgets differ by design" if differing else f"Matched {budget.matched} (within 1%)"
-    return f"{matched}. Used: {'; '.join(used)}."
+    return f"{matched}. Used: {'; '.join(parts)}."
 
 
 def describe_arms(table: Table) -> list[str]:
