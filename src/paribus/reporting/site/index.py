@@ -19,9 +19,9 @@ from paribus.verdict.claims import OWNERS
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "measured", "cost": "cost", "study": "table"}
-COSTS = {
+COSTS = {  # heading: what stands behind the number on a phone
     "pre-training": "of pre-training",
-    "of it per decided claim": "per decided claim",
+    "pre-training per decided claim": "of it per decided claim",
     "fine-tuning": "of fine-tuning",
 }
 WAITING = {"claim": "claim", "study": "table", "source": "source"}
