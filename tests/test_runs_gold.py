@@ -23,7 +23,7 @@ from paribus.runs.store import GOLD, keep
 from paribus.tasks.examples import Example
 from paribus.tasks.types.classification import Classification
 from paribus.training.description import Run
-from paribus.training.finetune import DONE
+from paribus.training.finetune import DONE, add_seconds
 from paribus.training.run import run
 from paribus.training.steps import task_batch
 
@@ -132,4 +132,10 @@ def test_a_resumed_run_keeps_those_of_finished_fine_tunings(tuned: list[str]) ->
     assert all((again[name].gold == whole[name].gold).all() for name in whole)
     spent = [json.loads(line)["seconds"] for line in (folder / DONE).read_text().splitlines()]
     assert spent[0] == json.loads(first)["seconds"] > 0
-    assert json.loads((folder / "result.json").read_text())["finetune_seconds"] == sum(spent)
+    assert json.loads((folder / "result.json").read_text())["finetune_seconds"] == pytest.approx(sum(spent))
+
+
+def test_seconds_are_unknown_if_one_fine_tuning_did_not_record_them() -> None:
+    assert add_seconds([1.5, 2.0]) == 3.5
+    assert add_seconds([1.5, None]) is None
+    assert add_seconds([]) == 0.0

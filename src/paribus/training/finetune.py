@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,10 +107,16 @@ def finetune(
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     runs = [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()]
     tuned = trained_share(bases) if run.tuned_tasks else {}
-    parts = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
-    parts["finetune_seconds"] = sum(line.get("seconds", 0.0) for line in done.values())
+    parts: dict[str, Any] = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
+    parts["finetune_seconds"] = add_seconds(line.get("seconds") for line in done.values())
     parts["curves"] = {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {}
     return parts | describe_joint(folder)
+
+
+def add_seconds(spent: Iterable[float | None]) -> float | None:
+    """Their sum; None if one was not recorded, as in a run that an older version began."""
+    found = list(spent)
+    return None if None in found else math.fsum(value for value in found if value is not None)
 
 
 def _train_together(base: Base, data: Data, how: How, seeds: Sequence[int]) -> None:

@@ -83,6 +83,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
     """The pre-training of each member, then the tasks."""
+    from paribus.training.finetune import add_seconds
     from paribus.training.finetuner import base_of
     from paribus.training.forgetting import remember
     from paribus.training.points import tune_points
@@ -106,7 +107,7 @@ def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Re
         "baselines": {**part["baselines"], **tuned["baselines"]},
         "overlap": measure_overlaps(run, data) if part["budget"]["steps"] else {},
         "task_runs": tuned["task_runs"],
-        "finetune_seconds": tuned["finetune_seconds"] + sum(point.get("finetune_seconds", 0.0) for point in points),
+        "finetune_seconds": add_seconds(own.get("finetune_seconds") for own in (tuned, *points)),
         **({"task_points": points} if points else {}),
         "tuned": tuned["tuned"],
         "gold": tuned["gold"],
