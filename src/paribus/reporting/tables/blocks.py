@@ -23,6 +23,7 @@ from paribus.reporting.tables.schema import (
     OwnLoss,
     Table,
 )  # fmt: skip
+from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.metrics import find_metric, lower_is_better
 from paribus.verdict.plateau import FALLING, LEFT
@@ -429,8 +430,7 @@ def describe_arms(table: Table) -> list[str]:
     """One line per arm: the config keys in which it differs from the baseline."""
     lines = []
     for arm in (row.name for row in table.arms if row.name in table.audit.differences and row.name != table.baseline):
-        found = sorted(table.audit.differences[arm].items())
-        changes = "; ".join(f"{key} = {own} (baseline: {base})" for key, (base, own) in found)
+        changes = "; ".join(describe_changes(table.audit.differences[arm]))
         lines.append(f"{arm} differs from the baseline in {changes or 'nothing'}.")
     return lines
 
