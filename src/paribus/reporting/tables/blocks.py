@@ -298,7 +298,7 @@ def _make_own_line(table: Table, names: Sequence[str], own: OwnLoss) -> list[Tex
         f"{own.loss:.2f}",
         f"{own.floor:.2f}",
         f"{own.below:.2f}",
-        f"{own.left} of {own.n}" + (f", {own.by_heart} memorized" if own.by_heart else ""),
+        f"{own.left} of {own.n}" + (f", {own.memorized} memorized" if own.memorized else ""),
         _format_span(own.steps),
         _format_span(own.tokens),
         NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
