@@ -72,7 +72,7 @@ def test_an_edited_record_and_a_hidden_difference(user: Path, capsys: pytest.Cap
     status, text = said(capsys)
     assert status == 1
     assert "edited after the run (checksum)" in text
-    assert "✗ dynamic was trained with optimizer.lr = 0.5, the baseline with" in text
+    assert "✗ dynamic was trained with optimizer.lr = 0.5 (baseline: " in text
 
 
 def test_runs_of_a_tree_with_uncommitted_changes_are_named(user: Path, capsys: pytest.CaptureFixture[str]) -> None:

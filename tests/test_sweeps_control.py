@@ -9,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from paribus.core.errors import UserError
-from paribus.sweeps.control import audit, require_matched
+from paribus.sweeps.control import audit, describe_changes, require_matched
 from paribus.sweeps.sweep import Sweep
 
 BASE: dict[str, Any] = {
@@ -92,6 +92,23 @@ def test_arms_that_do_not_differ_and_keys_that_nobody_has() -> None:
         audited({}, "masking")
     with pytest.raises(UserError, match="'varies' names 'maskin'"):
         audited({"masking": {"rate": 0.3}}, "masking", "maskin")
+
+
+def test_differences_read_as_key_and_value_and_skip_what_neither_side_sets() -> None:
+    assert describe_changes(
+        {
+            "masking": ["Bernoulli", "NoNoise"],
+            "masking.rate": [0.15, None],
+            "masking.predict": [None, None],
+            "untrained": [False, True],
+            "head.parts": [None, ["u", "v"]],
+        }
+    ) == [
+        'head.parts = ["u", "v"] (baseline: none)',
+        "masking = NoNoise (baseline: Bernoulli)",
+        "no masking.rate (baseline: 0.15)",
+        "untrained = true (baseline: false)",
+    ]
 
 
 def test_matched_budgets() -> None:

@@ -56,7 +56,7 @@ def test_markdown_is_aligned_and_says_everything(rendered: dict[str, bytes]) -> 
     assert "reproduced (2 of 3 columns) at smoke scale" in text
     assert "Liu et al. 2019, arXiv 1907.11692, Table 1" in text
     assert re.search(r"dynamic +\|   5 \| \*\*4\.\d{3} \(0\.\d{3}\) \[4\.\d{3}, 4\.\d{3}\]\*\*", text)
-    assert "dynamic differs from the baseline in masking.schedule.copies = None (baseline: 3)." in text
+    assert "dynamic differs from the baseline in no masking.schedule.copies (baseline: 3)." in text
 
 
 def test_a_claim_is_told_in_words_with_its_owner() -> None:

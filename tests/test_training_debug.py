@@ -35,7 +35,7 @@ def test_an_unknown_profiler_is_refused(arguments: list[str]) -> None:
         run(compose([*arguments, "debug=one_batch", "profile.profiler=fast"]))
 
 
-def test_a_few_batches_are_learned_by_heart(arguments: list[str]) -> None:
+def test_a_few_batches_are_memorized(arguments: list[str]) -> None:
     more = ["debug=overfit", "trainer.max_steps=60", "trainer.train_tokens=200", "optimizer.lr=5e-3"]
     folder = run(compose([*arguments, *more]))
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

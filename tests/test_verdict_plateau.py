@@ -1,4 +1,4 @@
-"""Whether a pre-training is still on its plateau, has left it, or has learned its text by heart."""
+"""Whether a pre-training is still on its plateau, has left it, or has memorized its text."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_a_run_leaves_its_plateau_at_the_first_point_below() -> None:
 
 def test_a_run_that_left_and_then_memorizes_is_not_on_the_plateau_again() -> None:
     assert course(6.5, BELOW, ABOVE, 7.0).left == Point(20, 2000, BELOW)
-    assert not course(6.5, BELOW, ABOVE, 7.0).by_heart
+    assert not course(6.5, BELOW, ABOVE, 7.0).memorized
 
 
 def test_a_run_that_memorizes_without_learning_is_not_on_the_plateau_either() -> None:
     found = course(6.5, 6.4, 7.7, 14.5)
-    assert found.by_heart
+    assert found.memorized
     assert not found.stuck
     assert course(6.5, 6.4, 6.4 + LEFT * FLOOR - 0.01).stuck  # a little worse than at its best
     assert course(9.0, 7.0, 6.4).stuck

@@ -17,7 +17,7 @@ from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import find_foreign_text
 from paribus.runs.record import Record
 from paribus.runs.store import Found, find_folder, read_config
-from paribus.sweeps.control import NAMES, list_settings
+from paribus.sweeps.control import NAMES, describe_changes, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.controls import TOLERANCE, find_unmatched
 
@@ -69,15 +69,12 @@ def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Pat
         return ["no config of a finished run of the baseline was found"], []
     lines, hidden = [], []
     for arm, own in configs.items():
-        odd = sorted(key for key in base.keys() | own.keys() if base.get(key) != own.get(key))
-        changes = [f"{key} = {own.get(key)} (baseline: {base.get(key)})" for key in odd]
-        lines.append(f"{arm}: " + ("; ".join(changes) or "nothing"))
+        pairs = {key: (base.get(key), own.get(key)) for key in base.keys() | own.keys()}
+        odd = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+        lines.append(f"{arm}: " + ("; ".join(describe_changes(odd)) or "nothing"))
         allowed = set(design.audit.get("differences", {}).get(arm, ()))
-        hidden += [
-            f"{arm} was trained with {key} = {own.get(key)}, the baseline with {base.get(key)}"
-            for key in odd
-            if not _is_declared(key, design.varies) and key not in allowed
-        ]
+        undeclared = {k: pair for k, pair in odd.items() if not _is_declared(k, design.varies) and k not in allowed}
+        hidden += [f"{arm} was trained with {change}" for change in describe_changes(undeclared)]
     return lines, hidden
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,26 @@ def _differences(base: Leaves, own: Leaves) -> dict[str, list[Any]]:
         return key in base and key in own and base[key] == own[key] and type(base[key]) is type(own[key])
 
     return {key: [base.get(key), own.get(key)] for key in sorted(base.keys() | own.keys()) if not same(key)}
+
+
+def describe_changes(differences: Mapping[str, Sequence[Any]]) -> list[str]:
+    """How an arm differs from the baseline, such as `masking.rate = 0.4 (baseline: 0.15)`.
+
+    Args:
+        differences: {key: (the baseline's value, the arm's)}. None stands for a missing key as well; a key that one
+            side lacks and the other leaves at null makes no difference.
+    """
+    pairs = sorted(differences.items())
+    return [_describe_change(key, base, own) for key, (base, own) in pairs if base is not None or own is not None]
+
+
+def _describe_change(key: str, base: Any, own: Any) -> str:
+    told = "none" if base is None else _write(base)
+    return f"no {key} (baseline: {told})" if own is None else f"{key} = {_write(own)} (baseline: {told})"
+
+
+def _write(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _inside(key: str, name: str) -> bool:

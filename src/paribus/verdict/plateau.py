@@ -29,18 +29,18 @@ class Course(NamedTuple):
             later is of a run that memorizes its text, not of one on the plateau. If the model writes the text, the
             first point after which all are so far below: the floor is that of the text that is written at the end, and
             what an untrained generator writes is found with ease.
-        by_heart: whether a run that never was so far below ends above its lowest loss by more than that share.
+        memorized: whether a run that never was so far below ends above its lowest loss by more than that share.
         fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
     """
 
     left: Point | None
-    by_heart: bool
+    memorized: bool
     fall: float | None
 
     @property
     def stuck(self) -> bool:
         """Whether the run is still on the plateau: it has learned too little, rather than too much."""
-        return self.left is None and not self.by_heart
+        return self.left is None and not self.memorized
 
     @property
     def falling(self) -> bool:

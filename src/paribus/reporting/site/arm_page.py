@@ -21,6 +21,7 @@ from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
 from paribus.runs.record import Record
 from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder, read_config
+from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 
 
@@ -79,11 +80,11 @@ def _render_difference(entry: Entry, arm: str) -> Iterator[str]:
     """The differences from the baseline, which are the point of the sweep."""
     yield "<h2>Difference from the baseline</h2>"
     row = next((row for row in entry.table.arms if row.name == arm), None)
-    changes = sorted(entry.table.audit.differences.get(arm, {}).items())
+    changes = describe_changes(entry.table.audit.differences.get(arm, {}))
     if arm == entry.table.baseline:
         yield "<p>This arm is the baseline.</p>"
     elif changes:
-        yield render_bullets(f"{key} = {own} (baseline: {base})" for key, (base, own) in changes)
+        yield render_bullets(changes)
     elif arm == SCRATCH:
         yield "<p>The baseline's model, fine-tuned without pre-training.</p>"
     overrides = " ".join(row.overrides) if row else ""

@@ -16,6 +16,7 @@ from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.reporting.turned import name_unit
+from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import TRIAL
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import lower_is_better
@@ -126,6 +127,5 @@ def _render_runs(entry: Entry, row: ContrastRow) -> str:
 
 def _describe_changes(table: Table, arm: str) -> str:
     """How an arm's config differs from the baseline's."""
-    found = sorted(table.audit.differences.get(arm, {}).items())
-    changes = "; ".join(f"{key} = {own} (baseline: {base})" for key, (base, own) in found)
+    changes = "; ".join(describe_changes(table.audit.differences.get(arm, {})))
     return f"{arm}: {changes}" if changes else ""

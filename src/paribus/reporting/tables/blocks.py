@@ -23,6 +23,7 @@ from paribus.reporting.tables.schema import (
     OwnLoss,
     Table,
 )  # fmt: skip
+from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.metrics import find_metric, lower_is_better
 from paribus.verdict.plateau import FALLING, LEFT
@@ -297,7 +298,7 @@ def _make_own_line(table: Table, names: Sequence[str], own: OwnLoss) -> list[Tex
         f"{own.loss:.2f}",
         f"{own.floor:.2f}",
         f"{own.below:.2f}",
-        f"{own.left} of {own.n}" + (f", {own.by_heart} memorized" if own.by_heart else ""),
+        f"{own.left} of {own.n}" + (f", {own.memorized} memorized" if own.memorized else ""),
         _format_span(own.steps),
         _format_span(own.tokens),
         NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
@@ -429,8 +430,7 @@ def describe_arms(table: Table) -> list[str]:
     """One line per arm: the config keys in which it differs from the baseline."""
     lines = []
     for arm in (row.name for row in table.arms if row.name in table.audit.differences and row.name != table.baseline):
-        found = sorted(table.audit.differences[arm].items())
-        changes = "; ".join(f"{key} = {own} (baseline: {base})" for key, (base, own) in found)
+        changes = "; ".join(describe_changes(table.audit.differences[arm]))
         lines.append(f"{arm} differs from the baseline in {changes or 'nothing'}.")
     return lines
 

@@ -191,7 +191,7 @@ def _summarize_own(evidence: Evidence, arm: str) -> OwnLoss | None:
         loss=rounded(mean_sd([run["loss"] for run in runs])[0]),
         floor=rounded(mean_sd([run["floor"] for run in runs])[0]),
         left=len(left),
-        by_heart=sum(course.by_heart for course in courses),
+        memorized=sum(course.memorized for course in courses),
         steps=(min(steps), max(steps)) if steps else None,
         tokens=(min(tokens), max(tokens)) if tokens else None,
         fall=rounded(mean_sd(falls)[0]) if falls else None,

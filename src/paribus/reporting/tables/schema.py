@@ -89,7 +89,7 @@ class RunRow:
 class OwnLoss:
     """Pre-trainings on their own noise: mean loss and floor of the trivial model, in nats, over n runs.
 
-    `left`: how many left their plateau, between which `steps` and `tokens`; `by_heart`: how many others ended far above
+    `left`: how many left their plateau, between which `steps` and `tokens`; `memorized`: how many others ended far above
     their lowest loss. `fall`: how much the loss fell over the last quarter of the tokens; `falling`: how many runs were
     still falling. `held_out`: the noise is that of the held-out evaluation; `written`: the model writes it.
     """
@@ -98,7 +98,7 @@ class OwnLoss:
     loss: float
     floor: float
     left: int
-    by_heart: int
+    memorized: int
     steps: tuple[int, int] | None
     tokens: tuple[int, int] | None
     fall: float | None
