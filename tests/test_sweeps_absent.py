@@ -88,7 +88,7 @@ def test_the_other_arms_run_and_the_table_says_why(given: list[str], capsys: pyt
 def test_the_plan_costs_the_others(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *given, "slots=2"]) == 0
     shown, said = capsys.readouterr()
-    assert "measuring 2 arms with a few steps each, 2 side by side, 1 threads per run" in said
+    assert "measuring 2 arms with a few steps each, 2 side by side, threads per run: 1" in said
     assert f"– tagged not run: {WHY}" in shown
     assert [line.split()[0] for line in shown.splitlines()[2:4]] == ["plain", "words"]
 

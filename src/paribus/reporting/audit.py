@@ -162,7 +162,7 @@ def _machine(record: Record) -> str | None:
     profile = record.profile
     if not profile:
         return None
-    return f"{profile.get('device')}, {profile.get('precision')}, {profile.get('threads')} threads"
+    return f"{profile.get('device')}, {profile.get('precision')}, threads per run: {profile.get('threads')}"
 
 
 def _list_versions(done: Sequence[Record]) -> list[str]:

@@ -85,7 +85,7 @@ def costs(
         if config.profile.threads is None:
             config.profile.threads = threads
     beside = f"{len(slots)} side by side, " if len(slots) > 1 else ""
-    say(f"measuring {len(configs)} arms with a few steps each, {beside}{threads} threads per run")
+    say(f"measuring {len(configs)} arms with a few steps each, {beside}threads per run: {threads}")
     taken = map(measure, configs.values()) if measure else _measure_arms(list(configs.values()), slots)
     found: list[Cost] = []
     known: set[str] = set()
