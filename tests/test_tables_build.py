@@ -115,6 +115,17 @@ def test_unmatched_budgets_make_no_table() -> None:
     assert build(design(matched="steps"), records)["budget"]["matched"] == "steps"
 
 
+def test_budgets_may_differ_between_seeds_but_not_between_the_arms_of_a_seed() -> None:
+    records = study()
+    for run in records:
+        run["budget"] = {"input_tokens": 1_000_000 + 50_000 * run["seed"]}
+    assert build(design(), records)["budget"]["matched"] == "tokens"
+    other = next(run for run in records if (run["arm"], run["seed"]) == ("dynamic", 1))
+    other["budget"] = {"input_tokens": 1_000_000}
+    with pytest.raises(UserError, match=r"dynamic/seed1 used 1e\+06 and .*/seed1 used 1\.05e\+06"):
+        build(design(), records)
+
+
 def test_failed_diverged_and_missing_runs_stay_in_sight() -> None:
     records = [r for r in study() if not (r["arm"] == "static" and r["seed"] == 4)]
     records[0] |= {"status": "diverged", "error": "loss is not a number at step 40"}

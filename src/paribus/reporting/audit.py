@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.assemble import assemble
-from paribus.reporting.tables.build import BUDGETS, find_spent
+from paribus.reporting.tables.build import BUDGETS, find_off_budget, find_spent
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import find_foreign_text
 from paribus.runs.record import Record
 from paribus.runs.store import Found, find_folder, read_config
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
-from paribus.verdict.controls import TOLERANCE, find_unmatched
+from paribus.verdict.controls import TOLERANCE
 
 TABLE = "table.json"
 IN_ORDER = "✓ the records are whole, on one text, within the budget, and differ as declared"
@@ -126,9 +126,7 @@ def _average(done: Sequence[Record], arm: str, matched: str) -> float | None:
 
 def _find_off_budget(design: Design, done: Sequence[Record]) -> list[str]:
     key = BUDGETS.get(design.matched, design.matched)
-    ours = [record for record in done if record.arm in design.arms]
-    used = {record.label: spent for record in ours if (spent := find_spent(record, design.matched)) is not None}
-    why = None if design.matched == UNMATCHED else find_unmatched(used)
+    why = find_off_budget(design, (record for record in done if record.arm in design.arms))
     return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
 
 

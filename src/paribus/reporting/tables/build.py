@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -122,10 +122,24 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
     if design.matched.rpartition(".")[2] not in BUDGETS:
         raise UserError(f"matched: {design.matched} is not a budget", f"known: {', '.join(BUDGETS)}")
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]
-    used = {run.label: spent for run in runs if (spent := find_spent(run, design.matched)) is not None}
-    if design.scale != TRIAL and design.matched != UNMATCHED and (why := find_unmatched(used)):
+    if design.scale != TRIAL and (why := find_off_budget(design, runs)):
         cause = f"budgets differ by more than 1% in {design.matched}: {why}"
         raise UserError(cause, "run the arms with equal budgets: no fair table can be made of these")
+
+
+def find_off_budget(design: Design, runs: Iterable[Record]) -> str | None:
+    """Which runs of the arms used budgets that differ by more than 1%, or None.
+
+    Arms are compared seed by seed, as in contrasts. With equal tokens, seeds may differ in sequences, because another
+    order of the text fills them differently.
+    """
+    if design.matched == UNMATCHED:
+        return None
+    used: dict[int, dict[str, float]] = {}
+    for run in runs:
+        if (spent := find_spent(run, design.matched)) is not None:
+            used.setdefault(run.seed, {})[run.label] = spent
+    return next((why for seed in sorted(used) if (why := find_unmatched(used[seed]))), None)
 
 
 def find_spent(run: Record, matched: str) -> float | None:
