@@ -115,14 +115,27 @@ def test_unmatched_budgets_make_no_table() -> None:
     assert build(design(matched="steps"), records)["budget"]["matched"] == "steps"
 
 
-def test_budgets_may_differ_between_seeds_but_not_between_the_arms_of_a_seed() -> None:
+def test_seeds_may_fill_other_numbers_of_sequences_but_not_the_arms_of_a_seed() -> None:
     records = study()
     for run in records:
-        run["budget"] = {"input_tokens": 1_000_000 + 50_000 * run["seed"]}
-    assert build(design(), records)["budget"]["matched"] == "tokens"
+        run["budget"] = {
+            "input_tokens": 1_000_000,
+            "sequences": 1000 + 50 * run["seed"],
+            "steps": 100 + 5 * run["seed"],
+        }
+        run["budget"] |= {"predicted_tokens": 150_000 + 7_000 * run["seed"], "flops": 1e12 + 5e10 * run["seed"]}
+    assert build(design(matched="sequences"), records)["budget"]["matched"] == "sequences"
     other = next(run for run in records if (run["arm"], run["seed"]) == ("dynamic", 1))
-    other["budget"] = {"input_tokens": 1_000_000}
-    with pytest.raises(UserError, match=r"dynamic/seed1 used 1e\+06 and .*/seed1 used 1\.05e\+06"):
+    other["budget"] = other["budget"] | {"sequences": 1000}
+    with pytest.raises(UserError, match=r"dynamic/seed1 used 1000 and .*/seed1 used 1050"):
+        build(design(matched="sequences"), records)
+
+
+def test_a_seed_that_had_another_budget_in_all_arms_makes_no_table() -> None:
+    records = study()
+    for run in records:
+        run["budget"] = {"input_tokens": 1_000_000 * (1 + (run["seed"] == 1)), "steps": 100 * (1 + (run["seed"] == 1))}
+    with pytest.raises(UserError, match=r"seed0 used 1e\+06 and .*/seed1 used 2e\+06"):
         build(design(), records)
 
 

@@ -130,16 +130,31 @@ def _require_matched(design: Design, evidence: Evidence) -> None:
 def find_off_budget(design: Design, runs: Iterable[Record]) -> str | None:
     """Which runs of the arms used budgets that differ by more than 1%, or None.
 
-    Arms are compared seed by seed, as in contrasts. With equal tokens, seeds may differ in sequences, because another
-    order of the text fills them differently.
+    The arms of a seed must agree in what is matched. The seeds of an arm must agree in some unit: with equal tokens,
+    another order of the text fills other numbers of sequences.
     """
     if design.matched == UNMATCHED:
         return None
-    used: dict[int, dict[str, float]] = {}
+    seeds: dict[int, list[Record]] = {}
+    arms: dict[str, list[Record]] = {}
     for run in runs:
-        if (spent := find_spent(run, design.matched)) is not None:
-            used.setdefault(run.seed, {})[run.label] = spent
-    return next((why for seed in sorted(used) if (why := find_unmatched(used[seed]))), None)
+        seeds.setdefault(run.seed, []).append(run)
+        arms.setdefault(run.arm, []).append(run)
+    within = [_compare_spent(seeds[seed], design.matched) for seed in sorted(seeds)]
+    across = [_compare_seeds(own, design.matched) for own in arms.values()]
+    return next(filter(None, (*within, *across)), None)
+
+
+def _compare_seeds(runs: Sequence[Record], matched: str) -> str | None:
+    """Which runs of an arm differ by more than 1% in what is matched and in every unit that all record, or None."""
+    units = [unit for unit in BUDGETS if all(find_spent(run, unit) is not None for run in runs)]
+    alike = any(_compare_spent(runs, unit) is None for unit in units)
+    return None if alike else _compare_spent(runs, matched)
+
+
+def _compare_spent(runs: Sequence[Record], unit: str) -> str | None:
+    """Which of these runs differ by more than 1% in a unit, or None; runs without it do not count."""
+    return find_unmatched({run.label: spent for run in runs if (spent := find_spent(run, unit)) is not None})
 
 
 def find_spent(run: Record, matched: str) -> float | None:
