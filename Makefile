@@ -14,7 +14,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables screenshot wandb-sync \
+.PHONY: help setup demo test test-slow test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables results screenshot wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -94,6 +94,10 @@ calibrate: setup ## measure false verdicts and coverage on simulated sweeps: ana
 vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-audit can be installed and reach its database
 	@$(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit && \
 	timeout 300 $(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
+
+results: setup ## write docs/results.md, every claim that the committed tables measure
+	@$(BIN)/paribus report examples=0 reports=analysis/none runs=analysis/none out=reports/committed >/dev/null
+	@cp reports/committed/claims.md docs/results.md
 
 screenshot: setup ## redraw the README's picture of the report with Chromium: analysis/results/report.png
 	@$(BIN)/paribus report examples=0 out=reports/screenshot >/dev/null

@@ -317,8 +317,8 @@ def test_the_types_are_those_of_the_yaml_files() -> None:
         assert {each.name for each in fields(group)} >= set(cfg[name])
 
 
-def test_a_run_takes_the_components_that_have_equal_settings_from_another() -> None:
-    config = plain(compose(["scale=test", "model.layers=1"]))
+def test_a_run_takes_the_components_that_have_equal_settings_from_another(arguments: list[str]) -> None:
+    config = plain(compose([*arguments, "task=none", "model.layers=1"]))
     first = Run.of(config)
     other = Run.of({**config, "seed": 1, "masking": {**config["masking"], "rate": 0.3}}, like=first)
     assert other.corpus is first.corpus

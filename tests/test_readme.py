@@ -19,6 +19,9 @@ from paribus.core.arguments import Positional, parse
 from paribus.core.config import choices, compose, compose_launcher
 from paribus.core.config_names import groups
 from paribus.core.errors import UserError
+from paribus.reporting.site.claims import format_effect, make_lines
+from paribus.reporting.site.collect import collect, load_sweeps
+from paribus.reporting.site.overview import render_overview
 from paribus.sweeps.control import audit
 from paribus.sweeps.first import Question, write_sweep, write_task
 from paribus.sweeps.request import request_of
@@ -30,7 +33,7 @@ from paribus.tasks.metrics import METRICS
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
-TEXT = "".join(PAGES.values())
+TEXT = "".join(text for name, text in PAGES.items() if name != "results")
 LINES = re.findall(r"^paribus .+$", TEXT, re.MULTILINE)
 INLINE = [" ".join(line.split()) for line in re.findall(r"`(paribus [a-z]+ [^`]+)`", TEXT)]
 COMMANDS = sorted({line.replace("SWEEP", "roberta_table1") for line in LINES + INLINE})
@@ -172,6 +175,22 @@ def test_every_picture_and_file_that_is_linked_is_there() -> None:
     linked = re.findall(r"\]\(([^)#]+)", README)
     assert "analysis/results/report.png" in linked
     assert [name for name in linked if not (ROOT / name).is_file()] == []
+
+
+def test_results_are_those_of_the_committed_tables() -> None:
+    """`make results` writes the page; the README shows some of its claims, with the same verdicts and differences."""
+    lines = make_lines(collect(ROOT / "nothing", ROOT / "nothing", ROOT / "analysis/results"), load_sweeps())
+    assert PAGES["results"].encode() == render_overview(lines)
+    (table,) = re.findall(r"^\| claim .*\n\| :-- .*\n((?:\| .*\n)+)", README, re.MULTILINE)
+    said = {(line.claim.says, line.study): line.measured[-1] for line in lines if line.measured}
+    (counts,) = re.findall(r"^\d+ claims: .*", PAGES["results"].partition("## At cpu scale")[2], re.MULTILINE)[:1]
+    assert counts in README
+    for row in table.splitlines():
+        sentence, _, verdict, difference, study = (cell.strip() for cell in row.strip("|").split("|"))
+        entry, claim = said[sentence, study.strip("`")]
+        assert entry.scale == "cpu"
+        assert verdict == claim.verdict
+        assert difference in [format_effect(entry.table, contrast) for contrast in claim.contrasts]
 
 
 def test_no_placeholder_is_left_and_the_readme_is_short() -> None:

@@ -24,10 +24,9 @@ from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
-from paribus.reporting.site.claims import render_arxiv
+from paribus.reporting.site.claims import is_unsure, render_arxiv
 from paribus.reporting.site.cost import add_hours, describe_cost, format_hours
 from paribus.reporting.site.forest import Axis, Contrast
-from paribus.reporting.site.index import is_unsure
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
@@ -603,3 +602,17 @@ def test_a_verdict_of_runs_with_their_own_loss_is_not_among_them(site: Path) -> 
     assert is_unsure(entry, claim)
     entry.table = measured
     assert not is_unsure(entry, claim)
+
+
+def test_claims_stand_in_a_markdown_page_at_the_largest_scale(site: Path) -> None:
+    text = (site / "claims.md").read_text()
+    assert re.findall(r"^##+ (.*)", text, re.MULTILINE) == ["At cpu scale", "roberta_table1"]
+    claim = json.loads((site / "roberta_table1/cpu/table.json").read_text())["claims"][0]
+    (row,) = [line for line in text.splitlines() if line.startswith(f"- `{claim['text']}` (ours). ")]
+    assert f"**{claim['verdict'].capitalize()}** (2 of 3 columns): " in row
+    assert row.endswith("Rerun it: its runs did not record whether they left the plateau of a trivial model.")
+    for contrast in claim["contrasts"]:
+        better = "better" if (contrast["difference"] < 0) == ("loss" in contrast["column"]) else "worse"
+        assert f"`{contrast['arm']}` is {better} than `{contrast['versus']}` by " in row
+        assert f" on `{contrast['column']}`, n\u00a0=\u00a0{contrast['n']}" in row
+    assert '<a href="claims.md">' in (site / "index.html").read_text()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -47,6 +47,11 @@ class Line:
     def measured(self) -> tuple[tuple[Entry, ClaimRow], ...]:
         """The scales at which some contrast has a number."""
         return tuple(pair for pair in self.entries if any(row.difference is not None for row in pair[1].contrasts))
+
+    @property
+    def scale(self) -> str:
+        """The largest scale at which it was measured; empty if there is none."""
+        return self.measured[-1][0].scale if self.measured else ""
 
     @property
     def of_twins(self) -> bool:
@@ -98,6 +103,14 @@ def _rank_openness(line: Line) -> tuple[int, bool]:
     return rank, line.of_twins
 
 
+def is_unsure(entry: Entry, claim: ClaimRow) -> bool:
+    """Whether a claim is decided by arms that were pre-trained before their loss on their own noise was measured."""
+    spent = entry.table.budget.arms
+    trained = {arm.name for arm in entry.table.arms if spent.get(arm.name, {}).get("steps") and arm.own is None}
+    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
+    return find_word(claim.verdict).decides and not trained.isdisjoint(arms)
+
+
 def list_scales(entries: Sequence[Entry]) -> list[str]:
     """The scales of the recipes, and others that tables have."""
     return [*SCALES, *sorted({entry.scale for entry in entries} - set(SCALES))]
@@ -119,22 +132,32 @@ def render_source(line: Line, up: str = "") -> str:
     return f"{named}, {render_arxiv(line.paper)}"
 
 
-def render_effect(table: Table, row: ContrastRow, place: str) -> str:
-    """A contrast in prose, with its number as a link to its runs: which arm is better, by how much, on what."""
+def say_effect(table: Table, row: ContrastRow, show_name: Callable[[str], str], show_size: Callable[[str], str]) -> str:
+    """A contrast in prose: which arm is better, by how much, on what. The functions mark up names and difference."""
     found = turn(row)
     flip = found.effect < 0.0
     low, high = (None if end is None else -end for end in found[2:0:-1]) if flip else found[1:3]
-    size = format_number(table, row.column, abs(found.effect))
-    ends = format_interval(table, row.column, low, high)
+    number = format_number(table, row.column, abs(found.effect))
     unit = name_unit(row.column)
-    number = render_link(place, f"{size}{f' {unit}' if unit else ''}{ends}")
-    arm, versus, column = (f'<span class="name">{escape(text)}</span>' for text in (row.arm, row.versus, row.column))
-    found_text = f'<span class="name">{number}</span>'
-    if float(size):
-        effect = f"{arm} is {'worse' if flip else 'better'} than {versus} by {found_text}"
+    size = show_size(f"{number}{f' {unit}' if unit else ''}{format_interval(table, row.column, low, high)}")
+    arm, versus, column = map(show_name, (row.arm, row.versus, row.column))
+    if float(number):
+        effect = f"{arm} is {'worse' if flip else 'better'} than {versus} by {size}"
     else:
-        effect = f"{arm} averages the same as {versus} ({found_text})"
-    return f"{effect} on {column}, n&nbsp;=&nbsp;{row.n}"
+        effect = f"{arm} averages the same as {versus} ({size})"
+    return f"{effect} on {column}, n\u00a0=\u00a0{row.n}"
+
+
+def render_effect(table: Table, row: ContrastRow, place: str) -> str:
+    """A contrast in prose, with its number as a link to its runs."""
+
+    def show_name(name: str) -> str:
+        return f'<span class="name">{escape(name)}</span>'
+
+    def show_size(size: str) -> str:
+        return f'<span class="name">{render_link(place, size)}</span>'
+
+    return say_effect(table, row, show_name, show_size)
 
 
 def format_effect(table: Table, row: ContrastRow) -> str:

@@ -7,14 +7,20 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from paribus.reporting.ladder import rate_stability
-from paribus.reporting.site.claims import Line, list_scales, render_effects, render_source, render_verdicts
+from paribus.reporting.site.claims import (
+    Line,
+    is_unsure,
+    list_scales,
+    render_effects,
+    render_source,
+    render_verdicts,
+)
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import CORES, add_hours, describe_cost, describe_tuning, format_hours
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.site.searches import Search, render_searches
 from paribus.reporting.tables.html import make_slug
-from paribus.reporting.tables.schema import ClaimRow
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
@@ -53,6 +59,7 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
         "whose": ("whoever's claim", list(OWNERS)),
     })  # fmt: skip
     yield render_list(COLUMNS, [_render_row(line) for line in ran], "Claims with a measured contrast")
+    yield f'<p class="below">{render_link("claims.md", "The same as Markdown")}</p>'
     if waiting:
         rows = render_list(WAITING, [_render_waiting(line) for line in waiting], "Claims that were not run")
         yield f"<details><summary>{len(waiting)} claims that were not run at any scale</summary>{rows}</details>"
@@ -76,14 +83,6 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
         )
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
     return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'
-
-
-def is_unsure(entry: Entry, claim: ClaimRow) -> bool:
-    """Whether a claim is decided by arms that were pre-trained before their loss on their own noise was measured."""
-    spent = entry.table.budget.arms
-    trained = {arm.name for arm in entry.table.arms if spent.get(arm.name, {}).get("steps") and arm.own is None}
-    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
-    return find_word(claim.verdict).decides and not trained.isdisjoint(arms)
 
 
 def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entries: Sequence[Entry]) -> str:

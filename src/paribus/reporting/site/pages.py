@@ -13,6 +13,7 @@ from paribus.reporting.site.claims import make_lines
 from paribus.reporting.site.collect import Entry, collect, find_untabled, load_sweeps
 from paribus.reporting.site.frame import read_assets
 from paribus.reporting.site.index import render_index
+from paribus.reporting.site.overview import render_overview
 from paribus.reporting.site.published import render_atlas
 from paribus.reporting.site.samples import Samples, find_cache
 from paribus.reporting.site.scales_page import render_scales
@@ -53,6 +54,7 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
     lines = make_lines(entries, sweeps)
     yield from read_assets().items()
     yield "index.html", render_index(entries, lines, searches)
+    yield "claims.md", render_overview(lines)
     yield "scales.html", render_scales(entries, lines)
     yield from render_atlas(entries, sweeps)
     for search in searches:
