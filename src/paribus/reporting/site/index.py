@@ -112,8 +112,7 @@ def _render_row(line: Line) -> Row:
     stability = _SAME.get(rate_stability([one.verdict for _, one in line.entries]), "")
     verdicts = render_verdicts(line) + (f'<span class="small">{stability}</span>' if stability else "")
     study = f'<span class="name">{render_link(f"{entry.place}/index.html", line.study)}</span>'
-    named = f'<span class="name">{escape(cost)}</span>' if cost else ""
-    cells = [_render_claim(line), verdicts, render_effects(line), named, study]
+    cells = [_render_claim(line), verdicts, render_effects(line), escape(cost), study]
     return Row(cells, _describe_row(line), [None, claim.verdict])
 
 
