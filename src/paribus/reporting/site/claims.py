@@ -49,11 +49,6 @@ class Line:
         return tuple(pair for pair in self.entries if any(row.difference is not None for row in pair[1].contrasts))
 
     @property
-    def scale(self) -> str:
-        """The largest scale at which it was measured; empty if there is none."""
-        return self.measured[-1][0].scale if self.measured else ""
-
-    @property
     def of_twins(self) -> bool:
         """Whether it compares two identical arms."""
         return self.claim.whose == TWINS

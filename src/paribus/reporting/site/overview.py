@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from paribus.reporting.site.claims import Line, is_unsure, say_effect
-from paribus.reporting.tables.schema import ContrastRow, Table
+from paribus.reporting.site.collect import Entry
+from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.verdict.claims import PAPER
 from paribus.verdict.words import NOT_RUN, WORDS
 
+_Found = tuple[Line, Entry, ClaimRow]  # a claim with the largest table that measures it
 UNSURE = " Rerun it: its runs did not record whether they left the plateau of a trivial model."
 INTRODUCTION = """# Results
 
@@ -20,24 +23,28 @@ at which it was measured. The brackets are the intervals that the verdicts were 
 
 def render_overview(lines: Sequence[Line]) -> bytes:
     """A section per scale, the largest first, with the counts of its verdicts and a list of claims per study."""
-    measured = [line for line in lines if line.measured and not line.of_twins]
-    scales = dict.fromkeys(sorted((line.measured[-1][0].order[1:] for line in measured), reverse=True))
-    sections = (_render_scale(scale, [line for line in measured if line.scale == scale]) for _, scale in scales)
-    return "\n".join([INTRODUCTION, *(part for section in sections for part in section)]).encode()
+    found = [(line, *line.measured[-1]) for line in lines if line.measured and not line.of_twins]
+    scales: dict[tuple[int, str], list[_Found]] = {}
+    for each in sorted(found, key=lambda each: (each[0].study, each[0].number)):
+        scales.setdefault(each[1].order[1:], []).append(each)
+    parts = (_render_scale(scales[order]) for order in sorted(scales, reverse=True))
+    return "\n".join([INTRODUCTION, *(text for part in parts for text in part)]).encode()
 
 
-def _render_scale(scale: str, lines: Sequence[Line]) -> Iterator[str]:
-    counts = Counter(line.measured[-1][1].verdict for line in lines)
-    found = (f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN)
-    yield f"## At {scale} scale\n\n{len(lines)} claims: {', '.join(found)}.\n"
-    for study in sorted({line.study for line in lines}):
-        own = sorted((line for line in lines if line.study == study), key=lambda line: line.number)
-        yield f"### {study}\n\n{own[0].measured[-1][0].table.title}\n".replace("\n\n\n", "\n")
-        yield "".join(map(_render_line, own))
+def _render_scale(found: Sequence[_Found]) -> Iterator[str]:
+    """The claims of a scale, in the order of their studies."""
+    counts = Counter(claim.verdict for _, _, claim in found)
+    verdicts = (f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN)
+    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.\n"
+    for study, own in groupby(found, key=lambda each: each[0].study):
+        claims = list(own)
+        title = claims[0][1].table.title
+        yield f"### {study}\n"
+        yield f"{title}\n" if title else ""
+        yield "".join(_render_line(*each) for each in claims)
 
 
-def _render_line(line: Line) -> str:
-    entry, claim = line.measured[-1]
+def _render_line(line: Line, entry: Entry, claim: ClaimRow) -> str:
     paper = line.authors if line.paper else "the paper"
     owner = paper if line.claim.whose == PAPER else "ours"
     notes = claim.word.removeprefix(claim.verdict)
