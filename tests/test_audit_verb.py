@@ -87,6 +87,19 @@ def test_runs_of_a_tree_with_uncommitted_changes_are_named(user: Path, capsys: p
     assert "✗ 1 of 20 runs from a tree with uncommitted changes: static/seed3\n" in text
 
 
+def test_a_seed_of_two_precisions_is_named(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profiles = {("static", 1): "32-true", ("dynamic", 1): "bf16-mixed", ("static", 2): "32-true"}
+    for (arm, seed), precision in profiles.items():
+        place = run_of(user, arm, seed) / "result.json"
+        place.write_text(json.dumps(seal({**json.loads(place.read_text()), "profile": {"precision": precision}})))
+    main(["table", "sweeps/roberta_table1.yaml", "scale=smoke"])
+    assert "Seed 1 has runs in 32-true and bf16-mixed" in capsys.readouterr().out
+    status, text = said(capsys)
+    assert status == 1
+    assert "✗ runs of seed 1 in different precisions: static/seed1 in 32-true; dynamic/seed1 in bf16-mixed\n" in text
+    assert "seed 2 in different" not in text
+
+
 def test_budgets_and_texts_apart(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = run_of(user, "static", 2)
     record = json.loads((place / "result.json").read_text())

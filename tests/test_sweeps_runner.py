@@ -24,6 +24,7 @@ from paribus.sweeps.runner import run_sweep, train_command
 from paribus.sweeps.survey import survey
 from paribus.sweeps.sweep import Job
 from paribus.training.description import Run
+from paribus.training.profile import PRECISIONS, choose_precision
 from paribus.training.run import locked
 
 Ask = Callable[..., Request]
@@ -129,6 +130,28 @@ def test_arms_on_the_plateau_are_named_at_the_end(ask: Ask, tmp_path: Path, capf
     short = request._replace(arms=("static_x10",))
     assert run_sweep(short, plan=plan, command=commands) == 0
     assert "plateau" not in capfd.readouterr().err
+
+
+def test_a_seed_is_not_finished_in_another_precision_unasked(ask: Ask, tmp_path: Path) -> None:
+    here = choose_precision("auto", "cpu")
+    other = next(precision for precision in PRECISIONS if precision != here)
+    request = ask("seeds=0,1", "slots=2", "profile.precision=auto")
+    expanded = expand(request)
+    job = expanded.jobs[0]
+    found = made_record(expanded.run_of(job), profile={"precision": other})
+    write_json(expanded.identity(job).folder / store.RECORD, found)
+    commands = Commands(request, tmp_path / "made")
+    with pytest.raises(UserError) as refused:
+        run_sweep(request, plan=plan, command=commands)
+    told = f"static_x10/seed0 was trained in {other}, and dynamic/seed0 would be trained in {here} here"
+    advice = f"add profile.precision={other} to train both alike, or profile.precision={here} to mix them"
+    assert str(refused.value) == f"{told}: {advice}"
+    assert commands.called == []
+    fresh = ask("seed=1", "profile.precision=auto")
+    assert run_sweep(fresh, plan=plan, command=commands) == 0, "a seed of its own may differ"
+    asked = ask("seeds=0,1", "slots=2", f"profile.precision={here}")
+    assert run_sweep(asked, plan=plan, command=commands) == 0
+    assert {"dynamic/seed0", "static/seed0"} < set(commands.called)
 
 
 def begun(said: str) -> list[str]:

@@ -14,7 +14,7 @@ from paribus.core.jsonable import to_json
 from paribus.reporting.tables.assemble import assemble
 from paribus.reporting.tables.build import BUDGETS, find_off_budget, find_spent
 from paribus.reporting.tables.design import Design
-from paribus.reporting.tables.evidence import find_foreign_text
+from paribus.reporting.tables.evidence import find_foreign_text, find_mixed_precisions
 from paribus.runs.record import Record
 from paribus.runs.store import Found, find_folder, read_config
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
@@ -174,10 +174,15 @@ def _list_versions(done: Sequence[Record]) -> list[str]:
 
 
 def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
-    """Texts that differ though the sweep does not vary them, and runs of a different version of the sweep file."""
+    """Texts and precisions that differ though the sweep does not vary them, and runs of a different version of the
+    sweep file.
+    """
     found = []
     if not design.varies_text and find_foreign_text(done):
         found.append(f"runs on different texts: {', '.join(sorted({record.text for record in done if record.text}))}")
+    for seed, groups in find_mixed_precisions(done).items():
+        runs = "; ".join(f"{_list_some(labels)} in {precision}" for precision, labels in sorted(groups.items()))
+        found.append(f"runs of seed {seed} in different precisions: {runs}")
     odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
     return found + ([f"made with a different version of the sweep file: {_list_some(odd)}"] if odd else [])
 

@@ -108,6 +108,12 @@ class Record:
         fingerprint: str | None = self.data.get("fingerprint")
         return fingerprint
 
+    @property
+    def precision(self) -> str | None:
+        """The precision that it was trained in, such as `bf16-mixed`."""
+        precision: str | None = self.profile.get("precision")
+        return precision
+
 
 def read_record(path: Path) -> tuple[Record | None, str]:
     """(a whole record, "") or (None, why it is not one)."""

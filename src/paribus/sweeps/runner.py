@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +86,12 @@ def _train(described: Run) -> Path:
     return run(described)
 
 
+def _choose_precision(accelerator: str) -> str:
+    from paribus.training.profile import choose_precision
+
+    return choose_precision("auto", accelerator)
+
+
 def train_command(job: Job) -> list[str]:
     """The command line that trains one run in its own process."""
     return [sys.executable, "-m", "paribus", "train", *job.overrides]
@@ -128,13 +134,19 @@ class _SweepRun:
     def run(self) -> int:
         """Write the manifest, skip what is done, train the rest. Returns 1 if a run failed, else 0.
 
-        Raises UserError if the study is of another text.
+        Raises UserError if the study is of another text, or if a seed's runs would differ in precision.
         """
         self._check_text()
         self._write_manifest()
+        found = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
+        pending = [job for job in self.expanded.jobs if job.label not in found]
+        self._check_precision(pending, found.values())
         for line in absent_lines(self.expanded.absent):
             say(line)
-        if pending := [job for job in self.expanded.jobs if not self._skip(job)]:
+        for job in self.expanded.jobs:
+            if job.label in found:
+                self._skip(job, found[job.label])
+        if pending:
             with show_live(self.board):
                 if self.request.scale == TRIAL and not self.launcher.remote:
                     self._run_here(pending)
@@ -146,6 +158,21 @@ class _SweepRun:
         request = self.request
         corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
         check_text(request.runs, request.named, request.scale, self.identities, corpora)
+
+    def _check_precision(self, pending: Sequence[Job], found: Iterable[Record]) -> None:
+        """Raise UserError if `auto` would train a run in another precision than the finished runs of its seed."""
+        finished = {record.seed: record for record in found if record.done and record.precision}
+        for job in pending:
+            profile = self.expanded.config(job).profile
+            if self.launcher.remote or job.seed not in finished or profile.precision != "auto":
+                continue
+            here, other = _choose_precision(profile.accelerator), finished[job.seed]
+            if here != other.precision:
+                raise UserError(
+                    f"{other.label} was trained in {other.precision}, and {job.label} would be trained in {here} here",
+                    f"add profile.precision={other.precision} to train both alike, or profile.precision={here} to "
+                    "mix them",
+                )
 
     def _write_manifest(self) -> None:
         request = self.request
@@ -162,15 +189,12 @@ class _SweepRun:
         if request.keep and request.until is not None:
             self._keep_manifest()
 
-    def _skip(self, job: Job) -> bool:
-        if (record := self.find(job)) is None:
-            return False
+    def _skip(self, job: Job, record: Record) -> None:
         self._follow(job, record)
         state, mark = ("found", "✓") if record.done else (record.status, "✗")
         self.board.set(job.label, state, metric=metric_of(record.metrics, self.request.sweep.columns))
         why = "" if record.done else f" {record.status}"
         say(f"{mark} {job.label} found{why} ({self.identities[job.label].signature[:6]}), skipped")
-        return True
 
     def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""

@@ -51,10 +51,10 @@ def resolve(asked: Settings) -> Profile:
 
     Raises UserError for a precision, a strategy or an accelerator that is not here.
     """
-    accelerator = asked.accelerator if asked.accelerator != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
+    accelerator = _choose_accelerator(asked.accelerator)
     if accelerator == "gpu" and not torch.cuda.is_available():
         raise UserError("profile.accelerator=gpu but no CUDA device is visible", "use profile.accelerator=cpu")
-    precision = asked.precision if asked.precision != "auto" else _best_precision(accelerator)
+    precision = choose_precision(asked.precision, accelerator)
     if precision not in PRECISIONS:
         raise UserError(f"profile.precision={precision} is unknown", f"use auto, {', '.join(PRECISIONS)}")
     ranks = ranks_of(asked.ranks, asked.accelerator)
@@ -68,11 +68,18 @@ def resolve(asked: Settings) -> Profile:
     return Profile(accelerator, precision, threads, *own, ranks, asked.strategy)
 
 
-def _best_precision(accelerator: str) -> str:
-    if accelerator == "gpu":
+def choose_precision(asked: str, accelerator: str) -> str:
+    """The precision that a run here trains in: as asked for, or the fastest that the accelerator has units for."""
+    if asked != "auto":
+        return asked
+    if _choose_accelerator(accelerator) == "gpu":
         return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
     flags = {*_cpu_field("flags").split(), *_cpu_field("Features").split()}
     return "bf16-mixed" if {"avx512_bf16", "amx_bf16", "bf16"} & flags else "32-true"
+
+
+def _choose_accelerator(asked: str) -> str:
+    return asked if asked != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
 
 
 def _processor() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -115,6 +115,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         *_note_statuses(design, evidence),
         *_note_odd_values(design, evidence),
         *_note_older(design, evidence),
+        *_note_precisions(evidence),
         *_note_unjudged(design, evidence),
     ]
     return Evidence(runs, tuple(notes), tasks)
@@ -157,6 +158,23 @@ def find_foreign_text(runs: Sequence[Record]) -> list[Record]:
 
 def _list_inputs(run: Record) -> tuple[Any, Any]:
     return run.data.get("tokenizer"), run.data.get("tasks")
+
+
+def find_mixed_precisions(runs: Iterable[Record]) -> dict[int, dict[str, list[str]]]:
+    """{seed: {precision: labels of its runs}} of the seeds whose runs were not all trained in the same precision."""
+    seeds: dict[int, dict[str, list[str]]] = {}
+    for run in runs:
+        if run.done and run.precision is not None:
+            seeds.setdefault(run.seed, {}).setdefault(run.precision, []).append(run.label)
+    return {seed: groups for seed, groups in sorted(seeds.items()) if len(groups) > 1}
+
+
+def _note_precisions(evidence: Evidence) -> list[str]:
+    mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
+    return [
+        f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
+        for seed, groups in mixed.items()
+    ]
 
 
 def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
