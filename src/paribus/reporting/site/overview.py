@@ -35,7 +35,9 @@ def _render_scale(found: Sequence[_Found]) -> Iterator[str]:
     """The claims of a scale, in the order of their studies."""
     counts = Counter(claim.verdict for _, _, claim in found)
     verdicts = (f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN)
-    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.\n"
+    unsure = sum(is_unsure(entry, claim) for _, entry, claim in found)
+    rest = f" To rerun: {unsure} of these verdicts." if unsure else ""
+    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.{rest}\n"
     for study, own in groupby(found, key=lambda each: each[0].study):
         claims = list(own)
         title = claims[0][1].table.title
