@@ -33,10 +33,12 @@ def parts(seen: int, seed: int = 0) -> list[Tensor]:
     return [torch.randn(B, n, H, E, generator=draw).transpose(1, 2).requires_grad_() for n in (L, seen, seen)]
 
 
-def both(causal: bool, mask: Tensor | None, bias: Tensor | None, seen: int) -> list[list[Tensor]]:
+def both(
+    causal: bool, mask: Tensor | None, bias: Tensor | None, seen: int, other: Any = sdpa_attention_forward
+) -> list[list[Tensor]]:
     """Outputs and gradients of both forms."""
     found = []
-    for form in (attend, sdpa_attention_forward):
+    for form in (attend, other):
         given, own = parts(seen), None if bias is None else bias.clone().requires_grad_()
         read, _ = form(Caller(causal), *given, mask, scaling=0.3, dropout=0.0, position_bias=own)
         read.pow(2).sum().backward()
@@ -61,6 +63,18 @@ def test_equal_to_the_library(causal: bool, masked: str, biased: bool) -> None:
     ours, theirs = both(causal, mask, bias, seen)
     assert len(ours) == len(theirs) == 4 + biased
     for own, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("biased", [False, True])
+def test_compiled_it_is_the_same(biased: bool) -> None:
+    """With the compiler that `profile.compile=true` uses."""
+    mask = torch.rand(B, 1, L, S, generator=torch.Generator().manual_seed(1)) < 0.7
+    mask[..., 0] = True
+    bias = torch.randn(1, H, L, S, generator=torch.Generator().manual_seed(2)) if biased else None
+    plain, compiled = both(False, mask, bias, S, torch.compile(attend, fullgraph=True))
+    for own, other in zip(plain, compiled, strict=True):
         torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
 
 

@@ -19,7 +19,7 @@ from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.runs import store
 from paribus.sweeps.board import Board, Cell
-from paribus.sweeps.costs import costs, text
+from paribus.sweeps.costs import price, price_claims, text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.request import Request, parse
@@ -159,12 +159,17 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
         }
         return {"seconds_per_step": 2.0, **own}
 
-    found = costs(expand(request), [Slot((0, 1, 2))], planned, measure)
+    prices = price(expand(request), [Slot((0, 1, 2))], planned, measure)
+    found = prices.of()
     assert measured == [(arm, 3) for arm in ("static_x10", "dynamic", "static", "from_scratch")]
     assert [(cost.runs, cost.seconds) for cost in found] == [(2, 26.0), (2, 26.0), (2, 26.0), (2, 6.0)]
     lines = text(request, found, 2).splitlines()
     assert lines[-2].split() == ["total", "8", "6e+04", "6e+10", "3", "min"]
     assert "about 84 s on this machine, 2 runs side by side" in lines[-1]
+    assert price_claims(prices, 2) == [
+        "one claim alone                       time",
+        "arms=static_x10,dynamic,from_scratch  58 s  A new mask in every epoch is no worse than ten masks in turn",
+    ]
 
 
 def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[str], task_folder: Path) -> None:
@@ -181,8 +186,11 @@ def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[
         own = {"start_seconds": 1.0, "pretrain_seconds": 30.0, "finetune_seconds": 5.0, "seconds_per_step": 1.0}
         return {**own, "stages": {"common": 10.0, str(config.arm): 20.0}}
 
-    found = costs(expand(request), [Slot((0, 1, 2))], planned, measure)
+    prices = price(expand(request), [Slot((0, 1, 2))], planned, measure)
+    found = prices.of()
     assert [cost.own_seconds for cost in found] == [72.0, 52.0, 52.0, 52.0][: len(found)]
+    alone = {line.split()[0]: line.split()[1:3] for line in price_claims(prices, 1)[1:]}
+    assert alone == {"arms=static_x10,dynamic": ["2", "min"]}, "72 + 52 seconds"
     shared = 1000 * 2 * (len(found) - 1)
     total = text(request, found, 1).splitlines()[-2].split()
     assert total[2:4] == [f"{6000 * len(found) - shared:.3g}", f"{(6000 * len(found) - shared) * 1e6:.3g}"]

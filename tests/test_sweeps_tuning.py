@@ -15,7 +15,7 @@ from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
-from paribus.sweeps.costs import costs
+from paribus.sweeps.costs import price
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.request import Request, parse
@@ -176,7 +176,7 @@ def test_the_plan_counts_the_trials_without_tasks(ask: Callable[..., Request]) -
     def measure(config: Any) -> dict[str, float]:
         return {"seconds_per_step": 1.0, "start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 5.0}
 
-    found = costs(expand(ask()), [Slot((0,))], plan, measure)
+    found = price(expand(ask()), [Slot((0,))], plan, measure).of()
     assert [(cost.arm, cost.runs, cost.seconds) for cost in found] == [
         ("small (trials)", 3, 11.0), ("small", 2, 16.0), ("large (trials)", 3, 11.0), ("large", 2, 16.0),
     ]  # fmt: skip
@@ -194,7 +194,7 @@ def test_the_plan_counts_the_pre_training_of_trials_that_differ_in_fine_tuning_a
 
     space = {"finetune.optimizer.lr": "tag(log, interval(1e-4, 1e-2))"}
     request = ask(tune={**SWEEP["tune"], "space": space})
-    found = costs(expand(request), [Slot((0,))], planned, measure)
+    found = price(expand(request), [Slot((0,))], planned, measure).of()
     assert [cost.own_seconds for cost in found] == pytest.approx([3 * 1 + 30.0, 2 * 36.0, 3 * 1.0, 2 * 6.0])
 
 

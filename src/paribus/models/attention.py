@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
@@ -80,6 +81,10 @@ def attend(
     module hides what is to the right.
     """
     bias = _bias(module, query, key, attention_mask, position_bias)
+    if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
+        score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
+        share_BHLS = torch.softmax(score_BHLS if bias is None else score_BHLS + bias, -1)
+        return torch.matmul(functional.dropout(share_BHLS, dropout), value).transpose(1, 2), None
     read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]
     return read_BHLE.transpose(1, 2), None
 

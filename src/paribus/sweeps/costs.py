@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,9 @@ from paribus.sweeps.launchers.local import Slot, machine_slots
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
-from paribus.verdict.metrics import is_task
+from paribus.verdict.claims import Sentence
+from paribus.verdict.claims import parse as parse_claim
+from paribus.verdict.metrics import is_score, is_task
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
@@ -57,20 +59,41 @@ class Cost(NamedTuple):
         return self.runs * (self.seconds - self.shared.seconds)
 
 
+class Prices(NamedTuple):
+    """What was planned and measured: {arm: its budget} and {arm: its seconds}, the anchor included."""
+
+    expanded: Expanded
+    budgets: Mapping[str, Mapping[str, Any]]
+    measured: Mapping[str, Mapping[str, Any]]
+
+    def of(self, arms: Collection[str] | None = None) -> list[Cost]:
+        """The cost of each of these arms, by default of all. Of arms that share a stage, the first trains it."""
+        known: set[str] = set()
+        return [
+            cost
+            for arm, measured in self.measured.items()
+            if arms is None or arm in arms
+            for cost in _cost(self.expanded, arm, self.budgets[arm], measured, known)
+        ]
+
+
 def report(request: Request) -> str:
-    """Measure the arms, and describe the costs of each and of the sweep. Raises UserError as `run_sweep` does."""
+    """Measure the arms, and describe the costs of each, of the sweep, and of each claim that needs fewer arms. Raises
+    UserError as `run_sweep` does.
+    """
     from paribus.training.timing import loading_seconds
 
     expanded = expand(request)
     slots = machine_slots(len(expanded.jobs), request.slots)
-    measured = costs(expanded, slots)
-    return "\n".join([text(request, measured, len(slots), loading_seconds()), *absent_lines(expanded.absent)])
+    prices, loading = price(expanded, slots), loading_seconds()
+    whole = text(request, prices.of(), len(slots), loading)
+    return "\n".join([whole, *price_claims(prices, len(slots), loading), *absent_lines(expanded.absent)])
 
 
-def costs(
+def price(
     expanded: Expanded, slots: Sequence[Slot], planned: Plan | None = None, measure: Measure | None = None
-) -> list[Cost]:
-    """The cost of every requested arm, the anchor included.
+) -> Prices:
+    """Plan and measure every requested arm, the anchor included.
 
     Args:
         slots: the slots in which runs train at once.
@@ -87,11 +110,28 @@ def costs(
     beside = f"{len(slots)} side by side, " if len(slots) > 1 else ""
     say(f"measuring {len(configs)} arms with a few steps each, {beside}threads per run: {threads}")
     taken = map(measure, configs.values()) if measure else _measure_arms(list(configs.values()), slots)
-    found: list[Cost] = []
-    known: set[str] = set()
-    for arm, measured in zip(configs, progress(taken, "measuring", len(configs), "arm"), strict=True):
-        found += _cost(expanded, arm, budgets[arm], measured, known)
-    return found
+    shown = progress(taken, "measuring", len(configs), "arm")
+    return Prices(expanded, budgets, dict(zip(configs, shown, strict=True)))
+
+
+def price_claims(prices: Prices, slots: int, loading: float = 0.0) -> list[str]:
+    """A line for each claim: the arms that it needs and their time; none if all claims need all arms.
+
+    The control of a loss is the baseline's.
+    """
+    sweep, every = prices.expanded.request.sweep, prices.measured
+    rows, sentences = [["one claim alone", "time"]], [""]
+    for written in sweep.claims:
+        claim = parse_claim(written, tuple(sweep.arms), sweep.columns)
+        needed = {SCRATCH, *(arm for pair in claim.pairs for arm in (pair.arm, pair.versus))}
+        if not all(map(is_score, claim.columns or [""])):
+            needed.add(sweep.baseline)
+        if needed <= {SCRATCH, *every} and not every.keys() <= needed:
+            seconds = loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
+            rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])
+            sentences.append(sweep.sentences.get(written, Sentence()).says or written)
+    lines = [f"{row}  {sentence}".rstrip() for row, sentence in zip(align(rows), sentences, strict=True)]
+    return lines if len(rows) > 1 else []
 
 
 def _measure_arms(configs: Sequence[DictConfig], slots: Sequence[Slot]) -> Iterator[Mapping[str, Any]]:
