@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from paribus.core.processes import THREADS
 from paribus.core.settings import Profile
+from paribus.training import distributed
 from paribus.training.profile import resolve
 
 
@@ -27,6 +32,27 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_threads_are_those_asked_for_then_those_of_the_environment_then_all_cores(
     asked: int | None, variable: str, ranks: int, threads: int, eight_cores: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    monkeypatch.setenv(THREADS, variable)
     assert resolve(Profile(accelerator="cpu", threads=asked, ranks=ranks)).threads == threads
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("given", [None, "3"])
+def test_a_run_of_several_processes_leaves_the_environment_as_it_was(
+    given: str | None, eight_cores: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A later run of this process would take its threads for the user's."""
+    seen = []
+
+    def start(*_: Any, **__: Any) -> SimpleNamespace:
+        seen.append(os.environ[THREADS])
+        return SimpleNamespace(poll=lambda: None, kill=lambda: None, wait=lambda: 0)
+
+    monkeypatch.setattr(distributed.subprocess, "Popen", start)
+    monkeypatch.delenv(THREADS, raising=False)
+    if given is not None:
+        monkeypatch.setenv(THREADS, given)
+    profile = resolve(Profile(accelerator="cpu", ranks=2))
+    with distributed.helpers(tmp_path, profile):
+        assert seen == [str(profile.threads)] == [given or "4"]
+    assert os.environ.get(THREADS) == given

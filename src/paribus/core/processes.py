@@ -19,6 +19,7 @@ from typing import Any
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 RARELY = 100_000  # objects made between two collections while modules are imported
 OFTEN = gc.get_threshold()
+THREADS = "OMP_NUM_THREADS"  # of one process, by convention
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)  # of Slurm and of submitit, some time before a job is ended
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS)
 _USUAL = (signal.SIG_DFL, signal.default_int_handler, None)

@@ -39,7 +39,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.processes import SIGNALS
+from paribus.core.processes import SIGNALS, THREADS
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
@@ -145,7 +145,8 @@ def _in_multirun() -> bool:
 def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
     """Start the other processes of a run, whose resolved config is in its folder.
 
-    None outlives the block: when the first process has trained, nothing is left for the others.
+    None outlives the block: when the first process has trained, nothing is left for the others. Nor does the number of
+    threads in the environment, which a later run of this process would take for the user's.
     """
     if profile.ranks == 1:
         yield Group()
@@ -153,7 +154,8 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    os.environ.setdefault("OMP_NUM_THREADS", str(profile.threads))  # else Lightning divides the cores itself
+    given = os.environ.get(THREADS)
+    os.environ.setdefault(THREADS, str(profile.threads))  # else Lightning divides the cores itself
     started = [
         subprocess.Popen(
             [sys.executable, "-m", HELPER, str(folder), str(rank), str(profile.ranks), str(port)],
@@ -167,6 +169,8 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
         yield Group(0, profile.ranks, port)
     finally:
         over.set()
+        if given is None:
+            os.environ.pop(THREADS, None)
         for process in started:
             process.kill()
             process.wait()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from paribus.core.errors import UserError
-from paribus.core.processes import collect_often, keep_freed_memory, ranks_of
+from paribus.core.processes import THREADS, collect_often, keep_freed_memory, ranks_of
 from paribus.core.settings import Profile as Settings
 
 STRATEGIES = ("ddp", "fsdp")
@@ -84,7 +84,7 @@ def _choose_accelerator(asked: str) -> str:
 
 def _find_threads(ranks: int) -> int:
     """Threads of one process: OMP_NUM_THREADS if it is set, else the process's share of the cores."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
+    given = os.environ.get(THREADS, "")
     return int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
 
 
