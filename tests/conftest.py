@@ -111,6 +111,15 @@ def task_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def equal_arms(arguments: list[str], task_folder: Path) -> list[str]:
+    """A sweep on the small corpus and task with two arms that differ in nothing: `scratch` and the anchor."""
+    given = [text for text in arguments if not text.startswith(("scale=", "profile.", "paths.runs="))]
+    own = ["columns.text=sentence", "classes=[dull,bright]", "splits.validation=validation", f"path={task_folder}"]
+    task = [f"tasks.ag_news.{setting}" for setting in own]
+    return ["pretraining_helps", *given, "scale=smoke", "arms=scratch,from_scratch", "seeds=0,1", "task=ag_news", *task]
+
+
+@pytest.fixture
 def trust(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that declares modules as trusted in this process, as `conf/trusted.yaml` does."""
     return lambda *names: monkeypatch.setattr("paribus.core.trust.declared", lambda: names)

@@ -196,6 +196,19 @@ def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[
     assert total[2:4] == [f"{6000 * len(found) - shared:.3g}", f"{(6000 * len(found) - shared) * 1e6:.3g}"]
 
 
+def test_plan_counts_the_fine_tunings_of_arms_that_differ_in_nothing_once(equal_arms: list[str]) -> None:
+    def planned(config: Any) -> dict[str, Any]:
+        none = {"tokens": 0.0, "flops": 0.0}
+        return {**none, "sequences": 0, "steps": 0, "stages": {"pretraining": none}}
+
+    def measure(config: Any) -> dict[str, Any]:
+        own = {"start_seconds": 1.0, "pretrain_seconds": 2.0, "finetune_seconds": 5.0, "seconds_per_step": 0.0}
+        return {**own, "stages": {"none": 2.0}}
+
+    found = price(expand(parse("plan", equal_arms)), [Slot((0,))], planned, measure).of()
+    assert [(cost.arm, cost.own_seconds) for cost in found] == [("scratch", 2 * 8.0), ("from_scratch", 2 * 1.0)]
+
+
 class Recorder:
     """A launcher that launches nothing."""
 

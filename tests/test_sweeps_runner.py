@@ -16,7 +16,7 @@ from fake_records import own
 from test_study_store import record
 
 from paribus.core.errors import UserError
-from paribus.core.files import write_json
+from paribus.core.files import write_json, write_text
 from paribus.runs import store
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
@@ -74,7 +74,7 @@ class Commands:
     def __call__(self, job: Job) -> list[str]:
         self.called.append(job.label)
         identity = self.expanded.identity(job)
-        source = self.folder / f"{identity.signature}.json"
+        source = self.folder / f"{job.label.replace('/', '-')}.json"
         found = {"own": own(self.losses[job.label])} if job.label in self.losses else {}
         write_json(source, made_record(self.expanded.run_of(job), **found))
         fails = self.flag(job.label)
@@ -183,6 +183,17 @@ def test_slots_do_different_pre_trainings_before_they_wait_for_one(
     request = parse("run", ["heads", *given, *asked, *task])
     assert run_sweep(request, plan=plan, command=Commands(request, tmp_path / "made")) == 0
     assert set(begun(capfd.readouterr().err)[:2]) == {"cls/seed0", "cls/seed1"}
+
+
+def test_slots_do_different_fine_tunings_before_they_wait_for_one(
+    equal_arms: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = parse("run", [*equal_arms, "slots=2", f"runs={tmp_path / 'runs'}"])
+    commands = Commands(request, tmp_path / "made")
+    for job in commands.expanded.jobs:  # their pre-training, which is none, is over
+        write_text(store.shelf(request.runs, commands.expanded.identity(job).pretrain) / store.POINTER, "elsewhere")
+    assert run_sweep(request, plan=plan, command=commands) == 0
+    assert begun(capfd.readouterr().err)[:2] == ["scratch/seed0", "scratch/seed1"]
 
 
 def test_finished_records_are_kept_on_request_and_found_without_their_runs(

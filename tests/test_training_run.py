@@ -220,18 +220,6 @@ def test_without_steps_the_model_is_from_scratch(arguments: list[str]) -> None:
     assert found["metrics"]["mlm_loss"] > found["baselines"]["mlm_loss"]["unigram"]
 
 
-def test_arms_of_one_pretraining_share_it(
-    arguments: list[str], task_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.batch_size=8"]
-    first = run(compose([*arguments, *task, "arm=one"]))
-    second = run(compose([*arguments, *task, "arm=two", "finetune.optimizer.lr=1e-5"]))
-    assert record(first)["pretrain_signature"] == record(second)["pretrain_signature"]
-    assert record(first)["signature"] != record(second)["signature"]
-    assert record(first)["budget"] == record(second)["budget"]
-    assert "pre-training found" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("own", "mend"), [([], "=6"), (["profile.microbatch=6"], "=4"), (["batch.size=1"], "smaller model")]
 )

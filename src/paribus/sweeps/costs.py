@@ -160,7 +160,7 @@ def _enter(free: Queue[Slot], parent: int) -> None:
 def _cost(
     expanded: Expanded, arm: str, budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str]
 ) -> list[Cost]:
-    """The cost of an arm's runs; for a tuned arm, that of its trials first. Its stages become `known`."""
+    """The cost of an arm's runs; for a tuned arm, that of its trials first. Its stages and its run become `known`."""
     cost = Cost(
         arm=arm,
         runs=sum(job.arm == arm for job in expanded.jobs),
@@ -172,8 +172,10 @@ def _cost(
         seconds=measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"],
         shared=_shared(budget, measured, known),
     )
+    if (whole := expanded.run(arm).identity.signature) in known:  # its fine-tunings are those of another arm
+        cost = cost._replace(shared=cost.shared._replace(seconds=cost.shared.seconds + measured["finetune_seconds"]))
     tune, before = expanded.request.tuned, set(known)
-    known.update(measured.get("stages", {}))
+    known.update([whole, *measured.get("stages", {})])
     if tune is None or arm == SCRATCH:
         return [cost]
     seconds = cost.seconds - (0.0 if is_task(tune.on) else measured["finetune_seconds"])

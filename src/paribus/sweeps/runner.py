@@ -264,11 +264,12 @@ class _SweepRun:
         pool.run([self._work(job, threads) for job in pending], events)
 
     def _is_held(self, work: Work) -> bool:
-        """Whether a run would wait: for itself in another process, or for a pre-training that it shares."""
-        if store.is_locked(self.identities[work.label].folder):
+        """Whether a run would wait: for itself in another process, or for what it shares with a running one."""
+        own = self.identities[work.label]
+        running = [label for label, cell in self.board.cells.items() if cell.state == "running"]
+        if store.is_locked(own.folder) or any(self.identities[label].signature == own.signature for label in running):
             return True
-        cells = self.board.cells.items()
-        begun = set[Path]().union(*(self.shelves[label] for label, cell in cells if cell.state == "running"))
+        begun = set[Path]().union(*(self.shelves[label] for label in running))
         return any(
             store.is_locked(shelf) or (shelf in begun and not (shelf / store.POINTER).is_file())
             for shelf in self.shelves[work.label]

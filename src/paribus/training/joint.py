@@ -34,6 +34,7 @@ from paribus.training.steps import Step, StepData, task_batch
 from paribus.training.trainer import trainer
 
 FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
+ABOUT = f"{FOLDER}.json"  # what it trained
 
 
 class Start(NamedTuple):
@@ -163,12 +164,12 @@ def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -
     sync(part)
     part.replace(path)
     (place / LAST).unlink(missing_ok=True)
-    write_sealed(path.parent.with_suffix(".json"), {"steps": steps.total, "tasks": steps.describe()})
+    write_sealed(path.parent.parent / ABOUT, {"steps": steps.total, "tasks": steps.describe()})
 
 
 def describe_joint(folder: Path) -> dict[str, Any]:
     """{"joint": {"steps", "tasks": {task: {"rows", "turns", "share"}}}} of one seed, if a run has trained that."""
-    found = read_sealed((folder / FOLDER).with_suffix(".json"))
+    found = read_sealed(folder / ABOUT)
     return {} if found is None else {"joint": found}
 
 

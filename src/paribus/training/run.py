@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +14,11 @@ from paribus.core.console import say
 from paribus.core.errors import permitted
 from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
-from paribus.runs import store
-from paribus.runs.identity import Identity
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
 from paribus.runs.store import CURVES, STAGES, find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
+from paribus.training.sharing import locked, share_tuning, shared_pretraining
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
@@ -156,6 +151,7 @@ def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) 
 
     if not bases[0].run.tuned_tasks:
         return finetune(bases, data, profile, stages.identity.folder)
+    share_tuning(bases[0].run, profile)
     with stages.stage(FINETUNE) as tracked:
         tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
         tell(tracked, {"metrics": task_means(tuned["task_runs"])})
@@ -182,71 +178,6 @@ def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:
         for name, value in task_run["metrics"].items():
             values[f"{task_run['task']}/{name}"].append(value)
     return {name: sum(found) / len(found) for name, found in values.items()}
-
-
-@contextmanager
-def locked(folder: Path, label: str) -> Iterator[None]:
-    """Hold a folder for this process; wait for another that does the same work."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / store.LOCK).open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"… waiting for {label}, which another process is training")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def shared_pretraining(run: Run, identity: Identity, kept: Sequence[str] = ()) -> Iterator[None]:
-    """Let arms of one pre-training do it once: a finished one is linked into this run's folder before the block.
-
-    A run with its own folder (`run_dir`) shares nothing. `kept`: files that are needed beside the checkpoint.
-    """
-    from paribus.training.pretrain import STAGE
-
-    if run.run_dir is not None:
-        yield
-        return
-    shelf = store.shelf(Path(run.paths.runs), identity.pretrain)
-    with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
-        pointer, own = shelf / store.POINTER, identity.folder.resolve()
-        source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
-        if source != own and not (own / STAGE).is_file() and _serves(source, run, kept):
-            say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
-            _adopt(source, own, kept)
-        yield
-        write_text(pointer, f"{own}\n")
-
-
-def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
-    """Whether a folder's finished pre-training has what this run needs; checkpoints during pre-training are never
-    shared.
-    """
-    from paribus.training.pretrain import read_stage
-
-    if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder, run.identity)) is None:
-        return False
-    if not all((folder / name).is_file() for name in kept):
-        return False
-    return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
-
-
-def _adopt(source: Path, own: Path, kept: Sequence[str]) -> None:
-    from paribus.training.pretrain import STAGE
-
-    shutil.copytree(source / "model", own / "model", copy_function=_link, dirs_exist_ok=True)
-    for name in kept:
-        _link(str(source / name), str(own / name))
-    shutil.copyfile(source / CURVES, own / CURVES)
-    write_text(own / STAGE, (source / STAGE).read_text(encoding="utf-8"))
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _yaml(run: Run) -> str:

@@ -1,0 +1,118 @@
+"""What arms share: a pre-training, or if they differ in nothing, the fine-tunings as well."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paribus.core.console import say
+from paribus.core.files import write_bytes, write_text
+from paribus.runs import store
+from paribus.runs.identity import Identity
+from paribus.runs.store import CURVES, GOLD, TUNING
+from paribus.training.description import Run
+
+if TYPE_CHECKING:
+    from paribus.training.profile import Profile
+
+
+@contextmanager
+def locked(folder: Path, label: str) -> Iterator[None]:
+    """Hold a folder for this process; wait for another that does the same work."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / store.LOCK).open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"… waiting for {label}, which another process is training")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def shared_pretraining(run: Run, identity: Identity, kept: Sequence[str] = ()) -> Iterator[None]:
+    """Let arms of one pre-training do it once: a finished one is linked into this run's folder before the block.
+
+    A run with its own folder (`run_dir`) shares nothing. `kept`: files that are needed beside the checkpoint.
+    """
+    from paribus.training.pretrain import STAGE
+
+    if run.run_dir is not None:
+        yield
+        return
+    shelf = store.shelf(Path(run.paths.runs), identity.pretrain)
+    with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
+        pointer, own = shelf / store.POINTER, identity.folder.resolve()
+        source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
+        if source != own and not (own / STAGE).is_file() and _serves(source, run, kept):
+            say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
+            _adopt(source, own, kept)
+        yield
+        write_text(pointer, f"{own}\n")
+
+
+def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
+    """Whether a folder's finished pre-training has what this run needs; checkpoints during pre-training are never
+    shared.
+    """
+    from paribus.training.pretrain import read_stage
+
+    if (run.evaluation.task_points and not run.stage) or (part := read_stage(folder, run.identity)) is None:
+        return False
+    if not all((folder / name).is_file() for name in kept):
+        return False
+    return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
+
+
+def _adopt(source: Path, own: Path, kept: Sequence[str]) -> None:
+    from paribus.training.pretrain import STAGE
+
+    shutil.copytree(source / "model", own / "model", copy_function=_link, dirs_exist_ok=True)
+    for name in kept:
+        _link(str(source / name), str(own / name))
+    shutil.copyfile(source / CURVES, own / CURVES)
+    write_text(own / STAGE, (source / STAGE).read_text(encoding="utf-8"))
+
+
+def _link(source: str, target: str) -> None:
+    Path(target).unlink(missing_ok=True)  # of a process that ended in between
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def share_tuning(run: Run, profile: Profile) -> None:
+    """Give a run the fine-tunings of a finished one of its study that differs in nothing but the arm's name.
+
+    An arm without pre-training and the anchor `from_scratch` may be such. A run with its own folder (`run_dir`) shares
+    nothing, nor do runs of different precisions or of different settings of what they keep.
+    """
+    from paribus.training.finetune import DONE, KEPT
+    from paribus.training.joint import ABOUT, FOLDER
+
+    own = run.identity.folder
+    if run.run_dir is not None or (own / DONE).is_file():
+        return
+    places = sorted(own.parent.parent.glob(f"*/{own.name}"))
+    if (source := next((place for place in places if _has(place, run, profile)), None)) is None:
+        return
+    say(f"✓ fine-tunings found ({run.identity.signature[:6]}), shared by {run.label}")
+    for name in (KEPT, FOLDER, ABOUT, GOLD, TUNING, DONE):
+        if (path := source / name).is_dir():
+            shutil.copytree(path, own / name, copy_function=_link, dirs_exist_ok=True)
+        elif path.is_file():
+            write_bytes(own / name, path.read_bytes())
+
+
+def _has(folder: Path, run: Run, profile: Profile) -> bool:
+    """Whether a folder has fine-tunings that are those of a run."""
+    record, config = store.find_finished(folder, run.identity.signature), store.read_config(folder)
+    if record is None or config is None or not record.done or record.precision != profile.precision:
+        return False
+    return all(config["finetune"][name] == getattr(run.finetune, name) for name in run.finetune.ignored_settings)
