@@ -83,6 +83,13 @@ def test_an_arm_that_keeps_more_or_has_another_precision_is_fine_tuned(scratch: 
     assert tuned == [arm for arm in ("plain", *changes) for _ in range(2)]
 
 
+def test_a_run_whose_config_cannot_be_compared_is_not_shared(scratch: list[str], tuned: list[str]) -> None:
+    first = run(compose([*scratch, "arm=one"]))
+    (first / "config.yaml").write_text("finetune: {keep: false}\n")  # of a version without `points`
+    run(compose([*scratch, "arm=two"]))
+    assert tuned == ["one"] * 2 + ["two"] * 2
+
+
 def test_damaged_answers_are_not_shared(scratch: list[str], tuned: list[str]) -> None:
     first = run(compose([*scratch, "arm=one"]))
     (first / "gold.npz").write_bytes(b"damaged")

@@ -112,7 +112,8 @@ def share_tuning(run: Run, profile: Profile) -> None:
 
 def _has(folder: Path, run: Run, profile: Profile) -> bool:
     """Whether a folder has fine-tunings that are those of a run."""
-    record, config = store.find_finished(folder, run.identity.signature), store.read_config(folder)
-    if record is None or config is None or not record.done or record.precision != profile.precision:
+    record = store.find_finished(folder, run.identity.signature)
+    if record is None or not record.done or record.precision != profile.precision:
         return False
-    return all(config["finetune"][name] == getattr(run.finetune, name) for name in run.finetune.ignored_settings)
+    theirs = (store.read_config(folder) or {}).get("finetune") or {}  # an older config may lack a setting
+    return all(theirs.get(name) == getattr(run.finetune, name) for name in run.finetune.ignored_settings)
