@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paribus.core import recipes, shortcuts
+from paribus.core import merging, recipes, shortcuts
 
+merging.install()
 recipes.install()
 shortcuts.install()

@@ -1,12 +1,12 @@
-"""`scale=` and `family=` choose a recipe in every Hydra application on our configs. Presets set only known keys."""
+"""`scale=` and `family=` choose a recipe in every Hydra application on our configs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import FAMILY, PRESETS, SCALE, choices, renamed, unknown_key, unknown_recipe
+from paribus.core.config import FAMILY, SCALE, choices, renamed, unknown_recipe
 from paribus.core.errors import UserError, suggest
 from paribus.core.names import is_name
 from paribus.core.trust import check_composed
@@ -48,8 +48,6 @@ def install() -> None:
             _check_choices(repo, overrides_list)
         overrides = with_recipe(repo, overrides_list) if ours else overrides_list
         found: DefaultsList = create(repo, config_name, overrides, prepend_hydra, skip_missing)
-        if ours:
-            _check_presets(repo, found)
         return found
 
     loader.create_defaults_list = create_defaults_list
@@ -161,47 +159,3 @@ def _overrides_of(repo: IConfigRepository, path: str) -> dict[str, str]:
         str(line.group).lstrip("/"): line for line in lines if isinstance(line, GroupDefault) and line.is_override()
     }
     return {name: str(line.value) for name, line in groups.items() if line.package in (None, f"_global_.{name}")}
-
-
-def _check_presets(repo: IConfigRepository, found: DefaultsList) -> None:
-    """Raises UserError if a preset sets a key that the chosen groups do not have: Hydra itself would add the key."""
-    from omegaconf import OmegaConf
-
-    tree: dict[str, Any] = {}
-    presets: dict[str, dict[str, Any]] = {}
-    for default in found.defaults:
-        path = str(default.config_path)
-        loaded = repo.load_config(path)
-        body: Any = OmegaConf.to_container(loaded.config) if loaded is not None else {}
-        if path.partition("/")[0] in PRESETS:
-            presets[path] = body
-        else:
-            _merge(tree, _nested(str(default.package or "").removeprefix("_global_"), body))
-    for path, body in presets.items():
-        for key in _strays(body, tree):
-            if new := renamed(key):
-                raise UserError(f"{path}.yaml: '{key}' is now '{new}'", f"write {new}")
-            raise UserError(f"{path}.yaml: {unknown_key(key)}")
-
-
-def _nested(package: str, body: dict[str, Any]) -> dict[str, Any]:
-    for part in reversed([part for part in package.split(".") if part]):
-        body = {part: body}
-    return body
-
-
-def _merge(tree: dict[str, Any], body: Mapping[str, Any]) -> None:
-    for key, value in body.items():
-        if isinstance(value, dict) and isinstance(tree.get(key), dict):
-            _merge(tree[key], value)
-        else:
-            tree[key] = value
-
-
-def _strays(body: Mapping[str, Any], tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Dotted keys of `body` that `tree` lacks. Anything may be below an empty node."""
-    for key, value in body.items():
-        if key not in tree:
-            yield f"{prefix}{key}"
-        elif isinstance(value, dict) and isinstance(tree[key], dict) and tree[key]:
-            yield from _strays(value, tree[key], f"{prefix}{key}.")

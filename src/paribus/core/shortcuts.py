@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-class _Key(NamedTuple):
+class ConfigFile(NamedTuple):
     """A config file in its current version, with Hydra's name for its folder."""
 
     provider: str
@@ -28,17 +30,17 @@ class _Key(NamedTuple):
     changed: int
 
 
-_loaded: dict[_Key, bytes] = {}  # pickled, since Hydra merges other files into what it has loaded
+_loaded: dict[ConfigFile, tuple[ConfigResult, bytes]] = {}  # and its defaults, pickled, since Hydra changes those
 
 
 def install() -> None:
     """Parse each config file once in a process, and do what few configs need only for those.
 
-    Hydra parses every file again for every composition, copies all choices made so far for every file in case it has an
-    interpolation of choices, and composes every config twice in case it sets `hydra.mode`.
+    Hydra parses every file again for every composition, copies all types and, for every file, all choices made so far
+    in case it has an interpolation of choices, and composes every config twice in case it sets `hydra.mode`.
     """
     from hydra._internal import defaults_list as lists
-    from hydra._internal.config_repository import ConfigRepository
+    from hydra._internal.config_repository import CachingConfigRepository, ConfigRepository
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
 
@@ -48,15 +50,19 @@ def install() -> None:
     load, find_mode = ConfigRepository.load_config, Hydra.get_mode
 
     def load_config(self: ConfigRepository, config_path: str) -> ConfigResult | None:
-        key = _find(self, config_path)
+        key = find_file(self, config_path)
         if key is None:
             return load(self, config_path)
         if key not in _loaded:
             result = load(self, config_path)
             assert result is not None
-            _loaded[key] = pickle.dumps(result)
-        copied: ConfigResult = pickle.loads(_loaded[key])
-        return copied
+            _loaded[key] = result, pickle.dumps(result.defaults_list)
+        result, defaults = _loaded[key]
+        return replace(result, defaults_list=pickle.loads(defaults))
+
+    def begin(self: CachingConfigRepository, delegate: ConfigRepository) -> None:
+        self.delegate = copy.copy(delegate)  # its list of sources may be replaced
+        self.cache = {}
 
     def prepare_if_asked(overrides: Overrides, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:
         asked = any(not default.is_self() and default.is_interpolation() for default in defaults_list)
@@ -67,11 +73,12 @@ def install() -> None:
         return find_mode(self, config_name, overrides) if _may_set_mode(loader, overrides) else None
 
     ConfigRepository.load_config = load_config  # type: ignore[method-assign]
+    CachingConfigRepository.__init__ = begin  # type: ignore[method-assign,assignment]
     Hydra.get_mode = get_mode  # type: ignore[method-assign]
     lists._create_interpolation_map = prepare_if_asked
 
 
-def _find(repository: ConfigRepository, config: str) -> _Key | None:
+def find_file(repository: ConfigRepository, config: str) -> ConfigFile | None:
     """The file that Hydra reads for `config`; None if it comes from anywhere else."""
     from hydra.core.object_type import ObjectType
 
@@ -79,10 +86,10 @@ def _find(repository: ConfigRepository, config: str) -> _Key | None:
     if source is None or source.scheme() not in ("pkg", "file"):
         return None
     if source.scheme() == "pkg":  # inside of a package: it does not change
-        return _Key(source.provider, f"{source.full_path()}/{config}", 0, 0)
+        return ConfigFile(source.provider, f"{source.full_path()}/{config}", 0, 0)
     file = Path(source.path, source._normalize_file_name(config)).resolve()
     state = file.stat()
-    return _Key(source.provider, str(file), state.st_size, state.st_mtime_ns)
+    return ConfigFile(source.provider, str(file), state.st_size, state.st_mtime_ns)
 
 
 def _may_set_mode(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> bool:
