@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+import json
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paribus.core.console import duration, progress, say
-from paribus.core.processes import die_with_parent
+from paribus.core.config import plain
+from paribus.core.console import bar, duration, say
+from paribus.core.errors import UserError
+from paribus.core.files import temporary_folder
 from paribus.sweeps.board import absent_lines, align
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
-from paribus.sweeps.launchers.local import Slot, machine_slots
+from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
+from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
@@ -23,8 +25,6 @@ from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import is_score, is_task
 
 if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
-
     from omegaconf import DictConfig
 
 Measure = Callable[[Any], Mapping[str, Any]]
@@ -60,11 +60,14 @@ class Cost(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """What was planned and measured: {arm: its budget} and {arm: its seconds}, the anchor included."""
+    """What was planned and measured: {arm: its budget} and {arm: its seconds}, the anchor included, and the seconds
+    until the first runs start.
+    """
 
     expanded: Expanded
     budgets: Mapping[str, Mapping[str, Any]]
     measured: Mapping[str, Mapping[str, Any]]
+    loading: float = 0.0
 
     def of(self, arms: Collection[str] | None = None) -> list[Cost]:
         """The cost of each of these arms, by default of all. Of arms that share a stage, the first trains it."""
@@ -81,13 +84,11 @@ def report(request: Request) -> str:
     """Measure the arms, and describe the costs of each, of the sweep, and of each claim that needs fewer arms. Raises
     UserError as `run_sweep` does.
     """
-    from paribus.training.timing import loading_seconds
-
     expanded = expand(request)
     slots = machine_slots(len(expanded.jobs), request.slots)
-    prices, loading = price(expanded, slots), loading_seconds()
-    whole = text(request, prices.of(), len(slots), loading)
-    return "\n".join([whole, *price_claims(prices, len(slots), loading), *absent_lines(expanded.absent)])
+    prices = price(expanded, slots)
+    whole = text(request, prices.of(), len(slots), prices.loading)
+    return "\n".join([whole, *price_claims(prices, len(slots)), *absent_lines(expanded.absent)])
 
 
 def price(
@@ -109,12 +110,12 @@ def price(
             config.profile.threads = threads
     beside = f"{len(slots)} side by side, " if len(slots) > 1 else ""
     say(f"measuring {len(configs)} arms with a few steps each, {beside}threads per run: {threads}")
-    taken = map(measure, configs.values()) if measure else _measure_arms(list(configs.values()), slots)
-    shown = progress(taken, "measuring", len(configs), "arm")
-    return Prices(expanded, budgets, dict(zip(configs, shown, strict=True)))
+    if measure:
+        return Prices(expanded, budgets, {arm: measure(config) for arm, config in configs.items()})
+    return Prices(expanded, budgets, *_measure_arms(configs, slots[: len(configs)]))
 
 
-def price_claims(prices: Prices, slots: int, loading: float = 0.0) -> list[str]:
+def price_claims(prices: Prices, slots: int) -> list[str]:
     """A line for each claim: the arms that it needs and their time; none if all claims need all arms.
 
     The control of a loss is the baseline's.
@@ -127,34 +128,41 @@ def price_claims(prices: Prices, slots: int, loading: float = 0.0) -> list[str]:
         if not all(map(is_score, claim.columns or [""])):
             needed.add(sweep.baseline)
         if needed <= {SCRATCH, *every} and not every.keys() <= needed:
-            seconds = loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
+            seconds = prices.loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
             rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])
             sentences.append(sweep.sentences.get(written, Sentence()).says or written)
     lines = [f"{row}  {sentence}".rstrip() for row, sentence in zip(align(rows), sentences, strict=True)]
     return lines if len(rows) > 1 else []
 
 
-def _measure_arms(configs: Sequence[DictConfig], slots: Sequence[Slot]) -> Iterator[Mapping[str, Any]]:
-    """The time of each arm while others train in the other slots, as in the sweep: they share caches and memory."""
-    if min(len(slots), len(configs)) == 1:
-        yield from map(_seconds, configs)
-        return
-    context = multiprocessing.get_context("spawn")
-    free = context.Queue()
-    for slot in slots:
-        free.put(slot)
-    with ProcessPoolExecutor(len(slots), context, _enter, (free, os.getpid())) as pool:
-        yield from pool.map(_seconds, configs)
+def _measure_arms(
+    configs: Mapping[str, DictConfig], slots: Sequence[Slot]
+) -> tuple[dict[str, Mapping[str, Any]], float]:
+    """The time of each arm while others train in the other slots, as in the sweep: they share caches and memory. And
+    the seconds until the first process has loaded its libraries. Raises UserError for an arm that cannot be measured.
+    """
+    begun, loading = time.perf_counter(), list[float]()
+    with temporary_folder() as folder, bar("measuring", len(configs), "arm") as moved:
+        work = [
+            Work(arm, (), folder / f"{at}.log", plain(config), partial(_measure, folder / f"{at}.json"))
+            for at, (arm, config) in enumerate(configs.items())
+        ]
+
+        def ended(end: Ended) -> None:
+            if end.status:
+                raise UserError(failure_reason(end))
+            moved.update()
+
+        Slots(slots).run(work, Events(lambda *_: loading.append(time.perf_counter() - begun), ended=ended))
+        return {one.label: json.loads(one.log.with_suffix(".json").read_bytes()) for one in work}, loading[0]
 
 
-def _enter(free: Queue[Slot], parent: int) -> None:
-    """Put a measuring process into a slot; it ends with the command."""
-    die_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    slot = free.get()
-    os.environ.update(slot.environment())
-    with suppress(OSError, AttributeError):  # the system has no CPU affinity
-        os.sched_setaffinity(0, slot.cores)
+def _measure(path: Path, config: Mapping[str, Any]) -> None:
+    """Write the seconds of one arm, as JSON."""
+    from paribus.training.description import Run
+    from paribus.training.timing import seconds
+
+    path.write_text(json.dumps(seconds(Run.of(config))), encoding="utf-8")
 
 
 def _cost(
@@ -196,13 +204,6 @@ def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[s
         for (name, seconds), own in parts
     ]
     return Part(*map(sum, zip(*found, strict=True))) if found else Part()
-
-
-def _seconds(config: DictConfig) -> Mapping[str, Any]:
-    from paribus.training.description import Run
-    from paribus.training.timing import seconds
-
-    return seconds(Run.of(config))
 
 
 def text(request: Request, found: Sequence[Cost], slots: int, loading: float = 0.0) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -87,11 +85,6 @@ def seconds(run: Run) -> dict[str, Any]:
         "finetune_seconds": tasks * run.members * run.finetune.ensemble * count_rounds(run.evaluation.task_points),
         "stages": stages,
     }
-
-
-def loading_seconds() -> float:
-    """Until a process that forks runs has loaded its libraries."""
-    return _timed(lambda: subprocess.run([sys.executable, "-c", "import paribus.training.preload"], check=True))
 
 
 def _evaluation_seconds(stage: Stage) -> float:

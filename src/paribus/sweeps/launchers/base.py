@@ -20,19 +20,27 @@ from paribus.core.processes import stoppable
 LOST = -signal.SIGKILL  # the status of a run whose process ended without a result
 
 
+def _run(config: Mapping[str, Any]) -> None:
+    from paribus.training.run import run
+
+    run(dict(config))
+
+
 class Work(NamedTuple):
     """One run. Its output is appended to `log`.
 
     Args:
         label: the run's name for the reader.
-        command: the command line that trains it in a process on this machine.
-        config: the whole resolved config, for a launcher that trains it without the command; None leaves the command.
+        command: the command line that does it in a process on this machine; empty if only `call` can.
+        config: the whole resolved config, for a launcher that needs no command; None leaves the command.
+        call: what such a launcher does with the config; it trains by default.
     """
 
     label: str
     command: tuple[str, ...]
     log: Path
     config: Mapping[str, Any] | None = None
+    call: Callable[[Mapping[str, Any]], None] = _run
 
 
 class Ended(NamedTuple):
@@ -115,17 +123,17 @@ class RemoteRun:
     config: Mapping[str, Any]
 
     def __call__(self) -> int:
-        """Train in this process; returns the exit status of `train`."""
+        """Train in this process; returns the exit status of `attempt`."""
         print(f"$ {self.label}", file=sys.stderr, flush=True)
-        return train(self.config)
+        return attempt(self.config)
 
 
-def train(config: Mapping[str, Any]) -> int:
-    """Train a resolved config in this process; returns 0, or 2 after a failure, which the log explains."""
-    from paribus.training.run import run
-
+def attempt(config: Mapping[str, Any], call: Callable[[Mapping[str, Any]], None] = _run) -> int:
+    """Train a resolved config in this process, or do something else with it; returns 0, or 2 after a failure, which
+    the log explains.
+    """
     try:
-        run(dict(config))
+        call(config)
     except UserError as error:
         say(f"paribus: {error}")
         return 2

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -23,16 +23,19 @@ from paribus.core.build import kind
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, collect_often, collect_rarely, die_with_parent, stoppable
-from paribus.sweeps.launchers.base import LOST, train
+from paribus.sweeps.launchers.base import LOST, attempt
 
 PRELOADED = "paribus.training.preload"
 POLL = 0.02  # seconds between two looks for ended processes
 
 
 class Order(NamedTuple):
-    """A run that is to start: its resolved config, the log that exists, its CPU cores, and environment variables."""
+    """A run that is to start: its resolved config and what to do with it, the log that exists, its CPU cores, and
+    environment variables.
+    """
 
     config: Mapping[str, Any]
+    call: Callable[[Mapping[str, Any]], None]
     log: Path
     cores: tuple[int, ...]
     environment: Mapping[str, str]
@@ -80,8 +83,9 @@ class Server:
         return self._over.get(pid)
 
     def close(self) -> None:
-        """End the server, which stops what still runs."""
+        """End the server, even if it is still loading libraries. Its runs, which the pool has stopped, end with it."""
         self.connection.close()
+        self.process.terminate()
         self.process.wait()
 
 
@@ -113,7 +117,7 @@ def serve(number: int, parent: int) -> None:
     collect_rarely()
     importlib.import_module(PRELOADED)
     if (order := _fork_orders(Connection(number))) is not None:
-        sys.exit(_train(order, server))
+        sys.exit(_follow(order, server))
 
 
 def _fork_orders(connection: Connection) -> Order | None:
@@ -153,7 +157,7 @@ def _import_components(node: object) -> None:
             kind(target)
 
 
-def _train(order: Order, server: int) -> int:
+def _follow(order: Order, server: int) -> int:
     """Run as a fresh process would: the exit status and the log are the same."""
     die_with_parent(server)
     with order.log.open("ab", buffering=0) as log:
@@ -164,7 +168,7 @@ def _train(order: Order, server: int) -> int:
         os.sched_setaffinity(0, order.cores)
     try:
         with stoppable():
-            return train(order.config)
+            return attempt(order.config, order.call)
     except Stopped as error:
         say(f"paribus: {error}")
         return error.status

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.files import temporary_folder
@@ -105,7 +104,8 @@ class Slots(Pool):
     def run(self, queue: Sequence[Work], events: Events) -> None:
         """Raises Stopped on SIGINT or SIGTERM, after it has stopped the running processes.
 
-        Stopped runs resume from their last checkpoint when they are started again.
+        Stopped runs resume from their last checkpoint when they are started again. Raises UserError for work without
+        a command that cannot be forked.
         """
         waiting, free = deque(queue), deque(range(self.size))
         running: dict[int, _Running] = {}
@@ -132,14 +132,21 @@ class Slots(Pool):
         work.log.parent.mkdir(parents=True, exist_ok=True)
         with work.log.open("ab") as log:
             log.write(f"$ {shlex.join(map(mask_text, work.command))}\n".encode())
-        process = None if work.config is None else self._fork(work.config, work.log, slot)
+        process = self._fork(work, slot)
+        if process is None and not work.command:
+            raise UserError(f"{work.label} could not be started: its process died", "use fewer slots, which need less")
         return _Running(work, process or _open(work, slot, self._environment(slot)), time.monotonic())
 
-    def _fork(self, config: Mapping[str, Any], log: Path, slot: Slot) -> Fork | None:
-        """The process of a run. None if a server that was just started has died, as happens when memory runs out."""
+    def _fork(self, work: Work, slot: Slot) -> Fork | None:
+        """The process of a run with a config. None if a server that was just started has died, as happens when memory
+        runs out.
+        """
+        if work.config is None:
+            return None
+        environment = self._environment(slot)
         if self.server is None or not self.server.alive:
-            self.server = Server(self._environment(slot))
-        return self.server.start(Order(config, log, slot.cores, self._environment(slot)))
+            self.server = Server(environment)
+        return self.server.start(Order(work.config, work.call, work.log, slot.cores, environment))
 
     def _environment(self, slot: Slot) -> dict[str, str]:
         """The environment of a process; compiled kernels outlast the sweep, other temporary files do not."""
