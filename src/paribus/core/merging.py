@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paribus.core.config import FAMILY, PRESETS, SCALE, renamed, unknown_key
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from hydra.core.default_element import ResultDefault
     from omegaconf import DictConfig
 
+    MergeAll = Callable[[list[ResultDefault]], DictConfig]
+
 Tree = dict[str, Any]
 _MOST = 64
-_typed: dict[tuple[Any, ...], bytes] = {}  # what typed files give together, pickled
+_typed: dict[tuple[object, ...], bytes] = {}  # what typed files give together, pickled
 
 
 class UnlikeError(Exception):
@@ -31,12 +34,13 @@ class UnlikeError(Exception):
 
 
 class _File(NamedTuple):
-    """A config file with its place in the config, as keys from the top."""
+    """A config file with its place in the config, as keys from the top, and its type if it has one."""
 
     default: ResultDefault
     place: list[str]
     body: Tree
     is_typed: bool
+    of_type: object
 
     @classmethod
     def of(cls, default: ResultDefault, repo: CachingConfigRepository) -> _File:
@@ -49,7 +53,13 @@ class _File(NamedTuple):
         place = [part for part in str(default.package or "").split(".") if part not in ("", "_global_")]
         for part in reversed(place):
             body = {part: body}
-        return cls(default, place, body, path.startswith("hydra/") or bool(loaded.is_schema_source))
+        is_typed = path.startswith("hydra/") or bool(loaded.is_schema_source)
+        return cls(default, place, body, is_typed, loaded.config._metadata.object_type)
+
+    def key(self, repo: Any) -> tuple[object, ...]:
+        """What the content of a typed file depends on. Hydra may import a plugin again, which makes other types."""
+        path = str(self.default.config_path)
+        return path, self.default.package, self.of_type, find_file(repo, path)
 
 
 def install() -> None:
@@ -103,33 +113,39 @@ def _strays(body: Mapping[str, Any], tree: Mapping[str, Any], prefix: str = "") 
             yield from _strays(value, tree[key], f"{prefix}{key}.")
 
 
-def _merge_files(
-    files: Sequence[_File], repo: CachingConfigRepository, merge_all: Callable[[list[ResultDefault]], DictConfig]
-) -> DictConfig:
+def _merge_files(files: Sequence[_File], repo: CachingConfigRepository, merge_all: MergeAll) -> DictConfig:
     """The config of `files`. Raises UnlikeError, and OmegaConfBaseException for a value of the wrong type."""
     from omegaconf import flag_override
 
     tree: Tree = {}
-    typed: list[ResultDefault] = []
+    typed: list[_File] = []
     for file in files:
         if not file.is_typed:
             merge(tree, file.body, strict=True)
         elif _reach(tree, file.place):
             raise UnlikeError(file.default.config_path)
         else:
-            typed.append(file.default)
-    sources: Any = repo.delegate
-    key = tuple((one.config_path, one.package, find_file(sources, str(one.config_path))) for one in typed)
-    if key not in _typed:
-        if len(_typed) == _MOST:
-            _typed.clear()
-        _typed[key] = pickle.dumps(merge_all(typed))
-    config: DictConfig = pickle.loads(_typed[key])
+            typed.append(file)
+    config = _merge_typed(typed, repo, merge_all)
     with flag_override(config, "no_deepcopy_set_nodes", True):
         config.merge_with(tree)
     nodes: Any = config._content
     for name in dict.fromkeys(name for file in files for name in file.body):  # in the order of the files
         nodes[name] = nodes.pop(name)
+    return config
+
+
+def _merge_typed(typed: Sequence[_File], repo: CachingConfigRepository, merge_all: MergeAll) -> DictConfig:
+    """What Hydra makes of typed files, which it has to do once for each selection of them."""
+    key = tuple(file.key(repo.delegate) for file in typed)
+    if key in _typed:
+        known: DictConfig = pickle.loads(_typed[key])
+        return known
+    config = merge_all([file.default for file in typed])
+    if len(_typed) == _MOST:
+        _typed.clear()
+    with suppress(pickle.PicklingError):  # a process of joblib has types that its modules no longer have
+        _typed[key] = pickle.dumps(config)
     return config
 
 
