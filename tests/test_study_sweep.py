@@ -218,6 +218,20 @@ def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:
         find("roberta_tabel1")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("study: a\narms: {a: [], b: []}\nstudy: b\n", "'study' is given twice, in lines 1 and 3"),
+        ("scales:\n  test:\n    seeds: [0]\n    seeds: [0, 1]\n", "'seeds' is given twice, in lines 3 and 4"),
+        ("arms: {a: [], a: [seed=1]}\n", "'a' is given twice, in lines 1 and 1"),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text(text)
+    with pytest.raises(UserError, match=rf"twice\.yaml is not valid YAML: {said}"):
+        load(str(tmp_path / "twice.yaml"))
+
+
 def test_own_sweeps_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sweeps").mkdir()
     write(tmp_path / "sweeps")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.config import family_of, renamed, split_overrides, sweeps_dir, table_seeds
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.hashing import digest
+from paribus.core.strict_yaml import load_strict
 from paribus.sweeps.ablations import BLOCKS, expand_arms
 from paribus.sweeps.columns import check_columns
 from paribus.sweeps.space import dimension
@@ -168,7 +169,7 @@ def load(name: str) -> Sweep:
     path = find(name)
     try:
         text = path.read_text(encoding="utf-8")
-        content = _with_on(yaml.safe_load(text))
+        content = _with_on(load_strict(text))
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start})", "convert the file") from error
     except OSError as error:
