@@ -44,6 +44,7 @@ class _File(NamedTuple):
 
     @classmethod
     def of(cls, default: ResultDefault, repo: CachingConfigRepository) -> _File:
+        """Raises UserError for a list at the top of the config."""
         from omegaconf import OmegaConf
 
         path = str(default.config_path)
@@ -53,6 +54,8 @@ class _File(NamedTuple):
         place = [part for part in str(default.package or "").split(".") if part not in ("", "_global_")]
         for part in reversed(place):
             body = {part: body}
+        if not isinstance(body, dict):
+            raise UserError(f"{path}.yaml is a list", "write 'key: value' on each line")
         is_typed = path.startswith("hydra/") or bool(loaded.is_schema_source)
         return cls(default, place, body, is_typed, loaded.config._metadata.object_type)
 
@@ -151,11 +154,12 @@ def _merge_typed(typed: Sequence[_File], repo: CachingConfigRepository, merge_al
 
 def _reach(tree: Tree, place: Sequence[str]) -> bool:
     """Whether something is set at `place` already, which a typed file would change."""
+    found: Any = tree
     for part in place:
-        if part not in tree:
-            return False
-        tree = tree[part]
-    return bool(tree)
+        if not isinstance(found, dict) or part not in found:
+            return not isinstance(found, dict)
+        found = found[part]
+    return bool(found != {})
 
 
 def merge(tree: Tree, body: Mapping[str, Any], strict: bool = False) -> None:
