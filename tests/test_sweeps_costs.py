@@ -1,4 +1,4 @@
-"""The processes that measure the arms of a plan end with the command."""
+"""The processes that measure the arms of a plan: they end with the command, which passes on what they say."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from paribus.sweeps.costs import _pass_on
 
 ORDERLY = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -51,3 +54,15 @@ def test_a_plan_that_ends_leaves_no_process(
     while members(plan.pid) and time.monotonic() < end:
         time.sleep(0.05)
     assert not members(plan.pid)
+
+
+def test_what_a_measuring_process_says_is_passed_on_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs, heard = [tmp_path / "0.log", tmp_path / "1.log"], Counter[Path]()
+    logs[0].write_text("$ \nreading the docstrings (once)\nhalf a li")
+    _pass_on(logs, heard)
+    assert capsys.readouterr().err == "reading the docstrings (once)\n"
+    with logs[0].open("a") as log:
+        log.write("ne\nparibus: a setting is wrong\n")
+    _pass_on(logs, heard)
+    _pass_on(logs, heard)
+    assert capsys.readouterr().err == "half a line\n", "an error is the command's"

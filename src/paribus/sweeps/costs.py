@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -153,8 +154,27 @@ def _measure_arms(
                 raise UserError(failure_reason(end))
             moved.update()
 
-        Slots(slots).run(work, Events(lambda *_: loading.append(time.perf_counter() - begun), ended=ended))
+        heard = Counter[Path]()
+        events = Events(
+            started=lambda *_: loading.append(time.perf_counter() - begun),
+            ended=ended,
+            idle=lambda: _pass_on([one.log for one in work], heard),
+        )
+        Slots(slots).run(work, events)
         return {one.label: json.loads(one.log.with_suffix(".json").read_bytes()) for one in work}, loading[0]
+
+
+def _pass_on(logs: Sequence[Path], heard: Counter[Path]) -> None:
+    """Say the new lines of logs, such as that a task is prepared. `heard`: the bytes of each that were read before."""
+    for log in logs:
+        if log.is_file() and log.stat().st_size > heard[log]:
+            with log.open("rb") as file:
+                file.seek(heard[log])
+                lines = [line for line in file if line.endswith(b"\n")]
+            heard[log] += sum(map(len, lines))
+            for line in lines:
+                if not line.startswith((b"$ ", b"paribus: ")):
+                    say(line.decode("utf-8", "replace").rstrip())
 
 
 def _measure(path: Path, config: Mapping[str, Any]) -> None:
