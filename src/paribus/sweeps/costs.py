@@ -109,6 +109,7 @@ def price(
     for config in configs.values():
         if config.profile.threads is None:
             config.profile.threads = threads
+    expanded.prepare(configs)
     beside = f"{len(slots)} side by side, " if len(slots) > 1 else ""
     say(f"measuring {len(configs)} arms with a few steps each, {beside}threads per run: {threads}")
     if measure:

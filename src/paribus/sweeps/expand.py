@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,14 @@ class Expanded:
     def identity(self, job: Job) -> Identity:
         """The signature and folder of one run. Raises UserError if a corpus or a task cannot be read."""
         return self.run_of(job).identity
+
+    def prepare(self, arms: Iterable[str]) -> None:
+        """Read the corpora and tasks of arms here, so that processes that need them do not each do it.
+
+        Raises UserError if one cannot be read.
+        """
+        for arm in arms:
+            _ = self.run(arm).identity
 
     def stages(self, job: Job) -> list[Identity]:
         """The names of the stages of one run; the last are its own."""
