@@ -178,3 +178,9 @@ def test_a_slot_takes_the_next_run_while_another_process_holds_the_first(tmp_pat
         ),
     )
     assert begun == ["a", "b", "held"]
+
+
+def test_work_without_a_command_needs_a_process_that_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Slots, "_fork", lambda *_: None)  # as when the server dies for want of memory
+    with pytest.raises(UserError, match="static could not be started: its process died: use fewer slots"):
+        Slots([Slot((0,))]).run([Work("static", (), tmp_path / "log.txt", {})], Events())

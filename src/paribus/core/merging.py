@@ -99,7 +99,7 @@ def _check_presets(files: Sequence[_File]) -> None:
         if str(file.default.config_path).partition("/")[0] in PRESETS:
             presets.append(file)
         else:
-            merge(tree, file.body)
+            _merge(tree, file.body)
     for file in presets:
         for key in _strays(file.body, tree):
             if new := renamed(key):
@@ -124,7 +124,7 @@ def _merge_files(files: Sequence[_File], repo: CachingConfigRepository, merge_al
     typed: list[_File] = []
     for file in files:
         if not file.is_typed:
-            merge(tree, file.body, strict=True)
+            _merge(tree, file.body, strict=True)
         elif _reach(tree, file.place):
             raise UnlikeError(file.default.config_path)
         else:
@@ -162,7 +162,7 @@ def _reach(tree: Tree, place: Sequence[str]) -> bool:
     return bool(found != {})
 
 
-def merge(tree: Tree, body: Mapping[str, Any], strict: bool = False) -> None:
+def _merge(tree: Tree, body: Mapping[str, Any], strict: bool = False) -> None:
     """Set the values of `body` in `tree`.
 
     Raises UnlikeError if `strict` and a dict meets an interpolation, which OmegaConf would follow.
@@ -170,7 +170,7 @@ def merge(tree: Tree, body: Mapping[str, Any], strict: bool = False) -> None:
     for key, value in body.items():
         known = tree.get(key)
         if isinstance(value, dict) and isinstance(known, dict):
-            merge(known, value, strict)
+            _merge(known, value, strict)
         elif strict and isinstance(value, dict) and isinstance(known, str) and "${" in known:
             raise UnlikeError(key)
         elif value != "???" or key not in tree:

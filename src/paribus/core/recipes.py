@@ -43,11 +43,10 @@ def install() -> None:
         prepend_hydra: bool,
         skip_missing: bool,
     ) -> DefaultsList:
-        ours = repo.config_exists(f"recipe/{FAMILY}/{SCALE}")
-        if ours:
+        if repo.config_exists(f"recipe/{FAMILY}/{SCALE}"):
             _check_choices(repo, overrides_list)
-        overrides = with_recipe(repo, overrides_list) if ours else overrides_list
-        found: DefaultsList = create(repo, config_name, overrides, prepend_hydra, skip_missing)
+            overrides_list = with_recipe(repo, overrides_list)
+        found: DefaultsList = create(repo, config_name, overrides_list, prepend_hydra, skip_missing)
         return found
 
     loader.create_defaults_list = create_defaults_list
