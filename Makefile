@@ -14,7 +14,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables results screenshot wandb-sync \
+.PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables results screenshot wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -64,6 +64,9 @@ test-slow: setup ## run the slow tests
 test-postgres: setup ## test searches in a temporary PostgreSQL server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres]'
 	@$(BIN)/python -m pytest -m postgres
+
+test-gpu: setup ## test training on a CUDA device
+	@$(BIN)/python -m pytest -m gpu -rs
 
 test-slurm: setup ## test a sweep on a local Slurm cluster (needs root; apt install slurm-wlm munge)
 	@$(BIN)/python -m pytest -m slurm -rs

@@ -35,10 +35,10 @@ def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
 
     class Watch(pl.Callback):
         def __init__(self) -> None:
-            self.before = {name: p.detach().clone() for name, p in learner.named_parameters()}
+            self.before = {name: p.detach().cpu().clone() for name, p in learner.named_parameters()}
 
         def on_train_batch_end(self, *unused: object) -> None:
-            named = {name: p.detach().clone() for name, p in learner.named_parameters()}
+            named = {name: p.detach().cpu().clone() for name, p in learner.named_parameters()}
             changed = [name for name, p in named.items() if not torch.equal(p, self.before[name])]
             depths = {HEAD if name.startswith("objective") else learner.encoder.depth_of(name) for name in changed}
             moved.append(depths)

@@ -93,7 +93,7 @@ def test_a_launcher_of_your_own_is_one_class_and_one_yaml_file(
 def test_gpus_go_to_a_slot_as_many_as_a_run_has_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "gpus", lambda: ["0", "1", "2", "3", "4"])
     assert [slot.device for slot in machine_slots(9, ranks=2)] == ["0,1", "2,3"]
-    with pytest.raises(UserError, match=r"profile.ranks=8, but there are 5 GPUs"):
+    with pytest.raises(UserError, match=r"profile.ranks=8 is above the number of GPUs, 5"):
         machine_slots(9, ranks=8)
 
 

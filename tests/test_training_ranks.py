@@ -188,7 +188,7 @@ def test_what_cannot_be_shared_is_refused_in_one_line(
     with pytest.raises(UserError, match=r"profile.ranks=0 is out of bounds"):
         trained("none", "profile.ranks=0")
     with pytest.raises(UserError, match=r"trainer.noise_every does not work with profile.ranks=2"):
-        trained("noise", "profile.ranks=2", "trainer.noise_every=2")
+        trained("noise", "profile.ranks=2", "trainer.noise_every=2", "profile.accelerator=cpu")
     with pytest.raises(UserError, match=r"profile.strategy=deepspeed is unknown: use ddp or fsdp"):
         trained("unknown", "profile.strategy=deepspeed")
     with pytest.raises(UserError, match=r"profile.compile=true does not work with profile.strategy=fsdp"):

@@ -136,7 +136,7 @@ class GeneratorAndDiscriminator(Objective):
 
     def forward(self, network: nn.Module, batch: Batch, state: Any = None) -> tuple[dict[str, Tensor], Any]:
         logits_PV = self.fill.logits(self.generator(batch), batch)
-        ids_BL, replaced_BL = batch["ids_BL"].clone(), torch.zeros(batch["ids_BL"].shape)
+        ids_BL, replaced_BL = batch["ids_BL"].clone(), torch.zeros_like(batch["ids_BL"], dtype=torch.float)
         chosen_P = logits_PV.detach().argmax(-1)
         ids_BL.view(-1)[batch["slot_P"]] = chosen_P
         replaced_BL.view(-1)[batch["slot_P"]] = (chosen_P != batch["target_P"]).float()

@@ -108,7 +108,7 @@ def check(run: Run, profile: Profile) -> None:
     if ranks == 1:
         return
     if profile.accelerator == "gpu" and ranks > (there := torch.cuda.device_count()):
-        raise UserError(f"profile.ranks={ranks}, but there are {there} GPUs", "give at most as many")
+        raise UserError(f"profile.ranks={ranks} is above the number of GPUs, {there}", "give at most as many")
     if run.trial is not None or _in_multirun():
         raise UserError(
             f"profile.ranks={ranks} does not work inside a Hydra multirun",

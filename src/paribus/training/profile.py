@@ -52,8 +52,10 @@ def resolve(asked: Settings) -> Profile:
     Raises UserError for a precision, a strategy or an accelerator that is not here.
     """
     accelerator = _choose_accelerator(asked.accelerator)
-    if accelerator == "gpu" and not torch.cuda.is_available():
-        raise UserError("profile.accelerator=gpu but no CUDA device is visible", "use profile.accelerator=cpu")
+    if accelerator == "gpu":
+        if not torch.cuda.is_available():
+            raise UserError("profile.accelerator=gpu but no CUDA device is visible", "use profile.accelerator=cpu")
+        _repeat_bits()
     precision = choose_precision(asked.precision, accelerator)
     if precision not in PRECISIONS:
         raise UserError(f"profile.precision={precision} is unknown", f"use auto, {', '.join(PRECISIONS)}")
@@ -66,6 +68,16 @@ def resolve(asked: Settings) -> Profile:
     collect_often()
     own = (asked.workers, asked.microbatch, asked.compile)
     return Profile(accelerator, precision, threads, *own, ranks, asked.strategy)
+
+
+def _repeat_bits() -> None:
+    """Choose CUDA kernels that add in one order, so that a run has the same bits each time.
+
+    An operation for which CUDA has no such kernel raises RuntimeError.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS at the first product
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def choose_precision(asked: str, accelerator: str) -> str:

@@ -76,7 +76,7 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
 def _device_groups(devices: Sequence[str], ranks: int) -> list[str]:
     """The GPUs of each slot, as values of CUDA_VISIBLE_DEVICES."""
     if devices and len(devices) < ranks:
-        raise UserError(f"profile.ranks={ranks}, but there are {len(devices)} GPUs", "lower profile.ranks")
+        raise UserError(f"profile.ranks={ranks} is above the number of GPUs, {len(devices)}", "lower profile.ranks")
     return [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
 
 
