@@ -115,14 +115,26 @@ def test_board_estimates_what_is_left() -> None:
     board.set("a/seed0", state="done", metric=1.0)
     board.set("b/seed0", state="running", share=0.5)
     board.durations["a/seed0"] = 100.0
-    assert board.left() == pytest.approx((0.5 + 1 + 1) * 100 / 2)
+    assert board.left() == pytest.approx(150.0), "one slot has a whole run to do, the other half a run and a whole one"
     assert board.summary() == "1/4 done, 1 running, about 2 min left"
     assert board.text().splitlines()[2].split() == ["a", "✓", "1.000", "·"]
     assert str(Cell("running", 0.25)) == "▶ 25%"
     shown = board.table()
     assert shown.row_count == 2
     board.durations["b/seed0"] = 40.0
-    assert board.left() == pytest.approx((0.5 * 40 + 100 + 40) / 2)
+    assert board.left() == pytest.approx(100.0)
+
+
+def test_runs_side_by_side_take_as_long_as_the_last_of_them() -> None:
+    board = Board("s", [Job("s", "a", seed, ()) for seed in range(5)], "mlm_loss", slots=4)
+    board.set("a/seed0", state="done")
+    board.durations["a/seed0"] = 100.0
+    for seed, seconds in ((1, 90), (2, 90), (3, 90), (4, 20)):
+        board.set(f"a/seed{seed}", state="running", share=1.0)  # all are past pre-training
+        board.begun[f"a/seed{seed}"] = time.time() - seconds, 0.0
+    assert board.left() == pytest.approx(80.0, abs=1.0)
+    board.begun["a/seed4"] = time.time() - 20, 0.5
+    assert board.left() == pytest.approx(30.0, abs=1.0), "the second half of a run that was resumed"
 
 
 def test_the_anchor_without_pre_training_says_nothing_of_the_others() -> None:

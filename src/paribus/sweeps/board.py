@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from paribus.core.console import cover, duration, say, watched
@@ -102,6 +103,7 @@ class Board(Sheet):
         slots: runs that train at once.
         cells: {label: Cell} of the runs.
         durations: {label: wall-clock seconds} of the runs that ended here.
+        begun: {label: (seconds since the epoch, the share that was done)} when a running run started here.
         absent: {arm: why it cannot run}; such arms have no runs.
         live: the live display, while there is one.
     """
@@ -112,6 +114,7 @@ class Board(Sheet):
     slots: int = 1
     cells: dict[str, Cell] = field(default_factory=dict)
     durations: dict[str, float] = field(default_factory=dict)
+    begun: dict[str, tuple[float, float]] = field(default_factory=dict)
     live: Live | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
@@ -137,13 +140,23 @@ class Board(Sheet):
             arms.setdefault(label.rpartition("/")[0], []).append(seconds)
         trained = [seconds for arm, found in arms.items() if arm != SCRATCH for seconds in found]
         open_ = [job for job in self.jobs if self.cells.get(job.label, Cell()).state not in OVER]
-        if not all(arms.get(job.arm, trained) for job in open_):
+        if not self.durations or not all(arms.get(job.arm, trained) for job in open_):
             return None
-        seconds = sum(
-            statistics.fmean(arms.get(job.arm, trained)) * (1.0 - self.cells.get(job.label, Cell()).share)
-            for job in open_
-        )
-        return seconds / max(1, min(self.slots, len(open_)))
+        means = {job: statistics.fmean(arms.get(job.arm, trained)) for job in open_}
+        running = [job for job in open_ if self.cells.get(job.label, Cell()).state == "running"]
+        ends = [self._seconds_left(job.label, means.pop(job)) for job in running]
+        ends += [0.0] * (self.slots - len(ends))
+        heapify(ends)  # when each slot is free
+        for job, mean in means.items():
+            heapreplace(ends, ends[0] + mean * (1.0 - self.cells.get(job.label, Cell()).share))
+        return max(ends, default=0.0)
+
+    def _seconds_left(self, label: str, mean: float) -> float:
+        """Of a running run. Its share tells of pre-training alone, so that time counts if its start is known."""
+        if label not in self.begun:
+            return mean * (1.0 - self.cells[label].share)
+        start, share = self.begun[label]
+        return max(0.0, mean * (1.0 - share) - (time.time() - start))
 
     def summary(self) -> str:
         done = self.count("done", "found")

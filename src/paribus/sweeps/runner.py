@@ -239,6 +239,7 @@ class _SweepRun:
         last_reading = time.monotonic()
 
         def started(work: Work, place: str) -> None:
+            self.board.begun[work.label] = time.time(), self.board.cells.get(work.label, Cell()).share
             self.board.set(work.label, "running")
             self.board.note(f"▶ {work.label} started in {place}")
 

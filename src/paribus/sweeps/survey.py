@@ -39,6 +39,8 @@ def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest |
     board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
     durations = [seconds for folder in found if (seconds := _seconds(folder))]
     board.durations |= {job.label: durations[0]} if durations else {}
+    begun = [start for folder, (state, _) in found.items() if state == "running" and (start := _start(folder))]
+    board.begun |= {job.label: (begun[0], 0.0)} if begun else {}
 
 
 def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, Cell]:
@@ -83,9 +85,13 @@ def _read_scale(folder: Path, record: Record | None) -> str | None:
     return store.read_scale(folder) if record is None else record.scale
 
 
+def _start(folder: Path) -> float | None:
+    """When a run last started here, in seconds since the epoch."""
+    marker = folder / "signature"
+    return marker.stat().st_mtime if marker.is_file() else None
+
+
 def _seconds(folder: Path) -> float | None:
-    """Wall-clock seconds that a finished run took, from its first file to its record."""
-    marker, record = folder / "signature", folder / store.RECORD
-    if not (marker.is_file() and record.is_file()):
-        return None
-    return max(0.0, record.stat().st_mtime - marker.stat().st_mtime)
+    """Wall-clock seconds that a finished run took, from its last start to its record."""
+    start, record = _start(folder), folder / store.RECORD
+    return max(0.0, record.stat().st_mtime - start) if start is not None and record.is_file() else None
