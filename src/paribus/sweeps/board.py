@@ -140,7 +140,7 @@ class Board(Sheet):
             arms.setdefault(label.rpartition("/")[0], []).append(seconds)
         trained = [seconds for arm, found in arms.items() if arm != SCRATCH for seconds in found]
         open_ = [job for job in self.jobs if self.cells.get(job.label, Cell()).state not in OVER]
-        if not self.durations or not all(arms.get(job.arm, trained) for job in open_):
+        if not all(arms.get(job.arm, trained) for job in open_):
             return None
         means = {job: statistics.fmean(arms.get(job.arm, trained)) for job in open_}
         running = [job for job in open_ if self.cells.get(job.label, Cell()).state == "running"]
