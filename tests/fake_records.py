@@ -32,6 +32,7 @@ def record(arm: str, seed: int, metrics: dict[str, float], **more: Any) -> dict[
         "budget": {"input_tokens": 800_000, "raw_tokens": 800_000, "steps": 781, "flops": 1e12, "sequences": 12_500},
         "data": {"fingerprint": "abc"},
         "sweep_hash": "hash",
+        "own": own(5.0),
     }
     return {**base, **more}
 
@@ -50,8 +51,8 @@ def study(seeds: int = 5, spread: float = 0.01) -> list[dict[str, Any]]:
     for seed in range(seeds):
         luck = noise.gauss(0, 3 * spread)
         for arm, (loss, accuracy) in MEANS.items():
-            own = noise.gauss(0, spread)
-            found.append(record(arm, seed, {LOSS: loss + luck + own, TASK: accuracy + 0.1 * (luck + own)}))
+            shift = luck + noise.gauss(0, spread)
+            found.append(record(arm, seed, {LOSS: loss + shift, TASK: accuracy + 0.1 * shift}))
     return found
 
 

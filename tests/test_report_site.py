@@ -9,7 +9,6 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,13 +23,13 @@ from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
-from paribus.reporting.site.claims import is_unsure, render_arxiv
+from paribus.reporting.site.claims import render_arxiv
 from paribus.reporting.site.cost import add_hours, describe_cost, format_hours
 from paribus.reporting.site.forest import Axis, Contrast
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
-from paribus.reporting.tables.schema import OwnLoss, Table
+from paribus.reporting.tables.schema import Table
 from paribus.reporting.turned import measure, name_unit, turn
 from paribus.verdict.published import ids
 from paribus.verdict.published import table as published_table
@@ -582,26 +581,6 @@ def test_pages_fit_and_labels_do_not_collide(site: Path, tmp_path: Path, width: 
     dom, _ = browse(place.as_uri(), tmp_path, "--allow-file-access-from-files", "--window-size=1500,900")
     place.unlink()
     assert re.findall("<html-measured>(.*?)</html-measured>", dom, re.DOTALL) == [""]
-
-
-def test_the_first_page_says_which_verdicts_rest_on_runs_without_their_own_loss(site: Path) -> None:
-    text = (site / "index.html").read_text()
-    (count,) = re.findall(r"(\d+) of the decided claims rest on runs that did not record", text)
-    tables = [json.loads(path.read_text()) for path in site.rglob("table.json")]
-    verdicts = [claim["verdict"] for table in tables for claim in table["claims"]]
-    assert 0 < int(count) <= len([verdict for verdict in verdicts if verdict not in ("undecided", "not run")])
-
-
-def test_a_verdict_of_runs_with_their_own_loss_is_not_among_them(site: Path) -> None:
-    path = next(path for path in site.rglob("table.json") if "reproduced" in path.read_text())
-    table = from_json(Table, json.loads(path.read_text()))
-    claim = next(claim for claim in table.claims if claim.verdict == "reproduced")
-    own = OwnLoss(5, 5.0, 6.0, 5, 0, None, None, None, 0, True)
-    measured = replace(table, arms=tuple(replace(arm, own=own) for arm in table.arms))
-    entry: Any = SimpleNamespace(table=table)
-    assert is_unsure(entry, claim)
-    entry.table = measured
-    assert not is_unsure(entry, claim)
 
 
 def test_claims_stand_in_a_markdown_page_at_the_largest_scale(site: Path) -> None:

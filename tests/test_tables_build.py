@@ -12,6 +12,7 @@ from scipy import stats
 
 from paribus.core.errors import UserError
 from paribus.reporting.tables.markdown import render_markdown
+from paribus.reporting.tables.schema import Level
 from paribus.sweeps.sweep import SCRATCH
 from paribus.verdict.claims import Sentence
 from paribus.verdict.metrics import MEAN
@@ -82,7 +83,7 @@ def test_anchor_rows_and_the_sensitivity_control() -> None:
 
 
 def test_a_table_on_the_plateau_says_that_it_is_too_small() -> None:
-    flat = [r | {"baselines": {LOSS: {"unigram": 5.05}}} for r in study()]
+    flat = [r | {"baselines": {LOSS: {"unigram": 4.95}}} for r in study()]
     made = build(design(columns=(LOSS,), claims=("dynamic > static_x10",), published={}), flat)
     assert made["claims"][0]["verdict"] == "undecided"
     assert "only compare word frequencies" in made["claims"][0]["said"]
@@ -356,6 +357,7 @@ def test_one_stuck_seed_is_enough() -> None:
 
 def test_a_table_prints_when_each_arm_left_its_plateau() -> None:
     records = add_own(study(2), dynamic=5.0, static_x10=6.1)
+    records = [r | {"own": {}} if r["arm"] == "static" else r for r in records]
     found = {arm["name"]: arm.get("own") for arm in build(design(seeds=(0, 1)), records)["arms"]}
     assert (found["dynamic"]["left"], found["dynamic"]["steps"], found["static_x10"]["steps"]) == (2, [300, 300], None)
     text = re.sub(" +", " ", render_markdown(make_table(design(seeds=(0, 1)), records)))
@@ -379,12 +381,43 @@ def test_arms_with_the_same_pre_training_have_one_row() -> None:
     assert "| static_x10, static | 2 | 5.00 |" in apart
 
 
-def test_records_from_before_say_so_in_one_line() -> None:
-    made = build(design(), study())
-    assert [note for note in made["notes"] if "plateau" in note] == [
-        "Not recorded whether runs left the plateau of a trivial model: static_x10, dynamic, static."
-    ]
+def test_records_without_their_own_loss_decide_nothing_and_say_so_in_one_line() -> None:
+    made = build(design(), [r | {"own": {}} for r in study()])
+    why = "ot recorded whether runs left the plateau of a trivial model:"
+    assert [note for note in made["notes"] if "plateau" in note] == [f"N{why} static_x10, dynamic, static."]
     assert "own" not in made["arms"][0]
+    reasons = {contrast["reason"] for contrast in made["claims"][0]["contrasts"]}
+    assert reasons == {f"n{why} dynamic, static_x10"}
+    checkpoint = [r | {"own": {}, "budget": {"steps": 0}} for r in study()]
+    assert build(design(), checkpoint)["claims"][0]["verdict"] == "reproduced"
+
+
+def test_the_verdict_on_a_loss_does_not_depend_on_the_baseline() -> None:
+    """A baseline that has learned nothing but word frequencies bars no contrast of two other arms."""
+    records = [r | {"baselines": {LOSS: {"unigram": 5.5}}} for r in study()]
+    for base in ("static", "dynamic"):
+        asked = design(claims=("dynamic > static_x10 on mlm_loss",), baseline=base, columns=(LOSS,), published={})
+        assert build(asked, records)["claims"][0]["verdict"] == "reproduced"
+
+
+def test_seeds_added_by_hand_are_looked_at_after_the_declared_ones() -> None:
+    def rule(*more: int) -> dict[str, Any]:
+        """A claim of seeds 1 to 5, then those added, in which the difference is of the other sign."""
+        records = [r | {"seed": seed} for r in study(6) for seed in [r["seed"] + 1] if seed < 6]
+        for at, seed in enumerate(more):
+            extra = [r | {"seed": seed, "metrics": dict(r["metrics"])} for r in study(20) if r["seed"] == 6 + at]
+            for r in extra:
+                r["metrics"][LOSS] += 0.5 * (r["arm"] == "dynamic")
+            records += extra
+        asked = design(claims=("dynamic > static_x10 on mlm_loss",), seeds=(1, 2, 3, 4, 5))
+        return build(asked, records)
+
+    for added in ((6,), (0,), (0, *range(6, 12)), (0, *range(6, 15))):
+        made = rule(*added)
+        assert made["claims"][0]["verdict"] == "reproduced"
+        assert "at the look after 5 seeds" in made["claims"][0]["said"]
+    assert made["looks"] == {"first": 5, "most": 12, "n": 12, "level": made["looks"]["level"]}
+    assert "Left out, because no look includes them: seed 12, 13, 14." in made["notes"]
 
 
 def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
@@ -394,3 +427,18 @@ def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
     assert claim.word == f"reproduced (every arm is below the bag of words on {TASK})"
     assert claim.said.startswith(claim.word)
     assert make_table(asked, study()).claims[0].word == "reproduced"
+
+
+def test_a_linear_model_above_every_arm_on_a_task_of_the_mean_qualifies_it_too() -> None:
+    """0.9 beats every arm on one task; 0.3 on the other leaves the mean of both below the arms'."""
+    other = "docs_order/accuracy"
+    claims, columns = ("dynamic >= static_x10 on mean, margin 1 points",), (TASK, other, MEAN)
+    asked = design(claims=claims, columns=columns, published={})
+    for second, named in ((0.3, TASK), (0.5, f"mean, {TASK}")):
+        records = [r | {"metrics": r["metrics"] | {other: r["metrics"][TASK]}} for r in study()]
+        anchors = {TASK: {"bag_of_words": 0.9, "majority": 0.1}, other: {"bag_of_words": second}}
+        made = make_table(asked, [r | {"baselines": anchors} for r in records])
+        assert made.claims[0].word == f"reproduced (every arm is below the bag of words on {named})"
+        (row,) = [row for row in made.anchors if row.name == "bag of words"]
+        assert row.metrics["mean"] == Level((0.9 + second) / 2.0)
+        assert all("mean" not in row.metrics for row in made.anchors if row.name == "majority class")

@@ -37,6 +37,10 @@ def test_a_run_that_memorizes_without_learning_is_not_on_the_plateau_either() ->
     assert course(9.0, 7.0, 6.4).stuck
 
 
+def test_a_run_that_diverges_on_the_plateau_has_memorized_nothing() -> None:
+    assert course(9.0, 6.4, 6.4 + 2 * LEFT * FLOOR).stuck
+
+
 def test_a_loss_on_text_that_the_model_writes_is_judged_where_it_stays() -> None:
     """An untrained generator's tokens are found with ease, far below the floor of what it writes at the end."""
 

@@ -244,11 +244,17 @@ def test_a_verdict_says_its_scale_its_columns_and_the_seeds_it_needs() -> None:
 
 
 def test_the_plateau_is_said_plainly() -> None:
-    assert find_plateau([5.0, 5.01], 6.0) is None
-    assert "only compare word frequencies" in str(find_plateau([5.95, 5.96], 6.0))
-    assert "only compare word frequencies" in str(find_plateau([5.0, 6.4], 6.0))
-    assert "only compare word frequencies" in str(find_plateau([6.5, 6.6], 6.0))
-    assert "not recorded" in str(find_plateau([5.0, 5.0], None))
+    assert find_plateau({"a": [5.0, 5.01]}, 6.0) is None
+    for losses in ([5.95, 5.96], [5.0, 6.4], [6.5, 6.6]):
+        assert "only compare word frequencies" in str(find_plateau({"a": losses}, 6.0))
+    assert "not recorded" in str(find_plateau({"a": [5.0, 5.0]}, None))
+    assert find_plateau({"a": [], "b": []}, 6.0) == "no arm has a loss"
+
+
+def test_a_loss_decides_between_two_arms_if_the_better_one_has_learned() -> None:
+    assert find_plateau({"a": [5.95, 5.96], "b": [5.0, 5.01]}, 6.0) is None
+    found = find_plateau({"a": [5.95, 5.97], "b": [5.99, 6.01], "c": []}, 6.0)
+    assert str(found).endswith("(loss of a 5.96, unigram 6.00 nats)")
 
 
 def test_budgets_match_within_one_percent() -> None:

@@ -98,6 +98,11 @@ class Record:
         return self.status == "done"
 
     @property
+    def pretrained(self) -> bool:
+        """Whether the run itself pre-trained its model; others start from a checkpoint or from scratch."""
+        return bool(self.budget.get("steps", 1) > 0)
+
+    @property
     def changed(self) -> bool:
         """Whether it was made from a tree with uncommitted changes, so that its commit does not say what ran."""
         return self.git is not None and self.git.dirty

@@ -8,26 +8,36 @@ from collections.abc import Mapping, Sequence
 
 from paribus.verdict.statistics import mean_sd
 
-SENSITIVE = 2.0  # standard deviations between the baseline and the unigram model
+SENSITIVE = 2.0  # standard deviations between the best arm and the unigram model
 CLEARLY_BELOW = 0.1  # nats below the unigram model, in addition
 TOLERANCE = 0.01  # of real budgets
 TOO_SMALL = "too small to decide: the arms only compare word frequencies"
 
 
-def find_plateau(losses: Sequence[float], unigram: float | None) -> str | None:
-    """Why the held-out loss decides nothing, or None: the baseline must be clearly below the unigram model.
+def find_plateau(losses: Mapping[str, Sequence[float]], unigram: float | None) -> str | None:
+    """Why the held-out loss decides nothing, or None: the best arm must be clearly below the unigram model.
 
     Clearly: by more than two sample standard deviations over seeds, and by more than 0.1 nats.
+
+    Args:
+        losses: {arm: its held-out losses, in nats} of the arms compared.
     """
     if unigram is None:
         return "the unigram loss on the same masks is not recorded"
-    if not losses:
-        return "the baseline has no loss"
-    mean, sd = mean_sd(losses)
+    measured = {arm: mean_sd(own) for arm, own in losses.items() if own}
+    if not measured:
+        return "no arm has a loss"
+    best = min(measured, key=lambda arm: measured[arm][0])
+    mean, sd = measured[best]
     below = unigram - mean
     if below > CLEARLY_BELOW and below > SENSITIVE * (sd or 0.0):
         return None
-    return f"{TOO_SMALL} (baseline loss {mean:.2f}, unigram {unigram:.2f} nats)"
+    return f"{TOO_SMALL} (loss of {best} {mean:.2f}, unigram {unigram:.2f} nats)"
+
+
+def find_unjudged(arms: Sequence[str]) -> str | None:
+    """Why a pair decides nothing in any column if these of its arms have runs without the loss on their own noise."""
+    return f"not recorded whether runs left the plateau of a trivial model: {', '.join(arms)}" if arms else None
 
 
 def find_stuck(stuck: Mapping[str, Sequence[bool]]) -> str | None:

@@ -5,7 +5,8 @@ contrast is, each by its interval at 1 - a (an intersection-union test needs no 
 contradicted or equivalent by intervals at 1 - a/k, of which one is enough to contradict. With one-sided p-values its p
 is min(2 max p_up, 2 k min p_down). All its false verdicts together stay at a: if the claim does
 not hold, it is reproduced at rate a/2 at most, and each of k contrasts is falsely contradicted, or falsely equivalent,
-at rate a/(2k) at most (none of them both).
+at rate a/(2k) at most (none of them both). In a claim that is not reproduced, the contrasts that are say so by
+intervals at 1 - a/k too.
 
 Claims about the same intervals, at least as many as these, are read off the same k intervals at 1 - a/k and share one
 place in the family (a false verdict on any of them means that an interval misses its truth).
@@ -72,7 +73,7 @@ def find_levels(rates: Sequence[Rates], shares: Shares) -> Deciding:
     k, r = shares.apart, shares.up
     up = max(r * one.up for one in rates)
     down = min(k * one.down for one in rates)
-    same = max(min(r * one.up, k * one.inside) for one in rates)
+    same = max(k * min(one.up, one.inside) for one in rates)
     settled = max(max(min(r * one.up, k * one.down), k * min(one.inside, one.beyond)) for one in rates)
     refuted = min(k * max(one.down, one.beyond) for one in rates)
     return Deciding(min(1.0, up, down, same), min(1.0, settled, refuted))

@@ -29,7 +29,8 @@ class Course(NamedTuple):
             later is of a run that memorizes its text, not of one on the plateau. If the model writes the text, the
             first point after which all are so far below: the floor is that of the text that is written at the end, and
             what an untrained generator writes is found with ease.
-        memorized: whether a run that never was so far below ends above its lowest loss by more than that share.
+        memorized: whether a run that never was so far below ends above its first loss by more than that share. One
+            that rises, but not so far, has diverged.
         fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
     """
 
@@ -63,7 +64,7 @@ def follow(points: Sequence[Point], floor: float, written: bool = False) -> Cour
     above = [at for at, point in enumerate(points) if point.loss >= bound]
     start = above[-1] + 1 if written and above else 0
     left = next((point for point in points[start:] if point.loss < bound), None)
-    rise = points[-1].loss - min(point.loss for point in points)
+    rise = points[-1].loss - points[0].loss
     last = [point for point in points if point.tokens >= (1.0 - LAST) * points[-1].tokens]
     fall = None
     if len(last) > 2:

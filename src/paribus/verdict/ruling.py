@@ -75,7 +75,7 @@ class Outcome:
 def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None) -> list[Outcome]:
     """The verdicts on all claims of a table, each given as its contrasts, in order. Every measured contrast counts.
 
-    Contrasts of a claim that does not hold on all of them are shown with intervals that hold for all at once.
+    Contrasts of a claim that is not reproduced on all of them are read off intervals that hold for all at once.
 
     Args:
         looks: when the table was looked at, if seeds were added until its claims were decided.
@@ -87,9 +87,9 @@ def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None) -> li
     found = []
     for claim, own, share, level in zip(claims, rates, shares, levels, strict=True):
         outcome = combine(Bench(share, family, looks).rule_all(claim, own))
-        if outcome.verdict not in (REPRODUCED, EQUIVALENT):
-            shown = Bench(share._replace(up=share.apart), family, looks).rule_all(claim, own)
-            outcome = replace(outcome, rulings=tuple(shown))
+        if outcome.verdict != REPRODUCED:
+            shown = combine(Bench(share._replace(up=share.apart), family, looks).rule_all(claim, own))
+            outcome = shown if outcome.verdict == EQUIVALENT else replace(outcome, rulings=shown.rulings)
         found.append(outcome if share.place is None else replace(outcome, p=family.adjust(level.first)))
     return found
 

@@ -98,14 +98,6 @@ def _rank_openness(line: Line) -> tuple[int, bool]:
     return rank, line.of_twins
 
 
-def is_unsure(entry: Entry, claim: ClaimRow) -> bool:
-    """Whether a claim is decided by arms that were pre-trained before their loss on their own noise was measured."""
-    spent = entry.table.budget.arms
-    trained = {arm.name for arm in entry.table.arms if spent.get(arm.name, {}).get("steps") and arm.own is None}
-    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
-    return find_word(claim.verdict).decides and not trained.isdisjoint(arms)
-
-
 def list_scales(entries: Sequence[Entry]) -> list[str]:
     """The scales of the recipes, and others that tables have."""
     return [*SCALES, *sorted({entry.scale for entry in entries} - set(SCALES))]

@@ -9,7 +9,6 @@ from html import escape
 from paribus.reporting.ladder import rate_stability
 from paribus.reporting.site.claims import (
     Line,
-    is_unsure,
     list_scales,
     render_effects,
     render_source,
@@ -76,11 +75,6 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
     aside = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
     below = f'<p class="below">Not counted: A/A tests of two identical arms ({escape(aside)}).</p>' if twins else ""
-    if unsure := sum(is_unsure(entry, claim) for line in own for entry, claim in line.entries):
-        below += (
-            f'<p class="below">{unsure} of the decided claims rest on runs that did not record whether they left the '
-            "plateau of a trivial model. Rerun them before you trust them.</p>"
-        )
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
     return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'
 

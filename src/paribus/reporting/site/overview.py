@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from paribus.reporting.site.claims import Line, is_unsure, say_effect
+from paribus.reporting.site.claims import Line, say_effect
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.verdict.claims import PAPER
 from paribus.verdict.words import NOT_RUN, WORDS
 
 _Found = tuple[Line, Entry, ClaimRow]  # a claim with the largest table that measures it
-UNSURE = " Rerun it: its runs did not record whether they left the plateau of a trivial model."
 INTRODUCTION = """# Results
 
 Each claim was fixed before its first run, and a verdict holds only at its scale. A claim is shown at the largest scale
@@ -35,9 +34,7 @@ def _render_scale(found: Sequence[_Found]) -> Iterator[str]:
     """The claims of a scale, in the order of their studies."""
     counts = Counter(claim.verdict for _, _, claim in found)
     verdicts = (f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN)
-    unsure = sum(is_unsure(entry, claim) for _, entry, claim in found)
-    rest = f" To rerun: {unsure} of these verdicts." if unsure else ""
-    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.{rest}\n"
+    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.\n"
     for study, own in groupby(found, key=lambda each: each[0].study):
         claims = list(own)
         title = claims[0][1].table.title
@@ -50,10 +47,9 @@ def _render_line(line: Line, entry: Entry, claim: ClaimRow) -> str:
     paper = line.authors if line.paper else "the paper"
     owner = paper if line.claim.whose == PAPER else "ours"
     notes = claim.word.removeprefix(claim.verdict)
-    advice = UNSURE if is_unsure(entry, claim) else ""
     effects = (_say_contrast(entry.table, row) for row in claim.contrasts if row.difference is not None)
     said = line.claim.says or f"`{line.claim.text}`"
-    return f"- {said} ({owner}). **{claim.verdict.capitalize()}**{notes}: {'; '.join(effects)}.{advice}\n"
+    return f"- {said} ({owner}). **{claim.verdict.capitalize()}**{notes}: {'; '.join(effects)}.\n"
 
 
 def _say_contrast(table: Table, row: ContrastRow) -> str:

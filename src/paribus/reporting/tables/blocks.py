@@ -267,7 +267,7 @@ def _make_own(table: Table) -> Block:
         f"{_list_held_out(table)}. Trivial floor: the loss of a model that knows only how frequent tokens are and what "
         f"kind their neighbors are. Left it: runs that were more than {LEFT:.0%} below the floor at some point"
         f"{_list_written(table)}; "
-        "memorized: other runs that ended that far above their lowest loss, because they memorized their training "
+        "memorized: other runs that ended that far above their first loss, because they memorized their training "
         f"text. Still falling: runs whose loss fell by more than {FALLING} nats over the last quarter of their tokens, "
         "and the mean fall.",
         "A contrast decides nothing if one of its runs has neither left its floor nor memorized its text.",

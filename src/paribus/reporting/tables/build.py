@@ -38,8 +38,17 @@ from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.claims import Claim, Pair, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
-from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
-from paribus.verdict.metrics import HELD_OUT, find_incomparable, in_points, is_pairs, is_score, is_task, lower_is_better
+from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged, find_unmatched
+from paribus.verdict.metrics import (
+    HELD_OUT,
+    MEAN,
+    find_incomparable,
+    in_points,
+    is_pairs,
+    is_score,
+    is_task,
+    lower_is_better,
+)
 from paribus.verdict.plateau import is_written
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.ruling import Outcome, Ruling, rule
@@ -72,12 +81,14 @@ class Verdicts(NamedTuple):
 def judge_claims(design: Design, records: Sequence[Record]) -> Verdicts:
     """The verdicts on a design's claims. Raises UserError as `build_table`."""
     claims, paper, evidence = design.parse_claims(), design.find_paper(), gather(design, records)
-    design = design.count_looks(evidence.find_seeds(tuple(design.arms)))
+    grown = design.count_looks(evidence.find_seeds(tuple(design.arms)))
+    if grown is not design:
+        design, evidence = grown, gather(grown, records)
     if not any(evidence.done(arm) for arm in design.arms):
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", "run `paribus run` first")
     _require_matched(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
-    reasons = {column: find_bar(design, evidence, column) for column in measured}
+    reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
     return Verdicts(design, evidence, reasons, _rule_claims(design, evidence, paper, claims, reasons))
 
 
@@ -169,8 +180,10 @@ def find_spent(run: Record, matched: str) -> float | None:
     return None if spent is None or (stage and not spent) else float(spent)
 
 
-def find_bar(design: Design, evidence: Evidence, column: str) -> str | None:
-    """Why a column decides no claim, or None."""
+def find_bar(
+    design: Design, evidence: Evidence, column: str, arms: Sequence[str], seeds: Sequence[int] | None = None
+) -> str | None:
+    """Why a column decides nothing between these arms over these seeds, or over all of them; or None."""
     if is_score(column):
         return None if evidence.values(SCRATCH, column) else NO_SCRATCH
     if column not in design.themselves and (why := find_incomparable(column, design.varies)):
@@ -178,8 +191,8 @@ def find_bar(design: Design, evidence: Evidence, column: str) -> str | None:
     prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
     if prefix is None or design.foreign:
         return None
-    losses = list(evidence.values(design.baseline, f"{prefix}loss").values())
-    return find_plateau(losses, evidence.anchors([design.baseline], f"{prefix}loss").get("unigram"))
+    losses = {arm: list(_select(evidence.values(arm, f"{prefix}loss"), seeds).values()) for arm in arms}
+    return find_plateau(losses, evidence.anchors(arms, f"{prefix}loss").get("unigram"))
 
 
 def _describe(column: str, reason: str | None) -> About:
@@ -391,12 +404,13 @@ def _make_claim(
 
 
 def find_below(design: Design, evidence: Evidence, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns in which a linear model on the task's words is better than every arm."""
+    """The task columns, of these and of those that they average, in which a linear model beats every arm."""
+    averaged = evidence.find_averaged() if MEAN in columns else ()
     found = []
-    for column in dict.fromkeys(columns):
+    for column in dict.fromkeys([*columns, *averaged]):
         means = [mean_sd(list(values.values()))[0] for arm in design.arms if (values := evidence.values(arm, column))]
         linear = evidence.anchors(tuple(design.arms), column).get(LINEAR)
-        if linear is not None and is_task(column) and not lower_is_better(column) and linear > max(means):
+        if linear is not None and not lower_is_better(column) and linear > max(means):
             found.append(column)
     return tuple(found)
 
@@ -407,9 +421,11 @@ def _make_contrasts(
     """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
     about = design.carrying if claim.columns is None else claim.columns
 
-    def find_reason(arms: Pair) -> str | None:
-        courses = {arm: evidence.courses(arm, seeds) for arm in (arms.arm, arms.versus)}
-        return find_stuck({arm: [course.stuck for course in own] for arm, own in courses.items()})
+    def find_reason(column: str, arms: Pair) -> str | None:
+        both = (arms.arm, arms.versus)
+        courses = {arm: [course.stuck for course in evidence.courses(arm, seeds)] for arm in both}
+        unjudged = [arm for arm in both if arm in evidence.unjudged]
+        return find_bar(design, evidence, column, both, seeds) or find_unjudged(unjudged) or find_stuck(courses)
 
     return [
         Contrast(
@@ -417,7 +433,7 @@ def _make_contrasts(
             arms,
             claim.margin(column),
             _pair(evidence, arms.arm, arms.versus, column, seeds),
-            reasons[column] or find_reason(arms),
+            find_reason(column, arms),
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
             (
                 _pair(evidence, arms.arm, SCRATCH, column, seeds),
@@ -433,10 +449,11 @@ def _make_contrasts(
 
 
 def _pair(evidence: Evidence, arm: str, versus: str, column: str, seeds: Sequence[int] | None) -> Paired:
-    first, second = evidence.values(arm, column), evidence.values(versus, column)
-    if seeds is not None:
-        first = {seed: value for seed, value in first.items() if seed in seeds}
-    return pair_seeds(first, second)
+    return pair_seeds(_select(evidence.values(arm, column), seeds), evidence.values(versus, column))
+
+
+def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping[int, float]:
+    return values if seeds is None else {seed: value for seed, value in values.items() if seed in seeds}
 
 
 def _make_contrast_row(

@@ -70,11 +70,16 @@ class Design:
         return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
 
     def count_looks(self, seeds: Sequence[int]) -> Design:
-        """The design with one more look for each seed that the user added to the declared ones."""
-        if self.looks is not None or not self.seeds or len(seeds) <= len(self.seeds):
+        """The design with one more look for each seed that the user added to the declared ones.
+
+        The looks must not depend on how many seeds are there, or more seeds would undo a decision: they end at `MOST`
+        seeds or at twice the declared ones. Seeds beyond are not in the design.
+        """
+        added = [seed for seed in seeds if seed not in self.seeds]
+        if self.looks is not None or not self.seeds or not added:
             return self
-        looks = Looks(max(FIRST, len(self.seeds)), max(MOST, len(seeds)))
-        return replace(self, looks=looks, seeds=tuple(seeds))
+        looks = Looks(max(FIRST, len(self.seeds)), max(MOST, 2 * len(self.seeds)))
+        return replace(self, looks=looks, seeds=(*self.seeds, *added)[: looks.most])
 
     def parse_claims(self) -> list[Claim]:
         """The claims. Raises UserError for one that cannot be read."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL
-from paribus.verdict.metrics import MEAN, find_metric, in_points, is_task
+from paribus.verdict.controls import find_unjudged
+from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, in_points, is_task
 from paribus.verdict.plateau import Course, read_course
 
 
@@ -19,12 +20,14 @@ from paribus.verdict.plateau import Course, read_course
 class Evidence:
     """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing.
 
-    `tasks`: the design's task columns in points, of which the column `mean` is the mean.
+    `tasks`: the design's task columns in points, of which the column `mean` is the mean. `unjudged`: arms
+    with pre-trained runs that measured a held-out loss, but not the loss on their own noise.
     """
 
     runs: Mapping[str, Mapping[int, Record]]
     notes: tuple[str, ...]
     tasks: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
@@ -57,8 +60,7 @@ class Evidence:
 
     def count_pretrained(self) -> int:
         """How many finished runs have trained at all; the others start from a checkpoint."""
-        runs = [run for seeds in self.runs.values() for run in seeds.values() if run.done]
-        return sum(run.budget.get("steps", 1) > 0 for run in runs)
+        return sum(run.done and run.pretrained for seeds in self.runs.values() for run in seeds.values())
 
     def own(self, arm: str) -> dict[int, Mapping[str, Any]]:
         """{seed: what the record says of the loss on the run's own noise} of the runs that measured it."""
@@ -81,7 +83,14 @@ class Evidence:
         }
 
     def anchors(self, arms: Sequence[str], column: str) -> dict[str, float]:
-        """{name: mean over runs} of what needs no neural model: unigram, bag_of_words, majority."""
+        """{name: mean over runs} of what needs no neural model: unigram, bag_of_words, majority.
+
+        The column `mean` has those that all its tasks have.
+        """
+        if column == MEAN:
+            own = [self.anchors(arms, task) for task in self.find_averaged()]
+            shared = sorted(set.intersection(*map(set, own))) if own else []
+            return {name: math.fsum(each[name] for each in own) / len(own) for name in shared}
         found: dict[str, list[float]] = defaultdict(list)
         for arm in arms:
             for run in self.done(arm).values():
@@ -98,9 +107,11 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     """Sort the records of a study and scale by arm and seed; leave out and note what cannot be trusted."""
     known = (*design.arms, SCRATCH)
     ours = [r for r in records if r.study == design.study and r.scale == design.scale and r.arm in known]
-    if design.looks is not None:
-        ours = [record for record in ours if record.seed in design.seeds]
     notes: list[str] = []
+    if design.looks is not None:
+        beyond = sorted({record.seed for record in ours} - set(design.seeds))
+        ours = [record for record in ours if record.seed in design.seeds]
+        notes += [f"Left out, because no look includes them: seed {', '.join(map(str, beyond))}."] if beyond else []
     runs: dict[str, dict[int, Record]] = {}
     for (arm, seed), group in sorted(_group(ours).items()):
         if len(signatures := sorted({record.signature for record in group})) > 1:
@@ -109,16 +120,16 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
             runs.setdefault(arm, {})[seed] = _choose(group)
     notes += _drop_foreign_text(design, runs)
     tasks = tuple(column for column in design.columns if is_task(column) and in_points(column))
-    evidence = Evidence(runs, (), tasks)
+    evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
     notes += [
         *_note_baseline(design, evidence),
         *_note_statuses(design, evidence),
         *_note_odd_values(design, evidence),
         *_note_older(design, evidence),
         *_note_precisions(evidence),
-        *_note_unjudged(design, evidence),
+        *_note_unjudged(evidence),
     ]
-    return Evidence(runs, tuple(notes), tasks)
+    return replace(evidence, notes=tuple(notes))
 
 
 def _group(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
@@ -221,13 +232,14 @@ def _note_older(design: Design, evidence: Evidence) -> list[str]:
     return [f"Made under another version of the sweep file: {', '.join(odd)}."] if odd else []
 
 
-def _note_unjudged(design: Design, evidence: Evidence) -> list[str]:
-    """Arms with pre-trained runs that did not measure the loss on their own noise."""
-    odd = [
-        arm
-        for arm in design.arms
-        if any(run.budget.get("steps", 1) > 0 and not run.own for run in evidence.done(arm).values())
-    ]
-    if not odd or design.foreign or design.scale == TRIAL:
-        return []
-    return [f"Not recorded whether runs left the plateau of a trivial model: {', '.join(odd)}."]
+def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
+    if design.foreign or design.scale == TRIAL:
+        return ()
+    done = [run for own in runs.values() for run in own.values() if run.done and run.pretrained]
+    odd = {run.arm for run in done if held_out_loss(run.metrics) is not None and not run.own}
+    return tuple(arm for arm in design.arms if arm in odd)
+
+
+def _note_unjudged(evidence: Evidence) -> list[str]:
+    why = find_unjudged(evidence.unjudged)
+    return [] if why is None else [f"{why[0].upper()}{why[1:]}."]

@@ -90,7 +90,7 @@ class OwnLoss:
     """Pre-trainings on their own noise: mean loss and floor of the trivial model, in nats, over n runs.
 
     `left`: how many left their plateau, between which `steps` and `tokens`; `memorized`: how many others ended far
-    above their lowest loss. `fall`: how much the loss fell over the last quarter of the tokens; `falling`: how many
+    above their first loss. `fall`: how much the loss fell over the last quarter of the tokens; `falling`: how many
     runs were still falling. `held_out`: the noise is that of the held-out evaluation; `written`: the model writes it.
     """
 
