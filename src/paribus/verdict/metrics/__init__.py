@@ -21,7 +21,7 @@ HELD_OUT = ("mlm_", "clm_", "denoising_")  # columns of the held-out evaluation,
 LOSS = "loss"  # what a search minimizes if it names no objective
 
 
-def held_out_loss(values: Mapping[str, float]) -> float | None:
+def held_out_loss(values: Mapping[str, float | None]) -> float | None:
     """The loss of the held-out evaluation among a run's metrics, whatever its head is."""
     return next((values[name] for test in HELD_OUT if (name := f"{test}loss") in values), None)
 
