@@ -404,15 +404,15 @@ def _make_claim(
 
 
 def find_below(design: Design, evidence: Evidence, columns: Sequence[str]) -> tuple[str, ...]:
-    """The task columns, of these and of those that they average, in which a linear model beats every arm."""
-    averaged = evidence.find_averaged() if MEAN in columns else ()
-    found = []
-    for column in dict.fromkeys([*columns, *averaged]):
+    """The columns in which a linear model beats every arm; of a mean in which it does not, the tasks averaged."""
+
+    def is_below(column: str) -> bool:
         means = [mean_sd(list(values.values()))[0] for arm in design.arms if (values := evidence.values(arm, column))]
         linear = evidence.anchors(tuple(design.arms), column).get(LINEAR)
-        if linear is not None and not lower_is_better(column) and linear > max(means):
-            found.append(column)
-    return tuple(found)
+        return linear is not None and not lower_is_better(column) and linear > max(means)
+
+    averaged = evidence.find_averaged() if MEAN in columns and not is_below(MEAN) else ()
+    return tuple(column for column in dict.fromkeys([*columns, *averaged]) if is_below(column))
 
 
 def _make_contrasts(
