@@ -59,6 +59,8 @@ def test_orders_and_best() -> None:
         ("dynamic > static, margin 0.1 points on mlm_loss", "points for mlm_loss"),
         ("dynamic > static on sst2/accuracy, margin 0.1 nats", "in nats that fits none of its columns"),
         ("dynamic > static on mlm_loss, margin 1 points", "in points that fits none of its columns"),
+        ("dynamic > static on squad/f1, margin 0.5", r"0\.5 on squad/f1.* is 50 points: write `margin 0\.5 points`"),
+        ("dynamic > static, margin 0.1 on squad/f1, margin 9 on mlm_loss", "is 10 points: write"),
         ("dynamic ~ static", "no margin on mlm_loss"),
         ("dynamic ~ static, margin 0.5 points", "no margin on mlm_loss"),
     ],

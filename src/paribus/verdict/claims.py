@@ -11,8 +11,9 @@
 
 Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
 accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits none is refused. `on COLUMN`
-narrows either and is required for a margin without a unit if the claim has several columns. A column without a margin
-has a margin of zero. Example:
+narrows either and is required for a margin without a unit if the claim has several columns. On an accuracy, such a
+margin is a fraction: 0.02 is 2 points, and 0.1 or more is refused. A column without a margin has a margin of zero.
+Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
 
@@ -48,6 +49,7 @@ _PAIR = re.compile(rf"({_ARM})\s*(>=|≥|>|~)\s*({_ARM})")
 _MONOTONE = re.compile(rf"monotone\(\s*({_ARM}(?:\s*,\s*{_ARM})+)\s*\)")
 _BEST = re.compile(rf"best is ({_ARM})(?:\s+of\s+\(\s*({_ARM}(?:\s*,\s*{_ARM})*)\s*\))?")
 IN_NATS = ("loss", "forgetting")  # what the names of such columns end with
+_COARSE = 0.1  # a margin without unit that is this large on an accuracy is meant in points
 _MARGIN = re.compile(r"margin\s+([0-9.eE+-]+)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
 
 
@@ -175,5 +177,16 @@ def _check(claim: Claim, carrying: Sequence[str]) -> None:
             cause = f"claim '{claim.text}' has a margin in {margin.unit or 'no unit'} that fits none of its columns"
             raise UserError(cause, "write it without a unit for a column in a unit of its own")
     for column in about:
+        _require_fraction(claim, column)
         if any(pair.relation == "~" for pair in claim.pairs) and claim.margin(column) == 0.0:
             raise UserError(f"claim '{claim.text}' has no margin on {column}", "~ needs one, such as margin 0.5 points")
+
+
+def _require_fraction(claim: Claim, column: str) -> None:
+    """Raises UserError for a margin such as 0.5 on accuracies between 0 and 1."""
+    large = [m.size for m in claim.margins if not m.unit and m.fits(column) and m.size >= _COARSE]
+    if large and in_points(column):
+        raise UserError(
+            f"the margin {large[0]:g} on {column}, whose values lie between 0 and 1, is {100 * large[0]:g} points",
+            f"write `margin {large[0]:g} points`, or the margin as a fraction",
+        )

@@ -17,10 +17,9 @@ from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Table
 from paribus.sweeps.sweep import UNMATCHED
-from paribus.verdict.metrics import Metric, declare, in_points, lower_is_better
+from paribus.verdict.metrics import Metric, declare, lower_is_better
 
 _LOWER = re.compile(r".*(?:^|[^a-z])(?:loss|ppl|err|wer|cer|ter|mse|rmse|mae|nll|bpb|bits_per_byte|fid|latency|time)")
-_COARSE = 0.1  # a margin without unit that is this large on values between 0 and 1 is meant in points
 _DIGITS = 3  # of the range of a column's values that are printed
 
 
@@ -69,7 +68,6 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
         seeds=tuple(sorted({record.seed for record in runs.records})),
     )
     with declare(columns):
-        _require_margins(design)
         table = build_table(design, runs.records)
     return Judged(replace(table, notes=(*table.notes, *runs.notes)), columns)
 
@@ -103,16 +101,3 @@ def _is_lower(column: str, source: Source, asked: Asked) -> bool:
     if column in source.higher:
         return not source.higher[column]
     return _LOWER.fullmatch(column.lower()) is not None or lower_is_better(column)
-
-
-def _require_margins(design: Design) -> None:
-    """Raises UserError for a margin such as 0.5 on accuracies between 0 and 1."""
-    for claim in design.parse_claims():
-        for column in claim.columns or design.columns:
-            large = [m for m in claim.margins if not m.unit and m.fits(column) and m.size >= _COARSE]
-            if large and in_points(column):
-                size = large[0].size
-                raise UserError(
-                    f"the margin {size:g} on {column}, whose values lie between 0 and 1, is {100 * size:g} points",
-                    f"write `margin {size:g} points`, or the margin as a fraction",
-                )
