@@ -99,6 +99,7 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
             },
             "they are not asked about the same pairs: leave nsp_accuracy out",
         ),
+        ({"columns": ["mlm_loss", "sst2/accuracy", "mlm_loss"]}, "'columns' names mlm_loss twice: name it once"),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (

@@ -109,6 +109,8 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
     head, *tails = [part.strip() for part in re.split(r",\s*(?=margin\b)", text.strip())]
     statement, _, named = (part.strip() for part in head.partition(" on "))
     pairs = _pairs(statement, text, arms)
+    if not pairs:
+        raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
     for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
         if arm not in arms:
             raise UserError(f"claim '{text}' names the unknown arm '{arm}'", f"the sweep's arms: {', '.join(arms)}")
@@ -123,26 +125,30 @@ def _pairs(statement: str, text: str, arms: Sequence[str]) -> tuple[Pair, ...]:
             raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
         return (Pair(found[1], cast(Relation, found[2].replace("≥", ">=")), found[3]),)
     if found := _MONOTONE.fullmatch(statement):
-        chain = _names(found[1])
+        chain = _names(found[1], text)
         steps = tuple(Pair(later, ">=", earlier) for earlier, later in itertools.pairwise(chain))
         return (*steps, Pair(chain[-1], ">", chain[0]))
     if found := _BEST.fullmatch(statement):
-        others = _names(found[2]) if found[2] else list(arms)
+        others = _names(found[2], text) if found[2] else list(arms)
         return tuple(Pair(found[1], ">", other) for other in others if other != found[1])
     raise UserError(f"claim '{text}' is not understood", "write A > B, A >= B, A ~ B, monotone(A, B, C) or best is A")
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
+def _names(listed: str, text: str) -> list[str]:
+    found = [name.strip() for name in listed.split(",")]
+    if twice := [name for name in found if found.count(name) > 1]:
+        raise UserError(f"claim '{text}' names {twice[0]} twice", "name it once")
+    return found
 
 
 def _columns(named: str, text: str, columns: Sequence[str]) -> tuple[str, ...] | None:
     if named in ("", "all"):
         return None
-    for column in _names(named):
+    found = tuple(_names(named, text))
+    for column in found:
         if column not in columns:
             raise UserError(f"claim '{text}' names the unknown column '{column}'", f"the columns: {', '.join(columns)}")
-    return tuple(_names(named))
+    return found
 
 
 def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
@@ -178,6 +184,9 @@ def _check(claim: Claim, carrying: Sequence[str]) -> None:
             raise UserError(cause, "write it without a unit for a column in a unit of its own")
     for column in about:
         _require_fraction(claim, column)
+        named = [m.columns is not None for m in claim.margins if m.fits(column)]
+        if len(set(named)) < len(named):
+            raise UserError(f"claim '{claim.text}' has two margins on {column}", "keep one of them")
         if any(pair.relation == "~" for pair in claim.pairs) and claim.margin(column) == 0.0:
             raise UserError(f"claim '{claim.text}' has no margin on {column}", "~ needs one, such as margin 0.5 points")
 
