@@ -103,6 +103,15 @@ def test_missing_cells_unequal_seeds_and_repeated_rows_are_named_and_never_guess
         assert note in table.notes
 
 
+@pytest.mark.parametrize("huge", ["1e200", "-1e308", "inf"])
+def test_a_value_too_large_to_square_is_left_out_like_one_that_is_not_a_number(tmp_path: Path, huge: str) -> None:
+    found = judge_csv(tmp_path, *arms(), f"warm,4,{huge}", "base,4,1e308", claims=(CLAIM,))
+    assert [arm.metrics["acc"].seeds for arm in found.table.arms] == [(0, 1, 2, 3)] * 2
+    assert found.table.about["acc"].unit == "points"
+    assert "warm/seed4: acc is not a number and is left out." in found.table.notes
+    assert found.table.claims == judge_csv(tmp_path, *arms(), claims=(CLAIM,)).table.claims
+
+
 def test_a_log_of_steps_is_read_at_its_last_step_and_rows_can_be_chosen(tmp_path: Path) -> None:
     lines = ["arm,seed,step,split,acc", *(f"{arm},0,{step},{split},0.{step}{at}" for arm in ("base", "warm")
              for step in (9, 8, 7) for at, split in enumerate(("dev", "test")))]  # fmt: skip

@@ -18,6 +18,7 @@ from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Table
 from paribus.sweeps.sweep import UNMATCHED
 from paribus.verdict.metrics import Metric, declare, lower_is_better, metric
+from paribus.verdict.statistics import is_number
 
 _LOWER = re.compile(r".*(?:^|[^a-z])(?:loss|ppl|err|wer|cer|ter|mse|rmse|mae|nll|bpb|bits_per_byte|fid|latency|time)")
 _DIGITS = 3  # of the range of a column's values that are printed
@@ -91,7 +92,7 @@ def describe_column(column: str, runs: Runs, source: Source, asked: Asked) -> Me
 def _list_values(metrics: Mapping[str, float | None], column: str) -> Sequence[float]:
     """The values of a run in that column; for the mean over tasks, those of all tasks."""
     found = [metrics[column]] if column in metrics else metrics.values()
-    return [value for value in found if value is not None and math.isfinite(value)]
+    return [value for value in found if is_number(value)]
 
 
 def _check_directions(columns: Sequence[str], asked: Asked) -> None:

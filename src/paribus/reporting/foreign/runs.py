@@ -12,6 +12,7 @@ from paribus.core.errors import UserError, suggest
 from paribus.reporting.foreign.source import DONE, Row, Source
 from paribus.runs.record import Record
 from paribus.verdict.metrics import MEAN, metric
+from paribus.verdict.statistics import is_number
 
 _MISSING = ("", "na", "n/a", "nan", "none", "null", "-")
 _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
@@ -82,7 +83,7 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
         for (arm, seed), group in _group(rows, asked, notes).items()
     ]
     found = tuple(record for record in records if record is not None)
-    if not any(_is_finite(value) for record in found for value in record.metrics.values()):
+    if not any(is_number(value) for record in found for value in record.metrics.values()):
         raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
     return Runs(found, columns, tuple(notes))
 
@@ -224,7 +225,3 @@ def read_number(value: object, otherwise: float = math.nan) -> float:
         return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
     except ValueError:
         return otherwise
-
-
-def _is_finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
