@@ -57,6 +57,9 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
     baseline = name_arm(asked.baseline)
     if baseline not in runs.arms:
         raise UserError(f"the baseline '{asked.baseline}' is not an arm", suggest(baseline, runs.arms))
+    if not any(record.arm == baseline for record in runs.records):
+        why = [note for note in runs.notes if note.startswith(f"{baseline}/seed")]
+        raise UserError(f"no run of the baseline '{asked.baseline}' counts", " ".join(why[:3]))
     _check_directions(runs.columns, asked)
     columns = {column: describe_column(column, runs, source, asked) for column in runs.columns}
     design = Design(
