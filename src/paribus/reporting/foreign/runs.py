@@ -76,9 +76,7 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     notes += _note_parts(columns, known, source.parts)
     measured = tuple(column for column in columns if column in known)
     groups = _group(source, asked, notes)
-    records = [
-        _make_record(study, arm, seed, group, asked, measured, notes) for (arm, seed), group in groups.items()
-    ]
+    records = [_make_record(study, arm, seed, group, asked, measured, notes) for (arm, seed), group in groups.items()]
     found = tuple(record for record in records if record is not None)
     if not any(is_number(value) for record in found for value in record.metrics.values()):
         raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
