@@ -97,10 +97,20 @@ def test_missing_cells_unequal_seeds_and_repeated_rows_are_named_and_never_guess
         "warm/seed3: acc is not a number and is left out.",
         "warm/seed1 counts once: line 6, line 7 have the same numbers.",
         "odd/seed0 is left out: its rows differ in acc (line 10, line 11); with --step the last one counts.",
-        "line 13 is left out: it has no arm or no seed.",
+        "line 13 is left out: it has no arm.",
+        "line 14 is left out: it has no seed.",
         "base: no record of seed 2.",
     ):
         assert note in table.notes
+
+
+@pytest.mark.parametrize("huge", ["1e200", "-1e308", "inf"])
+def test_a_value_too_large_to_square_is_left_out_like_one_that_is_not_a_number(tmp_path: Path, huge: str) -> None:
+    found = judge_csv(tmp_path, *arms(), f"warm,4,{huge}", "base,4,1e308", claims=(CLAIM,))
+    assert [arm.metrics["acc"].seeds for arm in found.table.arms] == [(0, 1, 2, 3)] * 2
+    assert found.table.about["acc"].unit == "points"
+    assert "warm/seed4: acc is not a number and is left out." in found.table.notes
+    assert found.table.claims == judge_csv(tmp_path, *arms(), claims=(CLAIM,)).table.claims
 
 
 def test_a_log_of_steps_is_read_at_its_last_step_and_rows_can_be_chosen(tmp_path: Path) -> None:
@@ -108,7 +118,7 @@ def test_a_log_of_steps_is_read_at_its_last_step_and_rows_can_be_chosen(tmp_path
              for step in (9, 8, 7) for at, split in enumerate(("dev", "test")))]  # fmt: skip
     found = judge_csv(tmp_path, *lines, step="step", where={"split": "test"})
     assert [arm.metrics["acc"].mean for arm in found.table.arms] == [0.91, 0.91]
-    with pytest.raises(UserError, match="--where and --name match no row of runs"):
+    with pytest.raises(UserError, match="no row of runs has split=train: change --where"):
         judge_csv(tmp_path, *lines, where={"split": "train"})
 
 
@@ -157,6 +167,10 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
         ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
         ({"claims": ("warm > cold",)}, "names the unknown arm 'cold'"),
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
+        ({"lower": ("ac",)}, "--lower names 'ac', which is not judged: did you mean acc"),
+        ({"higher": ("seed",)}, "--higher names 'seed', which is not judged: known: acc"),
+        ({"lower": ("acc",), "higher": ("acc",)}, "--lower and --higher both name acc: keep one of them"),
+        ({"where": {"split": "test"}}, "has no column 'split': known: arm, seed, acc"),
         ({"pattern": "{arm}_{seed}"}, "no name in runs matches"),
         ({"pattern": "{arm}-{arm}"}, "name each column once"),
         ({"pattern": "arm-seed"}, "name each column once"),
@@ -165,6 +179,31 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
 def test_a_slip_is_refused_with_what_to_type(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         judge_csv(tmp_path, *arms(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (("base,,0.1", "warm,,0.2"), "no row of runs has a value in seed: fill it in"),
+        (("base,,0.1", ",0,0.2"), "no row of runs has a value in arm and a value in seed"),
+        (
+            ("base,0,0.1", "base,0,0.2", "warm,0,0.3"),
+            r"no run of the baseline 'base' counts: base/seed0 is left out: its rows differ in acc \(line 2, line 3\)",
+        ),
+    ],
+)
+def test_rows_that_leave_no_run_are_refused_with_the_reason(
+    tmp_path: Path, rows: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        judge_csv(tmp_path, "arm,seed,acc", *rows)
+
+
+def test_an_arm_whose_runs_contradict_themselves_stays_in_the_table_with_the_reason(tmp_path: Path) -> None:
+    table = judge_csv(tmp_path, "arm,seed,acc", "base,0,0.1", "warm,0,0.2", "warm,0,0.3", claims=(CLAIM,)).table
+    assert [(arm.name, list(arm.metrics)) for arm in table.arms] == [("base", ["acc"]), ("warm", [])]
+    assert table.claims[0].verdict == "not run"
+    assert any(note.startswith("warm/seed0 is left out: its rows differ in acc") for note in table.notes)
 
 
 @pytest.mark.parametrize("lines", [["a,b"], ["arm;seed;acc"], ["arm,seed,acc", "base,0,0.1,7"], ["arm,arm", "1,2"]])

@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 import struct
+import warnings
 import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
@@ -17,7 +18,7 @@ from fake_records import LOSS, TASK, design, make_table, study
 from paribus.reporting.ladder import build_ladders
 from paribus.reporting.plots import arms, axes, curves, effects, pareto, png, scales
 from paribus.reporting.plots.drawing import View, draw_all
-from paribus.reporting.plots.png import render_png
+from paribus.reporting.plots.png import render_pdf, render_png
 from paribus.reporting.plots.scene import (
     COLORS,
     DASHES,
@@ -109,6 +110,14 @@ def test_png_draws_the_same_scene() -> None:
     assert len(set(pixels(drawn)[2])) > 4
     assert drawn == png._draw_png(Scene(100, 50, items))
     assert drawn != render_png(Scene(100, 50, items[:-1]))
+
+
+def test_a_name_that_the_font_lacks_is_drawn_without_a_warning() -> None:
+    scene = Scene(100, 50, (Label(5, 20, "动态"),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pixels(png._draw_png(scene))[:2] == (200, 100)
+        assert render_pdf(scene).startswith(b"%PDF")
 
 
 def test_a_picture_is_drawn_once_and_again_if_the_kept_one_is_damaged(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from scipy import stats
 
 from paribus.commands.cli import main
+from paribus.commands.compare import ID
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
-from paribus.reporting.pairs import Comparison, compare_runs
+from paribus.reporting.pairs import _KEYS, Comparison, compare_runs
 from paribus.runs.gold import Gold, write_gold
 
 RNG = np.random.default_rng(0)
@@ -109,6 +111,16 @@ def test_examples_that_one_file_lacks_are_left_out_and_counted(tmp_path: Path) -
     assert "acc: 50 examples are left out, since only one of the two has a number." in found.notes
 
 
+def test_a_value_too_large_to_square_is_left_out_and_counted(tmp_path: Path) -> None:
+    huge = np.array([1e308, 0.2, 0.4, 0.7])
+    first = samples(tmp_path, "a.jsonl", huge)
+    found = compare_runs(first, samples(tmp_path, "b.jsonl", np.array([-1e200, 0.1, 1e308, 0.3])))
+    assert (found.rows[0].n, found.rows[0].difference) == (2, pytest.approx(0.25))
+    assert "acc: 1 examples are left out, since only one of the two has a number." in found.notes
+    with pytest.raises(UserError, match="have no column of numbers in common"):
+        compare_runs(samples(tmp_path, "c.jsonl", huge[:1]), first)
+
+
 def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
     failed = run(tmp_path / "failed", {"trec/seed0": [0.9]}, status="failed", error="stopped")
     file = samples(tmp_path, "a.jsonl", A)
@@ -117,7 +129,7 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
         ((failed, file), "is not a finished run"),
         ((str(tmp_path / "none"), file), "neither a run nor a file"),
         ((file, str(tmp_path / "twice.csv")), "several rows with the same id"),
-        ((file, file, ["f1"]), "'f1' is not in both"),
+        ((file, file, ["f1"]), "'f1' has no numbers in both"),
         ((file, file, ["ac"]), r"did you mean acc\?"),
     ):
         with pytest.raises(UserError, match=message):
@@ -129,3 +141,10 @@ def test_the_command_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixt
     shown = capsys.readouterr().out
     assert "| acc" in shown
     assert "p (Holm)" not in shown
+
+
+def test_the_help_and_the_document_list_every_column_that_identifies_examples() -> None:
+    document = (Path(__file__).parents[1] / "docs/judge.md").read_text()
+    for key in _KEYS:
+        assert key in re.split(r", | or ", str(ID.shown))
+        assert f"`{key}`" in document

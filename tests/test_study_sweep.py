@@ -78,6 +78,7 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
         ({"seeds": [True]}, "'seeds' is not a list of distinct seeds"),
         ({"claims": ["dynamic >= fixed, margin 0.5 points"]}, "names the unknown arm 'dynamic'"),
         ({"claims": ["fresh is nice"]}, "is not understood"),
+        ({"claims": ["fresh > fixed on sst2/accuracy, margin 0.5"]}, "is 50 points: write `margin 0.5 points`"),
         ({"claims": [{"claim": "fresh > fixed"}]}, "a claim has no 'says'"),
         ({"claims": [{"says": "Fresh is better", "whose": "paper"}]}, "a claim has no 'claim'"),
         ({"claims": [{**SAID, "whose": "theirs"}]}, "'whose: theirs' is unknown"),
@@ -98,6 +99,7 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
             },
             "they are not asked about the same pairs: leave nsp_accuracy out",
         ),
+        ({"columns": ["mlm_loss", "sst2/accuracy", "mlm_loss"]}, "'columns' names mlm_loss twice: name it once"),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (

@@ -8,8 +8,9 @@ FIRST = Positional("A", "the folder of a finished run, such as runs/STUDY/ARM/se
 SECOND = Positional("B", "the same for the other model", "")
 METRIC: Option[tuple[str, ...]] = Option("--metric", "the columns to compare", (), names, shown="all that both have")
 ID: Option[str | None] = Option(
-    "--id", "the column that identifies an example of a file", None, text, shown="id, doc_id, example_id or index"
-)
+    "--id", "the column that identifies an example of a file", None, text,
+    shown="id, doc_id, example_id, example or index",
+)  # fmt: skip
 
 
 @verb(

@@ -19,7 +19,7 @@ from paribus.reporting.tables.markdown import render_grid
 from paribus.runs.gold import read_gold
 from paribus.runs.record import read_record
 from paribus.runs.store import CONFIG, GOLD, RECORD
-from paribus.verdict.statistics import holm, mcnemar, mean_sd, rounded, summarize, t_test
+from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounded, summarize, t_test
 
 _KEYS = ("id", "doc_id", "example_id", "example", "index")
 _TEXTS = ("doc_hash", "target_hash")  # lm-eval's, of which each example has one
@@ -102,9 +102,9 @@ def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str 
     wanted = list(metrics) or shared
     for column in wanted:
         if column not in shared:
-            raise UserError(f"'{column}' is not in both {first} and {second}", suggest(column, shared))
+            raise UserError(f"'{column}' has no numbers in both {first} and {second}", suggest(column, shared))
     if not wanted:
-        raise UserError(f"{first} and {second} have no column in common", "name the same columns in both")
+        raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
     rows = [_pair(column, one, other) for column in wanted]
     adjusted = holm([1.0 if row.p is None else row.p for row in rows])
     found = tuple(
@@ -182,12 +182,12 @@ def _find_measured(rows: Sequence[Row], key: str) -> list[str]:
     if isinstance(listed, list):
         return [str(name) for name in listed]
     columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
-    return [column for column in columns if all(math.isfinite(read_number(row.values.get(column, ""))) for row in rows)]
+    return [column for column in columns if all(is_number(read_number(row.values.get(column, ""))) for row in rows)]
 
 
 def _list_values(rows: Mapping[str, Row], column: str) -> dict[str, float]:
     found = {key: read_number(row.values.get(column)) for key, row in rows.items()}
-    return {key: value for key, value in found.items() if math.isfinite(value)}
+    return {key: value for key, value in found.items() if is_number(value)}
 
 
 def _pair(column: str, one: Answers, other: Answers) -> PairRow:

@@ -357,6 +357,8 @@ def _check(sweep: Sweep) -> None:
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:
             raise UserError(f"{sweep.path}: 'tune.on' names the unknown column '{tune.on}'", _its_columns(sweep))
+    if twice := [column for column in sweep.columns if sweep.columns.count(column) > 1]:
+        raise UserError(f"{sweep.path}: 'columns' names {twice[0]} twice", "name it once")
     ours = [column for column in sweep.columns if column not in (sweep.published.get("metrics") or ())]
     check_columns(sweep.path, ours, sweep.written)  # a paper may have tasks that are not here
     carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)

@@ -11,8 +11,9 @@
 
 Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
 accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits none is refused. `on COLUMN`
-narrows either and is required for a margin without a unit if the claim has several columns. A column without a margin
-has a margin of zero. Example:
+narrows either and is required for a margin without a unit if the claim has several columns. On an accuracy, such a
+margin is a fraction: 0.02 is 2 points, and 0.1 or more is refused. A column without a margin has a margin of zero.
+Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
 
@@ -34,8 +35,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, suggest
 from paribus.verdict.metrics import POINT, in_points, metric
+from paribus.verdict.statistics import is_number
 from paribus.verdict.words import Relation
 
 OURS, PAPER, TWINS = "ours", "paper", "A/A"
@@ -44,11 +46,15 @@ SUBJECTS = (QUALITY, LOSS)
 OWNERS = {PAPER: "the paper's claim", OURS: "our claim", TWINS: "an A/A test"}
 
 _ARM = r"[\w.+-]+"
-_PAIR = re.compile(rf"({_ARM})\s*(>=|≥|>|~)\s*({_ARM})")
+_SIDE = r"[^,()<>=~≥≤]+?"  # an arm, or what is meant to be one
+_PAIR = re.compile(rf"({_SIDE})\s*([<>]=?|[≥≤~])\s*({_SIDE})")
+_TURNED = {"<": ">", "<=": ">=", "≤": ">="}
 _MONOTONE = re.compile(rf"monotone\(\s*({_ARM}(?:\s*,\s*{_ARM})+)\s*\)")
 _BEST = re.compile(rf"best is ({_ARM})(?:\s+of\s+\(\s*({_ARM}(?:\s*,\s*{_ARM})*)\s*\))?")
 IN_NATS = ("loss", "forgetting")  # what the names of such columns end with
-_MARGIN = re.compile(r"margin\s+([0-9.eE+-]+)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
+_COARSE = 0.1  # a margin without unit that is this large on an accuracy is meant in points
+_NO_COMMA = re.compile(r"[^\s,]\s+margin\s+[\d.+-]")
+_MARGIN = re.compile(r"margin\s+([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
 
 
 class Sentence(NamedTuple):
@@ -104,12 +110,16 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
 
     Raises UserError naming what is unknown or missing.
     """
+    if _NO_COMMA.search(text):
+        raise UserError(f"claim '{text}' runs into its margin", "put a comma before margin")
     head, *tails = [part.strip() for part in re.split(r",\s*(?=margin\b)", text.strip())]
     statement, _, named = (part.strip() for part in head.partition(" on "))
     pairs = _pairs(statement, text, arms)
+    if not pairs:
+        raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
     for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
         if arm not in arms:
-            raise UserError(f"claim '{text}' names the unknown arm '{arm}'", f"the sweep's arms: {', '.join(arms)}")
+            raise UserError(f"claim '{text}' names the unknown arm '{arm}'", suggest(arm, arms))
     claim = Claim(text, pairs, _columns(named, text, columns), tuple(_margin(tail, text, columns) for tail in tails))
     _check(claim, columns if carrying is None else carrying)
     return claim
@@ -119,51 +129,59 @@ def _pairs(statement: str, text: str, arms: Sequence[str]) -> tuple[Pair, ...]:
     if found := _PAIR.fullmatch(statement):
         if found[1] == found[3]:
             raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
+        if found[2] in _TURNED:
+            turned = f"{found[3]} {_TURNED[found[2]]} {found[1]}"
+            raise UserError(f"claim '{text}' has '{found[2]}'", f"write the better arm first, as in {turned}")
         return (Pair(found[1], cast(Relation, found[2].replace("≥", ">=")), found[3]),)
     if found := _MONOTONE.fullmatch(statement):
-        chain = _names(found[1])
+        chain = _names(found[1], text)
         steps = tuple(Pair(later, ">=", earlier) for earlier, later in itertools.pairwise(chain))
         return (*steps, Pair(chain[-1], ">", chain[0]))
     if found := _BEST.fullmatch(statement):
-        others = _names(found[2]) if found[2] else list(arms)
+        others = _names(found[2], text) if found[2] else list(arms)
         return tuple(Pair(found[1], ">", other) for other in others if other != found[1])
     raise UserError(f"claim '{text}' is not understood", "write A > B, A >= B, A ~ B, monotone(A, B, C) or best is A")
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
+def _names(listed: str, text: str) -> list[str]:
+    found = [name.strip() for name in listed.split(",")]
+    if twice := [name for name in found if found.count(name) > 1]:
+        raise UserError(f"claim '{text}' names {twice[0]} twice", "name it once")
+    return found
 
 
 def _columns(named: str, text: str, columns: Sequence[str]) -> tuple[str, ...] | None:
     if named in ("", "all"):
         return None
-    for column in _names(named):
+    found = tuple(_names(named, text))
+    for column in found:
         if column not in columns:
-            raise UserError(f"claim '{text}' names the unknown column '{column}'", f"the columns: {', '.join(columns)}")
-    return tuple(_names(named))
+            raise UserError(f"claim '{text}' names the unknown column '{column}'", suggest(column, columns))
+    return found
 
 
 def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
     found = _MARGIN.fullmatch(tail)
-    if found is None or not _positive(found[1]):
+    if found is None or not is_number(size := float(found[1])):
         raise UserError(
             f"claim '{text}' has '{tail}', which cannot be read", "write margin 0.5 points, or margin 0.02 on mlm_loss"
         )
-    margin = Margin(float(found[1]), {"p": "points", "n": "nats"}.get((found[2] or " ")[0], ""), None)
-    margin = margin._replace(columns=_columns(found[3] or "", text, columns))
+    if size <= 0.0:
+        raise UserError(f"claim '{text}' has '{tail}', which is not positive", "leave it out for a margin of zero")
+    unit = {"p": "points", "n": "nats"}.get((found[2] or " ")[0], "")
+    margin = Margin(size, unit, _columns(found[3] or "", text, columns))
     for column in margin.columns or ():
         if margin.unit == "points" and not in_points(column):
             raise UserError(
                 f"claim '{text}' gives points for {column}", "points are for accuracies; leave the unit out"
             )
+        if margin.unit == "nats" and in_points(column):
+            raise UserError(f"claim '{text}' gives nats for {column}", _say_points(column))
     return margin
 
 
-def _positive(number: str) -> bool:
-    try:
-        return 0.0 < float(number) < float("inf")
-    except ValueError:
-        return False
+def _say_points(column: str) -> str:
+    return f"{column} is in points: write margin 0.5 points"
 
 
 def _check(claim: Claim, carrying: Sequence[str]) -> None:
@@ -173,7 +191,23 @@ def _check(claim: Claim, carrying: Sequence[str]) -> None:
     for margin in claim.margins:
         if not any(margin.fits(column) for column in about):
             cause = f"claim '{claim.text}' has a margin in {margin.unit or 'no unit'} that fits none of its columns"
-            raise UserError(cause, "write it without a unit for a column in a unit of its own")
+            accuracy = next(filter(in_points, about), None)
+            own = "write it without a unit for a column in a unit of its own"
+            raise UserError(cause, _say_points(accuracy) if accuracy else own)
     for column in about:
+        _require_fraction(claim, column)
+        named = [m.columns is not None for m in claim.margins if m.fits(column)]
+        if len(set(named)) < len(named):
+            raise UserError(f"claim '{claim.text}' has two margins on {column}", "keep one of them")
         if any(pair.relation == "~" for pair in claim.pairs) and claim.margin(column) == 0.0:
             raise UserError(f"claim '{claim.text}' has no margin on {column}", "~ needs one, such as margin 0.5 points")
+
+
+def _require_fraction(claim: Claim, column: str) -> None:
+    """Raises UserError for a margin such as 0.5 on accuracies between 0 and 1."""
+    large = [m.size for m in claim.margins if not m.unit and m.fits(column) and m.size >= _COARSE]
+    if large and in_points(column):
+        raise UserError(
+            f"the margin {large[0]:g} on {column}, whose values lie between 0 and 1, is {100 * large[0]:g} points",
+            f"write `margin {large[0]:g} points`, or the margin as a fraction",
+        )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 LEVEL = 0.95
 ALPHA = 1.0 - LEVEL
+_LARGEST = 1e100  # a number whose square, summed over any number of runs, is still finite
 DIGITS = 10  # statistics are kept to this many significant digits, the same on every machine
 
 
@@ -33,6 +34,11 @@ class Paired(NamedTuple):
     differences: tuple[float, ...]
     summary: Summary
     p: float | None
+
+
+def is_number(value: float | None) -> TypeGuard[float]:
+    """Whether statistics can use the value; neither NaN nor infinity, nor anything beyond 1e100, is a number here."""
+    return isinstance(value, int | float) and abs(value) <= _LARGEST
 
 
 def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:

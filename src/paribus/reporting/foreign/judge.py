@@ -17,10 +17,10 @@ from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Table
 from paribus.sweeps.sweep import UNMATCHED
-from paribus.verdict.metrics import Metric, declare, in_points, lower_is_better
+from paribus.verdict.metrics import Metric, declare, lower_is_better, metric
+from paribus.verdict.statistics import is_number
 
 _LOWER = re.compile(r".*(?:^|[^a-z])(?:loss|ppl|err|wer|cer|ter|mse|rmse|mae|nll|bpb|bits_per_byte|fid|latency|time)")
-_COARSE = 0.1  # a margin without unit that is this large on values between 0 and 1 is meant in points
 _DIGITS = 3  # of the range of a column's values that are printed
 
 
@@ -50,13 +50,17 @@ class Judged:
 def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
     """The table of the runs of a source.
 
-    Raises UserError for unknown columns and arms, and claims that cannot be read.
+    Raises UserError for unknown columns and arms, contradictory directions, and claims that cannot be read.
     """
     named = study or name_arm(source.name) or "runs"
     runs = collect_runs(source, asked, named)
     baseline = name_arm(asked.baseline)
     if baseline not in runs.arms:
         raise UserError(f"the baseline '{asked.baseline}' is not an arm", suggest(baseline, runs.arms))
+    if not any(record.arm == baseline for record in runs.records):
+        why = [note for note in runs.notes if note.startswith(f"{baseline}/seed")]
+        raise UserError(f"no run of the baseline '{asked.baseline}' counts", " ".join(why[:3]))
+    _check_directions(runs.columns, asked)
     columns = {column: describe_column(column, runs, source, asked) for column in runs.columns}
     design = Design(
         study=named,
@@ -69,7 +73,6 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
         seeds=tuple(sorted({record.seed for record in runs.records})),
     )
     with declare(columns):
-        _require_margins(design)
         table = build_table(design, runs.records)
     return Judged(replace(table, notes=(*table.notes, *runs.notes)), columns)
 
@@ -92,27 +95,28 @@ def describe_column(column: str, runs: Runs, source: Source, asked: Asked) -> Me
 def _list_values(metrics: Mapping[str, float | None], column: str) -> Sequence[float]:
     """The values of a run in that column; for the mean over tasks, those of all tasks."""
     found = [metrics[column]] if column in metrics else metrics.values()
-    return [value for value in found if value is not None and math.isfinite(value)]
+    return [value for value in found if is_number(value)]
+
+
+def _check_directions(columns: Sequence[str], asked: Asked) -> None:
+    """Raises UserError for a name of `lower` or `higher` that no column has, and for a column that both name."""
+    known = list(dict.fromkeys(name for column in columns for name in (column, metric(column))))
+    for option, names in (("lower", asked.lower), ("higher", asked.higher)):
+        for name in names:
+            if name not in known:
+                raise UserError(f"--{option} names '{name}', which is not judged", suggest(name, known))
+    for column in columns:
+        if _names(column, asked.lower) and _names(column, asked.higher):
+            raise UserError(f"--lower and --higher both name {column}", "keep one of them")
+
+
+def _names(column: str, names: Sequence[str]) -> bool:
+    return column in names or metric(column) in names
 
 
 def _is_lower(column: str, source: Source, asked: Asked) -> bool:
-    short = column.rpartition("/")[2]
-    for names, lower in ((asked.lower, True), (asked.higher, False)):
-        if {column, short} & set(names):
-            return lower
+    if _names(column, asked.lower) or _names(column, asked.higher):
+        return _names(column, asked.lower)
     if column in source.higher:
         return not source.higher[column]
     return _LOWER.fullmatch(column.lower()) is not None or lower_is_better(column)
-
-
-def _require_margins(design: Design) -> None:
-    """Raises UserError for a margin such as 0.5 on accuracies between 0 and 1."""
-    for claim in design.parse_claims():
-        for column in claim.columns or design.columns:
-            large = [m for m in claim.margins if not m.unit and m.fits(column) and m.size >= _COARSE]
-            if large and in_points(column):
-                size = large[0].size
-                raise UserError(
-                    f"the margin {size:g} on {column}, whose values lie between 0 and 1, is {100 * size:g} points",
-                    f"write `margin {size:g} points`, or the margin as a fraction",
-                )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.reporting.foreign.source import DONE, Row, Source
 from paribus.runs.record import Record
 from paribus.verdict.metrics import MEAN, metric
+from paribus.verdict.statistics import is_number
 
 _MISSING = ("", "na", "n/a", "nan", "none", "null", "-")
 _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
@@ -44,15 +45,14 @@ class Asked:
 
 
 class Runs(NamedTuple):
-    """Records of a study, their columns, and notes on what was left out or renumbered."""
+    """Records of a study, its arms (also those whose runs were all left out), its columns, and notes on what was left
+    out or renumbered.
+    """
 
     records: tuple[Record, ...]
+    arms: tuple[str, ...]
     columns: tuple[str, ...]
     notes: tuple[str, ...]
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(record.arm for record in self.records))
 
 
 def name_arm(text: str) -> str:
@@ -67,24 +67,20 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     UserError for columns that no row has, and if nothing remains.
     """
     notes: list[str] = []
-    rows = [row for row in read_names(source, asked, notes) if _counts(row, asked)]
-    if not rows:
-        raise UserError(f"--where and --name match no row of {source.name}", "change them")
-    known = tuple(dict.fromkeys(column for row in rows for column in row.values))
+    source = _choose(replace(source, rows=read_names(source, asked, notes)), asked.where)
+    known = source.columns
     for option, names in (("arm", asked.arm), ("seed", (asked.seed,)), ("step", filter(None, (asked.step,)))):
         for column in names:
             _require(column, known, source.name, f"--{option} COLUMN names another one; ")
     columns = find_columns(asked.metrics, known, source)
     notes += _note_parts(columns, known, source.parts)
     measured = tuple(column for column in columns if column in known)
-    records = [
-        _make_record(study, arm, seed, group, asked, measured, notes)
-        for (arm, seed), group in _group(rows, asked, notes).items()
-    ]
+    groups = _group(source, asked, notes)
+    records = [_make_record(study, arm, seed, group, asked, measured, notes) for (arm, seed), group in groups.items()]
     found = tuple(record for record in records if record is not None)
-    if not any(_is_finite(value) for record in found for value in record.metrics.values()):
+    if not any(is_number(value) for record in found for value in record.metrics.values()):
         raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
-    return Runs(found, columns, tuple(notes))
+    return Runs(found, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
 
 
 def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
@@ -115,8 +111,14 @@ def _read_pattern(text: str, seed: str) -> re.Pattern[str]:
     return re.compile(f"(?:.*/)?{''.join(texts)}")
 
 
-def _counts(row: Row, asked: Asked) -> bool:
-    return all(str(row.values.get(column, "")) == value for column, value in asked.where.items())
+def _choose(source: Source, where: Mapping[str, str]) -> Source:
+    """The rows with these values. Raises UserError if there are none, and for an unknown column."""
+    for column in where:
+        _require(column, source.columns, source.name)
+    rows = [row for row in source.rows if all(str(row.values.get(key, "")) == value for key, value in where.items())]
+    if not rows:
+        raise UserError(f"no row of {source.name} has {' and '.join(map('='.join, where.items()))}", "change --where")
+    return replace(source, rows=rows)
 
 
 def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> None:
@@ -146,15 +148,26 @@ def _note_parts(columns: Sequence[str], known: Sequence[str], parts: Mapping[str
     )
 
 
-def _group(rows: Iterable[Row], asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:
-    """{(arm, seed): its rows}; seeds that are not whole numbers are numbered in the order of their names."""
+def _group(source: Source, asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:
+    """{(arm, seed): its rows}; seeds that are not whole numbers are numbered in the order of their names.
+
+    Raises UserError if no row has an arm and a seed.
+    """
+    keys = (*asked.arm, asked.seed)
     named: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        cells = [str(row.values.get(column, "")).strip() for column in (*asked.arm, asked.seed)]
-        if any(cell.lower() in _MISSING for cell in cells):
-            notes.append(f"{row.place} is left out: it has no {' or no '.join((*asked.arm, asked.seed))}.")
+    always = set(keys)  # what every row lacks
+    for row in source.rows:
+        cells = [str(row.values.get(column, "")).strip() for column in keys]
+        lacking = [column for column, cell in zip(keys, cells, strict=True) if cell.lower() in _MISSING]
+        always &= set(lacking)
+        if lacking:
+            notes.append(f"{row.place} is left out: it has no {' and no '.join(lacking)}.")
         else:
             named.setdefault(("+".join(cells[:-1]), cells[-1]), []).append(row)
+    if not named:
+        empty = [column for column in keys if column in always] or keys
+        mend = f"fill it in, or name other columns with --arm and --seed; known: {', '.join(source.columns)}"
+        raise UserError(f"no row of {source.name} has {' and '.join(f'a value in {column}' for column in empty)}", mend)
     seeds = _number_seeds(dict.fromkeys(seed for _, seed in named), notes)
     arms = _name_arms(dict.fromkeys(arm for arm, _ in named))
     groups: dict[tuple[str, int], list[Row]] = {}
@@ -224,7 +237,3 @@ def read_number(value: object, otherwise: float = math.nan) -> float:
         return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
     except ValueError:
         return otherwise
-
-
-def _is_finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module, metadata
 from itertools import groupby
@@ -49,11 +51,9 @@ def _find_name(scene: Scene) -> str:
 
 
 def _draw_png(scene: Scene) -> bytes:
-    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
+    with _defaults():
         canvas: Any = FigureCanvasAgg(_draw_figure(scene))
         canvas.draw()
         return _pack(canvas.buffer_rgba())
@@ -64,11 +64,21 @@ def render_pdf(scene: Scene) -> bytes:
     import matplotlib
 
     buffer = io.BytesIO()
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
+    with _defaults():
         matplotlib.rcParams["pdf.fonttype"] = 42
         _draw_figure(scene).savefig(buffer, format="pdf", metadata={"CreationDate": None})
     return buffer.getvalue()
+
+
+@contextmanager
+def _defaults() -> Iterator[None]:
+    """Within the block, matplotlib's own settings, and no warning about a character that its font lacks."""
+    import matplotlib
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ ")
+        matplotlib.rcdefaults()
+        yield
 
 
 def _draw_figure(scene: Scene) -> Figure:

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
@@ -14,6 +14,7 @@ from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.verdict.controls import find_unjudged
 from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, in_points, is_task
 from paribus.verdict.plateau import Course, read_course
+from paribus.verdict.statistics import is_number
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Evidence:
         if (arm, column) not in self._read:
             read = find_metric(column).read or (lambda run: run.metrics.get(column))
             found = {seed: read(run) for seed, run in self.done(arm).items()}
-            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if _is_number(value)}
+            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if is_number(value)}
         return self._read[arm, column]
 
     def find_averaged(self) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ class Evidence:
             seed: {
                 run.seed: float(value)
                 for run in self.runs[arm][seed].task_runs
-                if run.task == task and _is_number(value := run.metrics.get(metric))
+                if run.task == task and is_number(value := run.metrics.get(metric))
             }
             for seed in self.values(arm, column)
         }
@@ -97,10 +98,6 @@ class Evidence:
                 for name, value in run.baselines.get(column, {}).items():
                     found[name].append(float(value))
         return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
-
-
-def _is_number(value: float | None) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def gather(design: Design, records: Sequence[Record]) -> Evidence:
@@ -215,7 +212,7 @@ def _note_odd_values(design: Design, evidence: Evidence) -> list[str]:
         for arm in (*design.arms, SCRATCH)
         for seed, run in evidence.done(arm).items()
         for column in design.columns
-        if (value := run.metrics.get(column)) is not None and not _is_number(value)
+        if (value := run.metrics.get(column)) is not None and not is_number(value)
     ]
 
 
