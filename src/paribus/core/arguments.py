@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -296,22 +297,28 @@ def path(value: str) -> Path:
     return Path(text(value)).expanduser()
 
 
-def whole(least: int, step: int = 1) -> Callable[[str], int]:
-    """A reader of whole numbers of at least `least` that are multiples of `step`."""
+def whole(least: int, step: int = 1, most: float = math.inf) -> Callable[[str], int]:
+    """A reader of whole numbers from `least` to `most` that are multiples of `step`."""
+    limit = f" and at most {most}" if math.isfinite(most) else ""
 
     def read(value: str) -> int:
-        if not value.isdecimal() or int(value) < least or int(value) % step:
-            raise ValueError(f"write a {'whole number' if step == 1 else f'multiple of {step}'}, at least {least}")
+        if not value.isdecimal() or not least <= int(value) <= most or int(value) % step:
+            kind = "whole number" if step == 1 else f"multiple of {step}"
+            raise ValueError(f"write a {kind}, at least {least}{limit}")
         return int(value)
 
     return read
 
 
 def number(value: str) -> float:
+    """A finite number."""
     try:
-        return float(value)
+        found = float(value)
     except ValueError:
-        raise ValueError("write a number") from None
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError("write a finite number")
+    return found
 
 
 def names(value: str) -> tuple[str, ...]:
