@@ -33,6 +33,11 @@ from paribus.training.description import Run
     [
         (["run"], "run needs a SWEEP: for example, paribus run roberta_table1"),
         (["run", "no_such"], "unknown sweep 'no_such': `paribus run --help` lists the sweeps"),
+        (
+            ["plan", "optuna_lr"],
+            "'optuna_lr' is a search, not a sweep: `paribus run optuna_lr` runs it, `paribus status",
+        ),
+        (["table", "optuna_lr"], "'optuna_lr' is a search, not a sweep"),
         (["plan", "roberta_table1", "other"], "plan takes one SWEEP, got 2 (roberta_table1, other)"),
         (["run", "roberta_table1", "--force"], "run has no flag '--force'"),
         (["run", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
