@@ -131,6 +131,8 @@ def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFix
         (["show", "n=0"], "n=0 is not valid: write a whole number, at least 1"),
         (["show", "epoch=-1"], "epoch=-1 is not valid"),
         (["report", "examples=few"], "examples=few is not valid: write a whole number, at least 0"),
+        (["compare", "a", "b", "c"], "compare takes A and B, got 3 (a, b, c): for example, paribus compare"),
+        (["table", "roberta_table1", "--from", "runs"], "SWEEP does not apply to --from: leave it out"),
         (["report", "here"], "report takes no word 'here'"),
         (
             ["power", "--sd", "1", "--arms", "1001"],

@@ -189,6 +189,16 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
     ]
 
 
+def test_the_plan_of_one_arm_is_in_the_singular(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    given = [text for text in arguments if not text.startswith("paths.runs=")]
+    request = parse("plan", ["roberta_table1", *given, "task=none", "seeds=0", "arms=static"])
+    budget = {"tokens": 1.0, "sequences": 1, "steps": 1, "flops": 1.0, "epochs": 1}
+    took = dict.fromkeys(("seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds"), 1.0)
+    prices = price(expand(request), [Slot((0,))], lambda _: budget, lambda _: took)
+    assert capsys.readouterr().err.endswith("measuring one arm with a few steps, threads per run: 1\n")
+    assert text(request, prices.of(), 1).endswith("about 3 s on this machine, one run at a time")
+
+
 def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[str], task_folder: Path) -> None:
     given = [text for text in arguments if not text.startswith(("paths.runs=", "profile.threads="))]
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "seeds=0,1"]

@@ -125,7 +125,7 @@ class Arguments:
         typed = [(keys[name], text) for name, text in self._typed.items() if name in keys]
         return [key if key.startswith("~") and not text else f"{key}={text}" for key, text in typed]
 
-    def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "") -> None:
+    def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "leave it out") -> None:
         """Raises UserError if one of these was typed; `cause` follows its name."""
         for argument in arguments:
             if argument in self:
@@ -278,7 +278,8 @@ def _check_override(verb: Verb, key: str) -> None:
 def _words(verb: Verb, words: Sequence[str]) -> Iterator[tuple[Positional, str]]:
     known = verb.of(Positional)
     if len(words) > len(known):
-        takes = f"one {known[0].name}, got {len(words)} ({', '.join(words)})" if known else f"no word '{words[0]}'"
+        named = f"{'one ' * (len(known) == 1)}{' and '.join(one.name for one in known)}"
+        takes = f"{named}, got {len(words)} ({', '.join(words)})" if known else f"no word '{words[0]}'"
         raise UserError(f"{verb.name} takes {takes}", f"for example, {verb.example}")
     for missing in known[len(words) :]:
         if missing.required:
