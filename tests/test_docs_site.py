@@ -22,7 +22,7 @@ from conftest import story
 
 from paribus.commands.cli import main
 from paribus.commands.verbs import VERBS
-from paribus.core.config import conf_dir
+from paribus.core.config import conf_dir, sweeps_dir
 from paribus.core.config_names import groups, list_keys
 from paribus.core.errors import UserError
 from paribus.corruption.masking.pattern import NoisePattern
@@ -171,6 +171,14 @@ def test_the_reference_has_every_key_choice_command_and_sweep(reference: ModuleT
     for text in (keys, sweeps):
         bars = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")}
         assert bars <= {3, 4, 5}, "no cell breaks its row"
+
+
+def test_the_page_of_comparisons_names_every_sweep_and_no_other() -> None:
+    page = (ROOT / "docs/what-you-can-compare.md").read_text(encoding="utf-8")
+    cells = " ".join(line.rsplit("|", 2)[1] for line in page.splitlines() if line.startswith("|"))
+    ranges = re.findall(r"`(\w+?)(\d+)` to `\w+?(\d+)`", cells)
+    between = {f"{stem}{at}" for stem, first, last in ranges for at in range(int(first), int(last))}
+    assert {*re.findall(r"`(\w+)`", cells), *between} == {path.stem for path in sweeps_dir().glob("*.yaml")}
 
 
 class Loaded(HTMLParser):
