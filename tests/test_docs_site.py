@@ -30,6 +30,14 @@ from paribus.data.text import Text
 from paribus.sweeps.ablations import BLOCKS
 from paribus.sweeps.sweep import MATCHED, SCRATCH, load, names
 from paribus.sweeps.tuning import SAMPLERS
+from paribus.tasks.types.base import TaskType
+from paribus.tasks.types.classification import Classification
+from paribus.tasks.types.multiple_choice import MultipleChoice
+from paribus.tasks.types.question_answering import ExtractiveQA
+from paribus.tasks.types.regression import Regression
+from paribus.tasks.types.scored import Scored
+from paribus.tasks.types.tagging import Tagging
+from paribus.tasks.types.text import FreeText
 from paribus.verdict.claims import OWNERS, SUBJECTS
 
 ROOT = Path(__file__).parents[1]
@@ -179,6 +187,17 @@ def test_the_page_of_comparisons_names_every_sweep_and_no_other() -> None:
     ranges = re.findall(r"`(\w+?)(\d+)` to `\w+?(\d+)`", cells)
     between = {f"{stem}{at}" for stem, first, last in ranges for at in range(int(first), int(last))}
     assert {*re.findall(r"`(\w+)`", cells), *between} == {path.stem for path in sweeps_dir().glob("*.yaml")}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Classification, Regression, Tagging, ExtractiveQA, FreeText, MultipleChoice, Scored],
+    ids=lambda k: k.__name__,
+)
+def test_the_page_on_tasks_names_every_metric(kind: type[TaskType]) -> None:
+    table = (ROOT / "docs/own-task.md").read_text(encoding="utf-8").partition("## Metrics")[2]
+    rows = [set(re.findall(r"`(\w+)`", line)) for line in table.splitlines() if line.startswith("|")]
+    assert [row for row in rows if set(kind.known_metrics) <= row] or set(kind.known_metrics) <= set.union(*rows[-2:])
 
 
 class Loaded(HTMLParser):
