@@ -66,8 +66,13 @@ def test_general_text_is_that_of_the_checkpoints_own_run(
 @pytest.mark.parametrize(
     ("at", "value", "said"),
     [
-        (1, "/nowhere/text", "/nowhere/text"),
+        (1, "/nowhere/text", "--text=/nowhere/text does not exist: give a file, a folder or a glob"),
         (3, "/nowhere/task.yaml", "--task /nowhere/task.yaml cannot be read"),
+        (
+            3,
+            "/nowhere/train.csv",
+            "--task /nowhere/train.csv is not a YAML file: give one, which `paribus init` writes",
+        ),
         (3, "no_task", "unknown choice task=no_task"),
         (5, "/nowhere/model", "--from=/nowhere/model is not a folder"),
         (5, "", "--from= is not valid: give a value"),
@@ -90,6 +95,7 @@ def test_an_empty_text_and_a_missing_argument_are_told(
     Path(question[1]).write_text("\n\n")
     assert str(question[1]) in refusal("adapt", *question, f"runs={tmp_path / 'runs'}", f"cache={cache}", "scale=test")
     assert "adapt needs --text" in refusal("adapt", *question[2:])
+    assert "general=nothing does not exist: give a file" in refusal("adapt", *question, "general=nothing")
 
 
 def test_plain_data_is_read_back_from_overrides() -> None:

@@ -22,7 +22,7 @@ from conftest import story
 
 from paribus.commands.cli import main
 from paribus.commands.verbs import VERBS
-from paribus.core.config import conf_dir
+from paribus.core.config import conf_dir, sweeps_dir
 from paribus.core.config_names import groups, list_keys
 from paribus.core.errors import UserError
 from paribus.corruption.masking.pattern import NoisePattern
@@ -30,6 +30,14 @@ from paribus.data.text import Text
 from paribus.sweeps.ablations import BLOCKS
 from paribus.sweeps.sweep import MATCHED, SCRATCH, load, names
 from paribus.sweeps.tuning import SAMPLERS
+from paribus.tasks.types.base import TaskType
+from paribus.tasks.types.classification import Classification
+from paribus.tasks.types.multiple_choice import MultipleChoice
+from paribus.tasks.types.question_answering import ExtractiveQA
+from paribus.tasks.types.regression import Regression
+from paribus.tasks.types.scored import Scored
+from paribus.tasks.types.tagging import Tagging
+from paribus.tasks.types.text import FreeText
 from paribus.verdict.claims import OWNERS, SUBJECTS
 
 ROOT = Path(__file__).parents[1]
@@ -171,6 +179,25 @@ def test_the_reference_has_every_key_choice_command_and_sweep(reference: ModuleT
     for text in (keys, sweeps):
         bars = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")}
         assert bars <= {3, 4, 5}, "no cell breaks its row"
+
+
+def test_the_page_of_comparisons_names_every_sweep_and_no_other() -> None:
+    page = (ROOT / "docs/what-you-can-compare.md").read_text(encoding="utf-8")
+    cells = " ".join(line.rsplit("|", 2)[1] for line in page.splitlines() if line.startswith("|"))
+    ranges = re.findall(r"`(\w+?)(\d+)` to `\w+?(\d+)`", cells)
+    between = {f"{stem}{at}" for stem, first, last in ranges for at in range(int(first), int(last))}
+    assert {*re.findall(r"`(\w+)`", cells), *between} == {path.stem for path in sweeps_dir().glob("*.yaml")}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Classification, Regression, Tagging, ExtractiveQA, FreeText, MultipleChoice, Scored],
+    ids=lambda k: k.__name__,
+)
+def test_the_page_on_tasks_names_every_metric(kind: type[TaskType]) -> None:
+    table = (ROOT / "docs/own-task.md").read_text(encoding="utf-8").partition("## Metrics")[2]
+    rows = [set(re.findall(r"`(\w+)`", line)) for line in table.splitlines() if line.startswith("|")]
+    assert [row for row in rows if set(kind.known_metrics) <= row] or set(kind.known_metrics) <= set.union(*rows[-2:])
 
 
 class Loaded(HTMLParser):

@@ -67,7 +67,7 @@ def test_long_settings_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_folder_without_runs_and_other_options_are_refused(tmp_path: Path, refusal: Callable[..., str]) -> None:
     assert "no finished run below" in refusal("table", "--from", str(tmp_path))
-    assert "scale= does not apply to --from" in refusal("table", "--from", str(tmp_path), "scale=cpu")
+    assert "scale= does not apply to --from: leave it out" in refusal("table", "--from", str(tmp_path), "scale=cpu")
     assert "table needs a SWEEP" in refusal("table")
 
 

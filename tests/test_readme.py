@@ -71,7 +71,7 @@ def first_of_each(overrides: list[str]) -> list[str]:
 
 def check(line: str) -> None:
     """Raises UserError for what the command refuses before it trains or reads a record."""
-    _, name, *argv = shlex.split(line, comments=True)
+    _, name, *argv = shlex.split(line.replace("--cfg job", ""), comments=True)
     verb = verbs.load(name)
     overrides = [text for text in argv if not text.startswith("-")]
     if name in ("train", "show"):

@@ -126,7 +126,8 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
     file = samples(tmp_path, "a.jsonl", A)
     (tmp_path / "twice.csv").write_text("id,acc\n1,0\n1,1\n")
     for given, message in (
-        ((failed, file), "is not a finished run"),
+        ((failed, file), r"is not a finished run \(failed\): give the folder of one"),
+        ((str(tmp_path), file), r"is not a finished run \(half-written or no record\): give the folder of one"),
         ((str(tmp_path / "none"), file), "neither a run nor a file"),
         ((file, str(tmp_path / "twice.csv")), "several rows with the same id"),
         ((file, file, ["f1"]), "'f1' has no numbers in both"),

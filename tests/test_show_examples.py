@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +116,13 @@ def test_a_failed_file_is_named(store: FakeStore, tokenizer: Any, tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         show_examples(examples_of(store, 48), tokenizer, 2, 0, tmp_path / "file" / "rows.parquet")
+    with pytest.raises(UserError, match=r"out=/proc/rows\.parquet cannot be written \(No such file or directory\): ch"):
+        show_examples(examples_of(store, 48), tokenizer, 2, 0, Path("/proc/rows.parquet"))
+
+
+def test_a_file_that_cannot_be_written_is_named_before_anything_is_drawn(refusal: Callable[..., str]) -> None:
+    said = refusal("show", "out=/proc/rows.parquet")
+    assert said.startswith("paribus: /proc/rows.parquet cannot be written (No such file or directory): ")
 
 
 @pytest.mark.parametrize("setting", ["n=0", "n=many", "n=-1", "epoch=1.5", "epoch=-1"])

@@ -33,6 +33,11 @@ from paribus.training.description import Run
     [
         (["run"], "run needs a SWEEP: for example, paribus run roberta_table1"),
         (["run", "no_such"], "unknown sweep 'no_such': `paribus run --help` lists the sweeps"),
+        (
+            ["plan", "optuna_lr"],
+            "'optuna_lr' is a search, not a sweep: `paribus run optuna_lr` runs it, `paribus status",
+        ),
+        (["table", "optuna_lr"], "'optuna_lr' is a search, not a sweep"),
         (["plan", "roberta_table1", "other"], "plan takes one SWEEP, got 2 (roberta_table1, other)"),
         (["run", "roberta_table1", "--force"], "run has no flag '--force'"),
         (["run", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
@@ -182,6 +187,16 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
         "one claim alone                       time",
         "arms=static_x10,dynamic,from_scratch  58 s  A new mask in every epoch is no worse than ten masks in turn",
     ]
+
+
+def test_the_plan_of_one_arm_is_in_the_singular(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    given = [text for text in arguments if not text.startswith("paths.runs=")]
+    request = parse("plan", ["roberta_table1", *given, "task=none", "seeds=0", "arms=static"])
+    budget = {"tokens": 1.0, "sequences": 1, "steps": 1, "flops": 1.0, "epochs": 1}
+    took = dict.fromkeys(("seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds"), 1.0)
+    prices = price(expand(request), [Slot((0,))], lambda _: budget, lambda _: took)
+    assert capsys.readouterr().err.endswith("measuring one arm with a few steps, threads per run: 1\n")
+    assert text(request, prices.of(), 1).endswith("about 3 s on this machine, one run at a time")
 
 
 def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[str], task_folder: Path) -> None:

@@ -95,6 +95,11 @@ def test_gpus_go_to_a_slot_as_many_as_a_run_has_processes(monkeypatch: pytest.Mo
     assert [slot.device for slot in machine_slots(9, ranks=2)] == ["0,1", "2,3"]
     with pytest.raises(UserError, match=r"profile.ranks=8 is above the number of GPUs, 5"):
         machine_slots(9, ranks=8)
+    monkeypatch.setattr(local, "gpus", list)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert len(machine_slots(9, 1, ranks=8)) == 1
+    with pytest.raises(UserError, match=r"profile.ranks=9 is above 4 for each of 2 cores: lower profile.ranks"):
+        machine_slots(9, ranks=9)
 
 
 @pytest.mark.slow

@@ -186,6 +186,7 @@ def test_values_without_a_label_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [([1.0, 7.5], r"row 1 of train has the label 7\.5, not a number from 0"), (["x", "y"], "has the label 'x'"),
+     (["1", "", "2.5", "x"], "row 3 of train has the label 'x', not a number from 0"),
      ([2.0, 2.0], "the same label")],
 )  # fmt: skip
 def test_bad_values(labels: list[Any], message: str, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_limits_take_the_same_rows_when_others_are_added(tmp_path: Path) -> None
         ({"columns": {"text": "label", "label": "label"}}, r"row 0 of train has int, not text, in column 'label'"),
         ({"splits": {"train": "train", "validation": "dev"}}, r"has no dev\.parquet.* only train\.parquet, valid"),
         ({"classes": ["one"]}, "at least two different classes"),
-        ({"metrics": ["accurate"]}, "choose from accuracy"),
+        ({"metrics": ["accurate"]}, r"is unknown: choose from accuracy, matthews, f1$"),
         ({"max_train": 1}, r"max_train=1 is out of range: allow at least 2"),
         ({"path": None}, r"tasks\.toy\.path is not set"),
         ({"splits": {"train": "train"}}, r"splits"),

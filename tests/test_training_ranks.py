@@ -187,6 +187,8 @@ def test_what_cannot_be_shared_is_refused_in_one_line(
 ) -> None:
     with pytest.raises(UserError, match=r"profile.ranks=0 is out of bounds"):
         trained("none", "profile.ranks=0")
+    with pytest.raises(UserError, match=r"profile.ranks=99999 is above 4 for each of \d+ cores: lower profile.ranks"):
+        trained("many", "profile.ranks=99999", "profile.accelerator=cpu")
     with pytest.raises(UserError, match=r"trainer.noise_every does not work with profile.ranks=2"):
         trained("noise", "profile.ranks=2", "trainer.noise_every=2", "profile.accelerator=cpu")
     with pytest.raises(UserError, match=r"profile.strategy=deepspeed is unknown: use ddp or fsdp"):

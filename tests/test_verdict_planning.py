@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -75,9 +76,21 @@ def test_a_small_difference_needs_more_than_can_be_run() -> None:
     assert "more than 1000 seeds" in str(found)
 
 
-@pytest.mark.parametrize("given", [(0.0, 1.0), (0.8, 0.0), (0.8, 1.0, -1.0), (0.8, 1.0, 0.0, 1), (float("nan"), 1.0)])
-def test_impossible_experiments_are_refused(given: tuple[float, ...]) -> None:
-    with pytest.raises(UserError):
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((0.0, 1.0), "sd=0, effect=1, margin=0 and 2 arms are not possible: give a finite effect, sd above 0"),
+        ((0.8, 0.0), "there is no difference to detect"),
+        ((0.8, 1.0, -1.0), "margin=-1"),
+        ((0.8, 1.0, 0.0, 1), "1 arms are not possible"),
+        ((0.8, 1.0, 0.0, 10**6), "a margin of 0 or more, and 2 to 1000 arms"),
+        ((float("nan"), 1.0), "sd=nan"),
+        ((0.8, float("nan")), "effect=nan"),
+        ((0.8, float("-inf")), "effect=-inf"),
+    ],
+)
+def test_impossible_experiments_are_refused(given: tuple[float, ...], words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
         plan_seeds(*given)  # type: ignore[arg-type]
 
 

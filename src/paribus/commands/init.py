@@ -57,7 +57,7 @@ def _ask(given: Arguments) -> Question:
     from paribus.sweeps.first import USUAL, Question, name_of, name_task, split_compared
     from paribus.tasks.guess import guess_task
 
-    own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", find)
+    own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.name))
     asked = "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): "
     task, labeled = _answer(given, TASK, asked, lambda path: guess_task(path, given[COLUMNS]))
     menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))

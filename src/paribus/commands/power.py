@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from paribus.core.arguments import Arguments, Option, number, verb, whole
+from paribus.verdict.planning import MOST_ARMS
 
 SD = Option("--sd", "standard deviation over seeds of the difference between two arms", 0.0, number, required=True)
 EFFECT = Option("--effect", "the true difference to detect", 0.0, number)
 MARGIN = Option("--margin", "the smallest difference that matters", 0.0, number)
-ARMS = Option("--arms", "how many arms; every arm but the first has a claim", 2, whole(2))
+ARMS = Option("--arms", "how many arms; every arm but the first has a claim", 2, whole(2, most=MOST_ARMS))
 
 
 @verb(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from paribus.core.arguments import Arguments, Option, path, verb, whole
 from paribus.core.errors import UserError
+from paribus.core.files import check_room
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
 N = Option("n", "how many examples, starting with the first", 8, whole(1))
@@ -31,6 +32,8 @@ def show(given: Arguments) -> int:
     if (out := given[OUT]) is not None and out.suffix != ".parquet":
         raise UserError(f"out={out} is not a Parquet file", f"write out={out.with_suffix('.parquet')}")
     run = Run.of(compose(given.config(SCALE, RUNS, CACHE)))
+    if out is not None:
+        check_room(out)
     data = run.data()
     if given[TEXT]:
         if run.corpus.sentences is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,7 +125,7 @@ class Arguments:
         typed = [(keys[name], text) for name, text in self._typed.items() if name in keys]
         return [key if key.startswith("~") and not text else f"{key}={text}" for key, text in typed]
 
-    def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "") -> None:
+    def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "leave it out") -> None:
         """Raises UserError if one of these was typed; `cause` follows its name."""
         for argument in arguments:
             if argument in self:
@@ -277,7 +278,8 @@ def _check_override(verb: Verb, key: str) -> None:
 def _words(verb: Verb, words: Sequence[str]) -> Iterator[tuple[Positional, str]]:
     known = verb.of(Positional)
     if len(words) > len(known):
-        takes = f"one {known[0].name}, got {len(words)} ({', '.join(words)})" if known else f"no word '{words[0]}'"
+        named = f"{'one ' * (len(known) == 1)}{' and '.join(one.name for one in known)}"
+        takes = f"{named}, got {len(words)} ({', '.join(words)})" if known else f"no word '{words[0]}'"
         raise UserError(f"{verb.name} takes {takes}", f"for example, {verb.example}")
     for missing in known[len(words) :]:
         if missing.required:
@@ -296,22 +298,28 @@ def path(value: str) -> Path:
     return Path(text(value)).expanduser()
 
 
-def whole(least: int, step: int = 1) -> Callable[[str], int]:
-    """A reader of whole numbers of at least `least` that are multiples of `step`."""
+def whole(least: int, step: int = 1, most: float = math.inf) -> Callable[[str], int]:
+    """A reader of whole numbers from `least` to `most` that are multiples of `step`."""
+    limit = f" and at most {most}" if math.isfinite(most) else ""
 
     def read(value: str) -> int:
-        if not value.isdecimal() or int(value) < least or int(value) % step:
-            raise ValueError(f"write a {'whole number' if step == 1 else f'multiple of {step}'}, at least {least}")
+        if not value.isdecimal() or not least <= int(value) <= most or int(value) % step:
+            kind = "whole number" if step == 1 else f"multiple of {step}"
+            raise ValueError(f"write a {kind}, at least {least}{limit}")
         return int(value)
 
     return read
 
 
 def number(value: str) -> float:
+    """A finite number."""
     try:
-        return float(value)
+        found = float(value)
     except ValueError:
-        raise ValueError("write a number") from None
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError("write a finite number")
+    return found
 
 
 def names(value: str) -> tuple[str, ...]:

@@ -56,6 +56,14 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
             os.replace(work, path)
 
 
+def check_room(path: Path) -> None:
+    """Make the folder of a file that will be written later. Raises UserError if it is not writable."""
+    with _named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+
+
 def write_cached(path: Path, content: bytes, most: int) -> None:
     """Write a file of a cache that its reader checks; if the folder then has more than `most`, delete the older half.
 

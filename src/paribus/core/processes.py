@@ -16,10 +16,13 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+from paribus.core.errors import UserError
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 RARELY = 100_000  # objects made between two collections while modules are imported
 OFTEN = gc.get_threshold()
 THREADS = "OMP_NUM_THREADS"  # of one process, by convention
+RANKS_PER_CORE = 4  # at most
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)  # of Slurm and of submitit, some time before a job is ended
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS)
 _USUAL = (signal.SIG_DFL, signal.default_int_handler, None)
@@ -57,6 +60,14 @@ def ranks_of(given: int | None, accelerator: str) -> int:
         return given
     devices = [] if accelerator == "cpu" else gpus()
     return len(devices) or 2
+
+
+def check_ranks(ranks: int, devices: int) -> None:
+    """Raises UserError if one run has more processes than `devices`, the GPUs, or than `RANKS_PER_CORE` without one."""
+    cores = os.cpu_count() or 1
+    if ranks > (devices or RANKS_PER_CORE * cores):
+        limit = f"the number of GPUs, {devices}" if devices else f"{RANKS_PER_CORE} for each of {cores} cores"
+        raise UserError(f"profile.ranks={ranks} is above {limit}", "lower profile.ranks")
 
 
 def gpus() -> list[str]:

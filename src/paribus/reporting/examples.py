@@ -186,7 +186,8 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
                 writer.write_table(table)
         os.replace(part, out)
     except OSError as error:
-        raise UserError(f"out={out} cannot be written ({error.strerror or error})", "choose another file") from error
+        why = os.strerror(error.errno) if error.errno else str(error)  # Arrow's own texts name `part`
+        raise UserError(f"out={out} cannot be written ({why})", "choose another file") from error
     finally:
         with suppress(OSError):
             part.unlink()

@@ -132,7 +132,8 @@ def _find_run(path: Path) -> Path:
 def _read_run(name: str, folder: Path) -> Answers:
     record, why = read_record(folder / RECORD)
     if record is None or not record.done:
-        raise UserError(f"{folder} is not a finished run", why or "finish it first")
+        state = why if record is None else record.status
+        raise UserError(f"{folder} is not a finished run ({state})", "give the folder of one, such as STUDY/ARM/seed0")
     if not matches(folder / GOLD, (record.gold or {}).get("hash")):
         raise UserError(f"{folder / GOLD} is damaged or of another run", "copy it again, or run the same command again")
     values: dict[str, list[Sequence[float]]] = defaultdict(list)

@@ -10,6 +10,7 @@ from paribus.core import sources
 from paribus.core.config import choices, compose, conf_dir, flat, plain
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
+from paribus.data.corpus.files import find
 from paribus.sweeps.columns import list_metrics
 from paribus.sweeps.sweep import quote
 
@@ -87,6 +88,10 @@ def _read_run(folder: Path) -> dict[str, Any]:
 def _name_task(task: str) -> tuple[str, str, list[str]]:
     """(its name, its main metric, the overrides that choose it). Raises UserError for a file of another kind."""
     if not task.endswith((".yaml", ".yml")):
+        if {"/", "."} & set(task):
+            raise UserError(
+                f"--task {task} is not a YAML file", "give one, which `paribus init` writes, or a task by name"
+            )
         node = plain(compose([f"task={task}"]).tasks)[task]
         return task, list_metrics(node)[0], [f"task={task}"]
     node = _read_task(Path(task).expanduser())
@@ -127,10 +132,12 @@ def _start(folder: Path, own: Mapping[str, Any]) -> list[str]:
 
 
 def _general(question: Question, own: Mapping[str, Any]) -> list[str]:
-    """The overrides that choose the text on which forgetting is measured."""
+    """The overrides that choose the text on which forgetting is measured. Raises UserError if there is none."""
+    if question.general in choices("corpus"):
+        return [f"corpus={question.general}"]
     if question.general is not None:
-        known = question.general in choices("corpus")
-        return [f"corpus={question.general}"] if known else ["corpus=text", f"corpus.path={quote(question.general)}"]
+        find(question.general, "general")
+        return ["corpus=text", f"corpus.path={quote(question.general)}"]
     if not own:
         return ["corpus=docstrings"]
     node = own["corpus"]
@@ -152,10 +159,8 @@ def _choice_of(corpus: Mapping[str, Any]) -> str:
 
 def _further(question: Question, own: Mapping[str, Any]) -> list[str]:
     """The overrides of further pre-training on the text. Raises UserError if there is none."""
-    from paribus.data.corpus.files import find
-
     path = str(Path(question.text).expanduser())
-    find(path)
+    find(question.text, "--text")
     at = f"stages.{STAGE}"
     return [
         f"+corpus@{at}.corpus=text",

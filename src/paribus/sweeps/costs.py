@@ -111,7 +111,8 @@ def price(
             config.profile.threads = threads
     expanded.prepare(configs)
     beside = f"{len(slots)} side by side, " if len(slots) > 1 else ""
-    say(f"measuring {len(configs)} arms with a few steps each, {beside}threads per run: {threads}")
+    arms = f"{len(configs)} arms with a few steps each" if len(configs) > 1 else "one arm with a few steps"
+    say(f"measuring {arms}, {beside}threads per run: {threads}")
     if measure:
         return Prices(expanded, budgets, {arm: measure(config) for arm, config in configs.items()})
     return Prices(expanded, budgets, *_measure_arms(configs, slots[: len(configs)]))
@@ -239,7 +240,8 @@ def text(request: Request, found: Sequence[Cost], slots: int, loading: float = 0
     tokens = sum(cost.runs * (cost.tokens - cost.shared.tokens) for cost in found)
     flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in found)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
-    end = f"about {duration(loading + seconds / slots)} on this machine, {slots} runs side by side"
+    beside = f"{slots} runs side by side" if slots > 1 else "one run at a time"
+    end = f"about {duration(loading + seconds / slots)} on this machine, {beside}"
     return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
 
 

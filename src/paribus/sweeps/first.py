@@ -66,11 +66,14 @@ def name_task(path: str) -> str:
 
 
 def split_compared(text: str) -> tuple[str, list[str]]:
-    """(key, values). Raises UserError for a text that is not `key=a,b`."""
+    """(key, values). Raises UserError for a text that is not `key=a,b` with different values."""
     found = _COMPARED.fullmatch(text.strip())
     if found is None:
         raise UserError(f"--compare {text} is not KEY=A,B", f"for example, --compare {next(iter(USUAL))}")
-    return found[1], found[2].split(",")
+    values = found[2].split(",")
+    if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
+        raise UserError(f"--compare gives {twice[0]} twice", f"give different values of {found[1]}")
+    return found[1], values
 
 
 @contextmanager
@@ -168,7 +171,7 @@ def write_sweep(question: Question) -> str:
         *(f"  - {_plain(text)}" for text in base),
         f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
         "matched: tokens     # the budget that is equal in all arms: tokens, predictions, sequences, steps or flops",
-        "arms:               # key=value lists; `paribus train --help` lists the keys",
+        "arms:               # key=value lists; `paribus train --cfg job` prints the keys",
         *(f"  {name}: [{_plain(f'{key}={value}')}]" for name, value in arms.items()),
         f"baseline: {first}",
         f"columns: [{loss}, {score}]   # held-out loss and task; TASK/METRIC adds one",

@@ -17,7 +17,10 @@ from paribus.runs import store
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
+from paribus.verdict.power import MOST_SEEDS
 from paribus.verdict.sequential import FIRST, MOST
+
+MOST_LOOKS = 100  # seeds at the last look: the levels of more take minutes
 
 
 def _slots(value: str) -> int | None:
@@ -26,12 +29,14 @@ def _slots(value: str) -> int | None:
 
 def _seeds(value: str) -> tuple[int, ...]:
     if found := re.fullmatch(r"range\((\d+),\s*(\d+)\)", value):
-        seeds = tuple(range(int(found[1]), int(found[2])))
+        seeds: Sequence[int] = range(int(found[1]), int(found[2]))
     else:
-        seeds = tuple(dict.fromkeys(int(seed) if seed.isdecimal() else -1 for seed in names(value)))
+        seeds = list(dict.fromkeys(int(seed) if seed.isdecimal() else -1 for seed in names(value)))
+    if seeds[MOST_SEEDS:]:
+        raise ValueError(f"give at most {MOST_SEEDS} seeds")
     if not seeds or min(seeds) < 0:
         raise ValueError("write seeds=0,1,2 or seeds=range(0,5)")
-    return seeds
+    return tuple(seeds)
 
 
 def scales() -> list[str]:
@@ -76,7 +81,7 @@ LAUNCHER = Option(
     choices=lambda: choices("launcher"),
 )
 UNTIL_DECIDED = Flag("--until-decided", "add seeds until every claim is decided, at a controlled error rate")
-MAX_SEEDS = Option("max_seeds", "at most this many seeds with --until-decided", MOST, whole(FIRST))
+MAX_SEEDS = Option("max_seeds", "at most this many seeds with --until-decided", MOST, whole(FIRST, most=MOST_LOOKS))
 OPTIONS = (SCALE, ARMS, SEEDS, SLOTS, RUNS, RESULTS, CACHE, STUDY, TUNE, LAUNCHER)
 UNTIL = (UNTIL_DECIDED, MAX_SEEDS)
 

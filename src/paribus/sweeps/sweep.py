@@ -140,7 +140,7 @@ def label(arm: str, seed: int) -> str:
 
 def names() -> list[str]:
     """The sweeps that `load` finds by name: those of ./sweeps and the packaged ones."""
-    return sorted({path.stem for folder in _folders() for path in folder.glob("*.yaml")})
+    return sorted({path.stem for folder in _folders() for path in folder.glob("*.yaml") if path.is_file()})
 
 
 def _folders() -> list[Path]:
@@ -148,11 +148,20 @@ def _folders() -> list[Path]:
 
 
 def find(name: str) -> Path:
-    """The file of a sweep: a path, ./sweeps/NAME.yaml or the packaged one. Raises UserError with similar names."""
+    """The file of a sweep: a path, ./sweeps/NAME.yaml or the packaged one.
+
+    Raises UserError with similar names, and for the name of a search.
+    """
+    from paribus.sweeps.search.request import names as searches
+
     places = [Path(name)] if name.endswith((".yaml", ".yml")) else [root / f"{name}.yaml" for root in _folders()]
     for place in places:
         if os.path.isfile(place):  # unlike Path.is_file, for every name
             return place
+    if name in searches():
+        raise UserError(
+            f"'{name}' is a search, not a sweep", f"`paribus run {name}` runs it, `paribus status {name}` shows it"
+        )
     near = nearest(name, names())
     mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
     raise UserError(f"unknown sweep '{name}'", mend)
@@ -365,7 +374,7 @@ def _check(sweep: Sweep) -> None:
     with located(str(sweep.path)):
         for text in sweep.claims:
             _check_losses(sweep, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))
-        _check_published(sweep)
+    _check_published(sweep)
 
 
 def _check_losses(sweep: Sweep, claim: Claim) -> None:
@@ -397,16 +406,17 @@ def _check_published(sweep: Sweep) -> None:
     if not sweep.published:
         return
     _known(sweep.path, "published.", sweep.published, ("table", "rows", "metrics"))
-    paper = table(str(sweep.published.get("table")))
     rows = _mapping(sweep.path, "published.rows", sweep.published.get("rows"))
     metrics = _mapping(sweep.path, "published.metrics", sweep.published.get("metrics"))
     _all_arms(sweep, "published.rows", rows)
-    for row in rows.values():
-        paper.row(str(row))
-        for metric in metrics.values():
-            value(paper.id, str(row), str(metric))
-    if unknown := [column for column in metrics if column not in sweep.columns]:
-        raise UserError(f"'published.metrics' names the unknown column '{unknown[0]}'", _its_columns(sweep))
+    with located(str(sweep.path)):
+        paper = table(str(sweep.published.get("table")))
+        for row in rows.values():
+            paper.row(str(row))
+            for metric in metrics.values():
+                value(paper.id, str(row), str(metric))
+        if unknown := [column for column in metrics if column not in sweep.columns]:
+            raise UserError(f"'published.metrics' names the unknown column '{unknown[0]}'", _its_columns(sweep))
 
 
 def _its_columns(sweep: Sweep) -> str:

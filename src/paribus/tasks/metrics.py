@@ -19,7 +19,8 @@ from paribus.tasks.examples import normalize
 if TYPE_CHECKING:
     from paribus.data.text import Array
 
-METRICS = ("accuracy", "matthews", "f1", "pearson", "spearman")
+OF_CLASSES = ("accuracy", "matthews", "f1")
+METRICS = (*OF_CLASSES, "pearson", "spearman")
 ROUGE = ("rouge1", "rouge2", "rougeL")
 TEXT_METRICS = (*ROUGE, "bleu", "exact_match", "f1")
 Span = tuple[str, int, int]  # kind, first word, the word behind the last

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
@@ -293,8 +294,11 @@ class ValueTable(TableTask):
         return self._label_texts(table, split, lambda label, row: self._value(label, row, split))
 
     def _value(self, label: object, row: int, split: str) -> float | None:
-        if label is None:
+        if label is None or label == "":
             return None
+        if isinstance(label, str):  # one cell that is no number makes texts of a whole column of a CSV file
+            with suppress(ValueError):
+                label = float(label)
         if isinstance(label, int | float) and not isinstance(label, bool):
             if self.least <= label <= self.most:
                 return float(label)

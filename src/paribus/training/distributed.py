@@ -39,7 +39,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.processes import SIGNALS, THREADS
+from paribus.core.processes import SIGNALS, THREADS, check_ranks
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
@@ -107,8 +107,7 @@ def check(run: Run, profile: Profile) -> None:
         raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
     if ranks == 1:
         return
-    if profile.accelerator == "gpu" and ranks > (there := torch.cuda.device_count()):
-        raise UserError(f"profile.ranks={ranks} is above the number of GPUs, {there}", "give at most as many")
+    check_ranks(ranks, torch.cuda.device_count() if profile.accelerator == "gpu" else 0)
     if run.trial is not None or _in_multirun():
         raise UserError(
             f"profile.ranks={ranks} does not work inside a Hydra multirun",

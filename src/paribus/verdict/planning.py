@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from paribus.verdict.statistics import ALPHA
 from paribus.verdict.words import Relation, find_boundaries, judge
 
 SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)  # numbers of seeds whose chances are listed
+MOST_ARMS = 1000
 
 
 class Need(NamedTuple):
@@ -96,8 +98,9 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
     Raises:
         UserError: for values that no experiment has.
     """
-    if not (0.0 < sd < float("inf")) or not 0.0 <= margin < float("inf") or arms < 2 or abs(effect) == float("inf"):
-        raise UserError("these values are not possible", "give sd above 0, a margin of 0 or more, and at least 2 arms")
+    if not all(map(math.isfinite, (sd, effect, margin))) or sd <= 0.0 or margin < 0.0 or not 2 <= arms <= MOST_ARMS:
+        mend = f"give a finite effect, sd above 0, a margin of 0 or more, and 2 to {MOST_ARMS} arms"
+        raise UserError(f"sd={sd:g}, effect={effect:g}, margin={margin:g} and {arms} arms are not possible", mend)
     if not effect and not margin:
         raise UserError(
             "there is no difference to detect", "give an effect, or a margin within which the arms count as the same"

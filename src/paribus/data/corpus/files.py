@@ -34,15 +34,21 @@ class TextFile(NamedTuple):
     split: str | None
 
 
-def find(path: str) -> list[TextFile]:
+def find(path: str, key: str = "corpus.path") -> list[TextFile]:
     """The text files of a file, a folder or a glob, in the order of their names.
 
     If all files are named after one split, or none is, the name is ignored. If no file is named validation, training
     files have no split: it is drawn by document.
-    Raises UserError if there is no such file, or a folder holds no text.
+    Raises UserError that names `key` if there is no such file, or a folder holds no text.
     """
     root = Path(path).expanduser()
-    chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
+    chosen = (
+        [root]
+        if root.is_file()
+        else _inside(root, f"{key}={path}")
+        if root.is_dir()
+        else _matching(root, f"{key}={path}")
+    )
     common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
     base = root if root.is_dir() else next(common)
     names = [file.relative_to(base).as_posix() for file in chosen]
@@ -63,18 +69,18 @@ def kind(name: str) -> str:
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix, "text")
 
 
-def _inside(root: Path, path: str) -> list[Path]:
+def _inside(root: Path, given: str) -> list[Path]:
     shown = (file for file in root.rglob("*") if not any(p.startswith(".") for p in file.relative_to(root).parts))
     found = [file for file in shown if stem(file.name) != file.name.lower().removesuffix(".gz") and file.is_file()]
     if not found:
-        raise UserError(f"corpus.path={path} is a folder without text", f"give files that end in {', '.join(KINDS)}")
+        raise UserError(f"{given} is a folder without text", f"give files that end in {', '.join(KINDS)}")
     return found
 
 
-def _matching(root: Path, path: str) -> list[Path]:
+def _matching(root: Path, given: str) -> list[Path]:
     found = [Path(name) for name in glob.glob(str(root), recursive=True) if Path(name).is_file()]
     if not found:
-        raise UserError(f"corpus.path={path} does not exist", "give a file, a folder or a glob")
+        raise UserError(f"{given} does not exist", "give a file, a folder or a glob")
     return found
 
 

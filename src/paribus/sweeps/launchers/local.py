@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.files import temporary_folder
-from paribus.core.processes import die_with_parent, gpus, stoppable
+from paribus.core.processes import check_ranks, die_with_parent, gpus, stoppable
 from paribus.core.secrets import mask_text
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
 from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
@@ -61,7 +61,7 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
         ranks: processes that train one run.
 
     Raises:
-        UserError: if `wanted` is below 1 or `ranks` exceeds the number of GPUs.
+        UserError: if `wanted` is below 1, and as `check_ranks` does.
     """
     if wanted is not None and wanted < 1:
         raise UserError(f"slots={wanted} is below 1", "use slots=auto or a positive number of parallel runs")
@@ -75,8 +75,7 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
 
 def _device_groups(devices: Sequence[str], ranks: int) -> list[str]:
     """The GPUs of each slot, as values of CUDA_VISIBLE_DEVICES."""
-    if devices and len(devices) < ranks:
-        raise UserError(f"profile.ranks={ranks} is above the number of GPUs, {len(devices)}", "lower profile.ranks")
+    check_ranks(ranks, len(devices))
     return [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import classify_by_words
 from paribus.tasks.examples import Example
-from paribus.tasks.metrics import METRICS
+from paribus.tasks.metrics import OF_CLASSES
 from paribus.tasks.prompts import Fields
 from paribus.tasks.types.base import Probable
 from paribus.tasks.types.row import UNKNOWN, RowTaskType, WordTaskType
@@ -32,7 +32,7 @@ class Classification(RowTaskType, Probable):
     classes: tuple[str, ...]
     metrics: tuple[str, ...] = ("accuracy",)
     symmetric: bool = False
-    known_metrics: ClassVar[tuple[str, ...]] = METRICS
+    known_metrics: ClassVar[tuple[str, ...]] = OF_CLASSES
 
     @property
     def width(self) -> int:
@@ -78,7 +78,7 @@ class ClassNames(WordTaskType, Probable):
     single: bool
     classes: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("accuracy",)
-    known_metrics: ClassVar[tuple[str, ...]] = METRICS
+    known_metrics: ClassVar[tuple[str, ...]] = OF_CLASSES
 
     @property
     def words(self) -> tuple[str, ...]:

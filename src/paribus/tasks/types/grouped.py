@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from paribus.tasks.examples import Grouped
-from paribus.tasks.metrics import METRICS
+from paribus.tasks.metrics import OF_CLASSES
 from paribus.tasks.prompts import Fields
 from paribus.tasks.types.classification import Classification, ClassNames
 
@@ -23,7 +23,7 @@ WHOLE = "em"  # share of the groups in which every answer is right
 class GroupedClassification(Classification):
     """A classification whose metric `em` counts groups that are right as a whole (MultiRC, Khashabi et al. 2018)."""
 
-    known_metrics: ClassVar[tuple[str, ...]] = (*METRICS, WHOLE)
+    known_metrics: ClassVar[tuple[str, ...]] = (*OF_CLASSES, WHOLE)
     example_class: ClassVar[type] = Grouped
 
     def verbalize(self, fields: Fields, single: bool) -> GroupedNames:
