@@ -42,13 +42,8 @@ def find(path: str, key: str = "corpus.path") -> list[TextFile]:
     Raises UserError that names `key` if there is no such file, or a folder holds no text.
     """
     root = Path(path).expanduser()
-    chosen = (
-        [root]
-        if root.is_file()
-        else _inside(root, f"{key}={path}")
-        if root.is_dir()
-        else _matching(root, f"{key}={path}")
-    )
+    given = f"{key}={path}"
+    chosen = [root] if root.is_file() else _inside(root, given) if root.is_dir() else _matching(root, given)
     common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
     base = root if root.is_dir() else next(common)
     names = [file.relative_to(base).as_posix() for file in chosen]
