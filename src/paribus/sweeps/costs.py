@@ -23,7 +23,7 @@ from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.verdict.claims import Sentence
 from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import is_score, is_task
+from paribus.verdict.metrics import find_carrying, is_task
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -119,17 +119,12 @@ def price(
 
 
 def price_claims(prices: Prices, slots: int) -> list[str]:
-    """A line for each claim: the arms that it needs and their time; none if all claims need all arms.
-
-    The control of a loss is the baseline's.
-    """
+    """A line for each claim: the arms that it needs and their time; none if all claims need all arms."""
     sweep, every = prices.expanded.request.sweep, prices.measured
     rows, sentences = [["one claim alone", "time"]], [""]
     for written in sweep.claims:
-        claim = parse_claim(written, tuple(sweep.arms), sweep.columns)
+        claim = parse_claim(written, tuple(sweep.arms), sweep.columns, find_carrying(sweep.columns, sweep.varies))
         needed = {SCRATCH, *(arm for pair in claim.pairs for arm in (pair.arm, pair.versus))}
-        if not all(map(is_score, claim.columns or [""])):
-            needed.add(sweep.baseline)
         if needed <= {SCRATCH, *every} and not every.keys() <= needed:
             seconds = prices.loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
             rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])

@@ -21,7 +21,7 @@ from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import find_incomparable, is_score, lower_is_better
+from paribus.verdict.metrics import find_carrying, find_incomparable, is_score, lower_is_better
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
@@ -370,7 +370,7 @@ def _check(sweep: Sweep) -> None:
         raise UserError(f"{sweep.path}: 'columns' names {twice[0]} twice", "name it once")
     ours = [column for column in sweep.columns if column not in (sweep.published.get("metrics") or ())]
     check_columns(sweep.path, ours, sweep.written)  # a paper may have tasks that are not here
-    carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)
+    carrying = find_carrying(sweep.columns, sweep.varies)
     with located(str(sweep.path)):
         for text in sweep.claims:
             _check_losses(sweep, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))

@@ -14,7 +14,7 @@ from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
 from paribus.verdict.claims import LOSS, Claim, Sentence, parse
-from paribus.verdict.metrics import find_incomparable
+from paribus.verdict.metrics import find_carrying
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
 from paribus.verdict.sequential import FIRST, MOST, Looks
@@ -56,7 +56,7 @@ class Design:
     @property
     def carrying(self) -> tuple[str, ...]:
         """The columns that can carry a claim."""
-        return tuple(column for column in self.columns if find_incomparable(column, self.varies) is None)
+        return find_carrying(self.columns, self.varies)
 
     @property
     def themselves(self) -> frozenset[str]:

@@ -188,7 +188,7 @@ def _note_precisions(evidence: Evidence) -> list[str]:
 def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
     if evidence.done(design.baseline):
         return []
-    return [f"No run of the baseline {design.baseline} is finished: no differences, no control of the losses."]
+    return [f"No run of the baseline {design.baseline} is finished: no differences from it."]
 
 
 def _note_statuses(design: Design, evidence: Evidence) -> list[str]:

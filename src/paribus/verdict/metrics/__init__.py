@@ -6,7 +6,7 @@ A metric is registered in one place, by a module of this package; `common.py` ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -145,3 +145,8 @@ def find_incomparable(column: str, varies: tuple[str, ...]) -> str | None:
         if not dotted.startswith("masking.schedule") and any(f"{dotted}.".startswith(f"{one}.") for one in kind.fixed):
             return f"no verdict: arms differ in {key}, and {kind.reason}"
     return None
+
+
+def find_carrying(columns: Iterable[str], varies: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that can carry a claim if the arms vary in these keys."""
+    return tuple(column for column in columns if find_incomparable(column, varies) is None)
