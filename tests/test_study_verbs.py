@@ -219,7 +219,7 @@ def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[
     assert [cost.own_seconds for cost in found] == [72.0, 52.0, 52.0, 52.0][: len(found)]
     alone = {line.split()[0]: line.split()[1:3] for line in price_claims(prices, 1)[1:]}
     pairs = ("arms=static_x10,dynamic", "arms=dynamic,static")
-    assert alone == dict.fromkeys(pairs, ["2", "min"]), "72 + 52 seconds"
+    assert alone == {key: ["2", "min"] for key in pairs}, "72 + 52 seconds"
     shared = 1000 * 2 * (len(found) - 1)
     total = text(request, found, 1).splitlines()[-2].split()
     assert total[2:4] == [f"{6000 * len(found) - shared:.3g}", f"{(6000 * len(found) - shared) * 1e6:.3g}"]
