@@ -142,11 +142,14 @@ def test_a_key_at_the_top_that_nothing_reads_is_refused() -> None:
         ("+masking.zzz=1", "unknown key 'masking.zzz': known: rate, "),
         ("+masking.schedule.zzz=1", "unknown key 'masking.schedule.zzz': known: none"),
         ("+trainer.max_step=1", "unknown key 'trainer.max_step'"),
+        ("+tasks.sst2.max_trian=1", "unknown key 'tasks.sst2.max_trian': did you mean max_train?"),
+        ("+tasks.sst2.metrcs=[]", "unknown key 'tasks.sst2.metrcs': did you mean metrics?"),
+        ("+tasks.docs_package.max_trian=1", "unknown key 'tasks.docs_package.max_trian': did you mean max_train?"),
     ],
 )
 def test_a_key_that_a_component_does_not_have_is_named(override: str, said: str) -> None:
     with pytest.raises(UserError) as refused:
-        Run.of(compose(["scale=test", override]))
+        Run.of(compose(["scale=test", "task=[sst2,docs_package]", override]))
     assert said in str(refused.value)
 
 

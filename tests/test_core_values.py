@@ -46,6 +46,11 @@ def test_what_an_interpolation_gives_has_the_type_of_its_key() -> None:
         Run.of(compose(["scale=test", "logger=none", "batch.size='${oc.env:HOME}'"]))
 
 
+def test_the_settings_of_every_task_have_types() -> None:
+    with pytest.raises(UserError, match=r"tasks\.sst2\.max_train=x has the wrong type: give a whole number or null"):
+        Run.of(compose(["scale=test", "logger=none", "task=sst2", "tasks.sst2.max_train=x"]))
+
+
 def test_every_default_is_in_bounds() -> None:
     for scale in ("test", "smoke", "cpu", "gpu", "paper"):
         for family in ("bert", "t5"):

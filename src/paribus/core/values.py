@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from paribus.core.build import kind
+from paribus.core.build import kind, parameters
 from paribus.core.errors import UserError
 from paribus.core.settings import GROUPS
 
@@ -106,8 +106,7 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
         return {}
     if is_dataclass(component):
         return {each.name: inspect.formatannotation(each.type).strip("'") for each in fields(component)}
-    parameters = inspect.signature(component).parameters.values()
-    return {each.name: inspect.formatannotation(each.annotation).strip("'") for each in parameters}
+    return {each.name: inspect.formatannotation(each.annotation).strip("'") for each in parameters(component)}
 
 
 def _check_type(key: str, value: object, annotation: str) -> None:
