@@ -99,6 +99,11 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
             "they are not asked about the same pairs: leave nsp_accuracy out",
         ),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
+        (
+            {"scales": {"cpuu": {"seeds": [0]}}},
+            "small.yaml: 'scales': scale=cpuu is unknown for family=bert: did you mean cpu?",
+        ),
+        ({"scales": {1: {}}}, "scale=1 is unknown for family=bert: known: cpu, "),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (
             {"scales": {"smoke": {"arms": {SCRATCH: ["model.hidden=64"]}}}},
@@ -123,6 +128,13 @@ def test_bad_sweeps_are_refused_in_one_line_that_names_file_and_key(tmp_path: Pa
     assert said in str(caught.value)
     assert "small.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_sweep_refines_a_scale_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("conf/recipe/bert").mkdir(parents=True)
+    Path("conf/recipe/bert/pocket.yaml").write_text("table_seeds: [0]\n")
+    assert load(write(tmp_path, scales={"pocket": {"seeds": [4]}})).seeds_at("pocket") == (4,)
 
 
 def test_the_anchor_is_fine_tuned_in_its_own_way_where_a_scale_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import family_of, renamed, split_overrides, sweeps_dir, table_seeds
+from paribus.core.config import choices, family_of, renamed, split_overrides, sweeps_dir, table_seeds, unknown_recipe
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.hashing import digest
 from paribus.core.strict_yaml import load_strict
@@ -348,7 +348,11 @@ def _check(sweep: Sweep) -> None:
         raise UserError(
             f"{sweep.path}: 'matched: none', but no arm varies a budget", "match a budget such as tokens, or vary one"
         )
+    known = choices(f"recipe/{sweep.family}") if sweep.scales else []
     for scale, refinement in sweep.scales.items():
+        if scale not in known:
+            with located(f"{sweep.path}: 'scales'"):
+                raise unknown_recipe(sweep.family, str(scale))
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
         for text in refinement.arms.get(SCRATCH, ()):
             if not text.startswith("finetune."):
