@@ -39,8 +39,10 @@ def find(path: str) -> list[TextFile]:
 
     If all files are named after one split, or none is, the name is ignored. If no file is named validation, training
     files have no split: it is drawn by document.
-    Raises UserError if there is no such file, or a folder holds no text.
+    Raises UserError for an empty path, if there is no such file, and for a folder without text.
     """
+    if not path:
+        raise UserError("corpus.path is empty", "give a file, a folder or a glob")
     root = Path(path).expanduser()
     chosen = [root] if root.is_file() else _inside(root, path) if root.is_dir() else _matching(root, path)
     common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
@@ -74,7 +76,8 @@ def _inside(root: Path, path: str) -> list[Path]:
 def _matching(root: Path, path: str) -> list[Path]:
     found = [Path(name) for name in glob.glob(str(root), recursive=True) if Path(name).is_file()]
     if not found:
-        raise UserError(f"corpus.path={path} does not exist", "give a file, a folder or a glob")
+        what = "is neither a file nor a folder" if root.exists() else "does not exist"
+        raise UserError(f"corpus.path={path} {what}", "give a file, a folder or a glob")
     return found
 
 
