@@ -67,7 +67,7 @@ def test_general_text_is_that_of_the_checkpoints_own_run(
     ("at", "value", "said"),
     [
         (1, "/nowhere/text", "/nowhere/text"),
-        (3, "/nowhere/task.yaml", "--task /nowhere/task.yaml cannot be read"),
+        (3, "/nowhere/task.yaml", "--task: /nowhere/task.yaml cannot be read"),
         (3, "no_task", "unknown choice task=no_task"),
         (5, "/nowhere/model", "--from=/nowhere/model is not a folder"),
         (5, "", "--from= is not valid: give a value"),

@@ -278,6 +278,36 @@ def test_what_does_not_go_together(given: list[str], said: str) -> None:
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"a: [b\nc: 1\n", "mine.yaml, line 2, is not valid YAML: "),
+        (b"a: 1\n\na: 2\n", "mine.yaml, line 3, is not valid YAML: found duplicate key a"),
+        (b"# caf\xe9\n", "mine.yaml is not UTF-8 (invalid continuation byte at byte 5): convert the file"),
+        (b"- a\n", "mine.yaml holds no keys: write KEY: VALUE, one a line"),
+        (b"a: ${b\n", "no viable alternative at input '${b'"),
+    ],
+)
+def test_a_users_file_that_is_no_yaml_is_named(
+    body: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf" / "masking").mkdir(parents=True)
+    (tmp_path / "conf" / "masking" / "mine.yaml").write_bytes(body)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refused:
+        compose(["masking=mine"])
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_recipe_that_is_no_yaml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf" / "recipe" / "bert").mkdir(parents=True)
+    (tmp_path / "conf" / "recipe" / "bert" / "pocket.yaml").write_text("a: [")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"pocket\.yaml, line \d, is not valid YAML"):
+        table_seeds("bert", "pocket")
+
+
 def test_a_users_conf_folder_extends_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "conf" / "model"
     own.mkdir(parents=True)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from paribus.core import sources
 from paribus.core.config import choices, compose, conf_dir, flat, plain
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
+from paribus.core.strict_yaml import load_strict, readable
 from paribus.sweeps.columns import list_metrics
 from paribus.sweeps.sweep import quote
 
@@ -94,13 +95,8 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
 
 
 def _read_task(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        node = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        why = " ".join(str(error).split())
-        raise UserError(f"--task {path} cannot be read ({why})", "give a file like those of conf/task") from error
+    with located("--task"), readable(path):
+        node = load_strict(path.read_text(encoding="utf-8"))
     if not isinstance(node, dict) or "_target_" not in node:
         raise UserError(f"--task {path} names no _target_", "write it like conf/task/imdb.yaml")
     return {"name": path.stem, **node}

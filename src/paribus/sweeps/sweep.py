@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.config import choices, family_of, renamed, split_overrides, sweeps_dir, table_seeds, unknown_recipe
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.hashing import digest
-from paribus.core.strict_yaml import load_strict
+from paribus.core.strict_yaml import load_strict, readable
 from paribus.sweeps.ablations import BLOCKS, expand_arms
 from paribus.sweeps.columns import check_columns
 from paribus.sweeps.space import dimension
@@ -164,18 +164,10 @@ def load(name: str) -> Sweep:
     Raises UserError naming the file and the key, if a key is unknown or missing, an arm does not exist, or a claim or
     the mapping to the paper's table cannot be read.
     """
-    import yaml
-
     path = find(name)
-    try:
+    with readable(path):
         text = path.read_text(encoding="utf-8")
         content = _with_on(load_strict(text))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start})", "convert the file") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror})", "check the file and its permissions") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not valid YAML", str(error)) from error
     if not isinstance(content, dict):
         raise UserError(f"{path} is not a sweep file", f"give the keys {', '.join(_REQUIRED)}")
     sweep = _sweep(path, text.partition("\n")[0].lstrip("# ").strip(), content)
