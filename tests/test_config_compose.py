@@ -284,7 +284,7 @@ def test_what_does_not_go_together(given: list[str], said: str) -> None:
         (b"a: [b\nc: 1\n", "mine.yaml, line 2, is not valid YAML: "),
         (b"a: 1\n\na: 2\n", "mine.yaml, line 3, is not valid YAML: found duplicate key a"),
         (b"# caf\xe9\n", "mine.yaml is not UTF-8 (invalid continuation byte at byte 5): convert the file"),
-        (b"- a\n", "mine.yaml holds no keys: write KEY: VALUE, one a line"),
+        (b"- a\n", "mine.yaml has no keys: write 'key: value' on each line"),
         (b"a: ${b\n", "no viable alternative at input '${b'"),
     ],
 )

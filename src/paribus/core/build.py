@@ -41,6 +41,14 @@ def parameters(component: type) -> list[Parameter]:
     return found
 
 
+def require_task(place: str, node: object) -> None:
+    """Raises UserError if the config of a task, which is at this place, names no class."""
+    if not isinstance(node, Mapping) or "_target_" not in node:
+        raise UserError(
+            f"{place} names no _target_", "write a class, such as `_target_: paribus.tasks.tables.LabelTable`"
+        )
+
+
 def unavailable(config: Any) -> str | None:
     """Why this machine lacks a component of a composed config, or None; asks the components that have `require`."""
     try:

@@ -43,14 +43,13 @@ def load_mapping(path: Path) -> dict[str, Any]:
     with readable(path):
         content = load_strict(path.read_text(encoding="utf-8")) or {}
     require_mapping(path, content)
-    found: dict[str, Any] = content
-    return found
+    return dict(content)
 
 
 def require_mapping(path: Path, content: object) -> None:
-    """Raises UserError for the content of a file that is not a mapping."""
+    """Raises UserError if the content of a file is not a mapping."""
     if not isinstance(content, Mapping):
-        raise UserError(f"{path} holds no keys", "write KEY: VALUE, one a line")
+        raise UserError(f"{path} has no keys", "write 'key: value' on each line")
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core import sources
+from paribus.core.build import require_task
 from paribus.core.config import choices, compose, conf_dir, flat, plain
 from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
@@ -97,8 +98,7 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
 def _read_task(path: Path) -> dict[str, Any]:
     with located("--task"), readable(path):
         node = load_strict(path.read_text(encoding="utf-8"))
-    if not isinstance(node, dict) or "_target_" not in node:
-        raise UserError(f"--task {path} names no _target_", "write it like conf/task/imdb.yaml")
+        require_task(str(path), node)
     return {"name": path.stem, **node}
 
 
