@@ -296,6 +296,14 @@ def path(value: str) -> Path:
     return Path(text(value)).expanduser()
 
 
+def folder(value: str) -> Path:
+    """A folder, which need not exist."""
+    found = path(value)
+    if found.exists() and not found.is_dir():
+        raise ValueError("it is a file; give a folder")
+    return found
+
+
 def whole(least: int, step: int = 1) -> Callable[[str], int]:
     """A reader of whole numbers of at least `least` that are multiples of `step`."""
 
