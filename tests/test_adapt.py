@@ -67,7 +67,7 @@ def test_general_text_is_that_of_the_checkpoints_own_run(
     ("at", "value", "said"),
     [
         (1, "/nowhere/text", "--text=/nowhere/text does not exist: give a file, a folder or a glob"),
-        (3, "/nowhere/task.yaml", "--task /nowhere/task.yaml cannot be read"),
+        (3, "/nowhere/task.yaml", "--task: /nowhere/task.yaml cannot be read"),
         (
             3,
             "/nowhere/train.csv",

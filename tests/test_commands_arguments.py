@@ -145,6 +145,16 @@ def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFix
         (["flatness", "pretraining_helps", "points=3"], "points=3 is not valid: write a multiple of 2"),
         (["table", "roberta_table1", "run_dir=x"], "table has no option 'run_dir=': write runs="),
         (["audit", "x", "--reproduce", "out=y"], "out= does not apply to --reproduce"),
+        *(
+            (argv, "/dev/null is not valid: it is a file; give a folder")
+            for argv in (
+                ["run", "roberta_table1", "runs=/dev/null"],
+                ["status", "roberta_table1", "runs=/dev/null"],
+                ["train", "runs=/dev/null"],
+                ["train", "paths.cache=/dev/null"],
+            )
+        ),
+        (["train", "hydra.run.dir=/proc/x"], "/proc/x cannot be read or written (No such file or directory)"),
         (["train", "-sc", "query=bash"], "use `paribus completion bash`"),
         (
             ["train", "seed=1", "--frobnicate"],

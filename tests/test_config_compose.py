@@ -142,11 +142,14 @@ def test_a_key_at_the_top_that_nothing_reads_is_refused() -> None:
         ("+masking.zzz=1", "unknown key 'masking.zzz': known: rate, "),
         ("+masking.schedule.zzz=1", "unknown key 'masking.schedule.zzz': known: none"),
         ("+trainer.max_step=1", "unknown key 'trainer.max_step'"),
+        ("+tasks.sst2.max_trian=1", "unknown key 'tasks.sst2.max_trian': did you mean max_train?"),
+        ("+tasks.sst2.metrcs=[]", "unknown key 'tasks.sst2.metrcs': did you mean metrics?"),
+        ("+tasks.docs_package.max_trian=1", "unknown key 'tasks.docs_package.max_trian': did you mean max_train?"),
     ],
 )
 def test_a_key_that_a_component_does_not_have_is_named(override: str, said: str) -> None:
     with pytest.raises(UserError) as refused:
-        Run.of(compose(["scale=test", override]))
+        Run.of(compose(["scale=test", "task=[sst2,docs_package]", override]))
     assert said in str(refused.value)
 
 
@@ -273,6 +276,36 @@ def test_what_does_not_go_together(given: list[str], said: str) -> None:
     with pytest.raises(UserError) as refused:
         compose(given)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"a: [b\nc: 1\n", "mine.yaml, line 2, is not valid YAML: "),
+        (b"a: 1\n\na: 2\n", "mine.yaml, line 3, is not valid YAML: found duplicate key a"),
+        (b"# caf\xe9\n", "mine.yaml is not UTF-8 (invalid continuation byte at byte 5): convert the file"),
+        (b"- a\n", "mine.yaml has no keys: write 'key: value' on each line"),
+        (b"a: ${b\n", "no viable alternative at input '${b'"),
+    ],
+)
+def test_a_users_file_that_is_no_yaml_is_named(
+    body: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf" / "masking").mkdir(parents=True)
+    (tmp_path / "conf" / "masking" / "mine.yaml").write_bytes(body)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refused:
+        compose(["masking=mine"])
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_recipe_that_is_no_yaml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf" / "recipe" / "bert").mkdir(parents=True)
+    (tmp_path / "conf" / "recipe" / "bert" / "pocket.yaml").write_text("a: [")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"pocket\.yaml, line \d, is not valid YAML"):
+        table_seeds("bert", "pocket")
 
 
 def test_a_users_conf_folder_extends_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_a_wrong_type_is_explained_by_hydra(own_conf: Path) -> None:
 def test_a_list_at_the_top_is_refused(own_conf: Path) -> None:
     (own_conf / "experiment").mkdir()
     (own_conf / "experiment" / "own.yaml").write_text("# @package _global_\n- seed\n")
-    with pytest.raises(UserError, match=r"experiment/own\.yaml is a list: write 'key: value' on each line"):
+    with pytest.raises(UserError, match=r"experiment/own\.yaml has no keys: write 'key: value' on each line"):
         configs._compose("train", ["scale=test", "experiment=own"])
 
 

@@ -30,6 +30,7 @@ REFUSED = {
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],
+    "tasks.x names no _target_: write a class, such as": ["+tasks.x.y=3", "+tasks.x=3"],
     "has no key": ["+=", "=1", "~=", "++@model=3"],
     "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true", "~finetune/head=0"],
 }  # fmt: skip
@@ -44,6 +45,11 @@ def test_a_wrong_value_is_refused(message: str, override: str) -> None:
 def test_what_an_interpolation_gives_has_the_type_of_its_key() -> None:
     with pytest.raises(UserError, match=r"batch.size=.* give a whole number|could not be converted to Integer"):
         Run.of(compose(["scale=test", "logger=none", "batch.size='${oc.env:HOME}'"]))
+
+
+def test_the_settings_of_every_task_have_types() -> None:
+    with pytest.raises(UserError, match=r"tasks\.sst2\.max_train=x has the wrong type: give a whole number or null"):
+        Run.of(compose(["scale=test", "logger=none", "task=sst2", "tasks.sst2.max_train=x"]))
 
 
 def test_every_default_is_in_bounds() -> None:

@@ -123,9 +123,17 @@ def test_missing_parquet_column_names_those_that_exist(tmp_path: Path) -> None:
         read(parquet(tmp_path / "a.parquet", body=["x"], title=["y"]))
 
 
-def test_missing_path(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nowhere does not exist"):
-        read(tmp_path / "nowhere")
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/nowhere", "corpus.path=/nowhere does not exist"),
+        ("/dev/null", "corpus.path=/dev/null is neither a file nor a folder"),
+        ("", "corpus.path is empty: give a file, a folder or a glob"),
+    ],
+)
+def test_a_path_without_files_is_refused(path: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read(path)
 
 
 def test_long_documents_come_in_parts_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:

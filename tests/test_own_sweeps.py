@@ -131,6 +131,12 @@ def test_a_metric_that_the_task_lacks_is_refused(here: Path) -> None:
         expand(ask("scale=test", columns=["mlm_loss", "sst2/acuracy"]))  # whose task that scale does not train
 
 
+def test_a_task_without_a_class_is_refused(here: Path) -> None:
+    (here / "conf/task/bare.yaml").write_text("path: .\n")
+    with pytest.raises(UserError, match=r"tasks\.bare names no _target_: write a class, such as"):
+        expand(ask("scale=test", columns=["bare/accuracy"]))
+
+
 def test_a_task_may_be_declared_by_the_sweep_itself(here: Path) -> None:
     node = (
         "{_target_:paribus.tasks.tables.LabelTable,name:own,path:.,columns:{text:text,label:label},classes:[DESC,HUM]}"

@@ -110,6 +110,7 @@ def test_rows_of_the_file(settings: list[str], tmp_path: Path, capsys: pytest.Ca
         (["masking=rotation"], "Rotation reorders the text"),
         (["objective/inputs=permuted"], "RandomSpans does not reorder the text"),
         (["text= "], "holds no token"),
+        (["text="], "give a value"),
     ],
 )
 def test_bad_settings_are_one_line(

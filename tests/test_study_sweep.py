@@ -101,6 +101,11 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
         ),
         ({"columns": ["mlm_loss", "sst2/accuracy", "mlm_loss"]}, "'columns' names mlm_loss twice: name it once"),
         ({"scales": {"smoke": {"lr": 1}}}, "unknown key 'scales.smoke.lr'"),
+        (
+            {"scales": {"cpuu": {"seeds": [0]}}},
+            "small.yaml: 'scales': scale=cpuu is unknown for family=bert: did you mean cpu?",
+        ),
+        ({"scales": {1: {}}}, "scale=1 is unknown for family=bert: known: cpu, "),
         ({"scales": {"smoke": {"arms": {"other": []}}}}, "'scales.smoke.arms' names the unknown arm 'other'"),
         (
             {"scales": {"smoke": {"arms": {SCRATCH: ["model.hidden=64"]}}}},
@@ -125,6 +130,13 @@ def test_bad_sweeps_are_refused_in_one_line_that_names_file_and_key(tmp_path: Pa
     assert said in str(caught.value)
     assert str(caught.value).count("small.yaml") == 1
     assert "\n" not in str(caught.value)
+
+
+def test_a_sweep_refines_a_scale_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("conf/recipe/bert").mkdir(parents=True)
+    Path("conf/recipe/bert/pocket.yaml").write_text("table_seeds: [0]\n")
+    assert load(write(tmp_path, scales={"pocket": {"seeds": [4]}})).seeds_at("pocket") == (4,)
 
 
 def test_the_anchor_is_fine_tuned_in_its_own_way_where_a_scale_says_so(tmp_path: Path) -> None:
@@ -209,7 +221,7 @@ def test_sun_s_embeddings_and_head_keep_the_base_rate() -> None:
 
 def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("study: [")
-    with pytest.raises(UserError, match=r"broken\.yaml is not valid YAML"):
+    with pytest.raises(UserError, match=r"broken\.yaml, line 1, is not valid YAML"):
         load(str(tmp_path / "broken.yaml"))
     (tmp_path / "list.yaml").write_text("- a\n")
     with pytest.raises(UserError, match="is not a sweep file"):

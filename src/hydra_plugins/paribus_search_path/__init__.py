@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 from paribus.core.config import PRESETS, conf_dir
 from paribus.core.settings import register
+from paribus.core.strict_yaml import readable, require_mapping
 
 LIMITS = {"max_train": None, "max_validation": None}
 
@@ -40,8 +41,10 @@ class UserFiles(FileConfigSource):
         return "paribus"
 
     def load_config(self, config_path: str) -> ConfigResult:
-        found = super().load_config(config_path)
-        path = Path(config_path)
+        path, file = Path(config_path), Path("conf", self._normalize_file_name(config_path))
+        with readable(file):
+            found = super().load_config(config_path)
+        require_mapping(file, found.config)
         if path.parts[0] in PRESETS:
             found.header["package"] = found.header.get("package") or "_global_"
         if path.parent.name == "task":

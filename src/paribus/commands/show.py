@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paribus.core.arguments import Arguments, Option, path, verb, whole
+from paribus.core.arguments import Arguments, Option, path, text, verb, whole
 from paribus.core.errors import UserError
 from paribus.core.files import check_room
 from paribus.sweeps.request import CACHE, RUNS, SCALE
@@ -12,7 +12,7 @@ from paribus.sweeps.request import CACHE, RUNS, SCALE
 N = Option("n", "how many examples, starting with the first", 8, whole(1))
 EPOCH = Option("epoch", "the pass over the text, counted from 0", 0, whole(0))
 OUT: Option[Path | None] = Option("out", "Parquet file to write, one row per example", None, path)
-TEXT = Option("text", "sentences to corrupt", "", str, shown="the training split")
+TEXT = Option("text", "sentences to corrupt", "", text, shown="the training split")
 
 
 @verb(

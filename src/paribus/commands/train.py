@@ -128,6 +128,10 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
         raise UserError("a search needs a multirun", "add -m")
     config = {option.name: option.config for option in (RUNS, CACHE)}  # `runs=` as `paths.runs=`, as in every verb
     overrides = [_renamed(text, config) for text in overrides]
+    for option in (RUNS, CACHE):
+        for text in overrides:
+            if text.startswith(f"{option.config}="):
+                option.value(text.partition("=")[2])
     return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
 
 

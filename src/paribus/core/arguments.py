@@ -298,6 +298,14 @@ def path(value: str) -> Path:
     return Path(text(value)).expanduser()
 
 
+def folder(value: str) -> Path:
+    """A folder, which need not exist."""
+    found = path(value)
+    if found.exists() and not found.is_dir():
+        raise ValueError("it is a file; give a folder")
+    return found
+
+
 def whole(least: int, step: int = 1, most: float = math.inf) -> Callable[[str], int]:
     """A reader of whole numbers from `least` to `most` that are multiples of `step`."""
     limit = f" and at most {most}" if math.isfinite(most) else ""

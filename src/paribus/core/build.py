@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from inspect import signature
+from contextlib import suppress
+from inspect import Parameter, signature
 from pydoc import ErrorDuringImport, locate
 from typing import Any
 
@@ -28,6 +29,24 @@ def kind(target: str) -> Any:
         raise UserError(f"_target_={target} cannot be imported", "name an importable class")
     check_class(found, target)
     return found
+
+
+def parameters(component: type) -> list[Parameter]:
+    """The parameters of a class, with the keyword-only ones of its bases in place of its `**`."""
+    own = list(signature(component).parameters.values())
+    found = [each for each in own if each.kind is not Parameter.VAR_KEYWORD]
+    for base in component.__bases__ if len(found) < len(own) else ():
+        with suppress(ValueError):  # a class in C may have no signature
+            found += [each for each in parameters(base) if each.kind is Parameter.KEYWORD_ONLY]
+    return found
+
+
+def require_task(place: str, node: object) -> None:
+    """Raises UserError if the config of a task, which is at this place, names no class."""
+    if not isinstance(node, Mapping) or "_target_" not in node:
+        raise UserError(
+            f"{place} names no _target_", "write a class, such as `_target_: paribus.tasks.tables.LabelTable`"
+        )
 
 
 def unavailable(config: Any) -> str | None:
@@ -82,9 +101,8 @@ def _explain(said: str) -> UserError:
     if found is None:
         return UserError(said[:300])
     place = f"{found['place']}." if found["place"] else ""
-    return UserError(
-        f"unknown key '{place}{found['key']}'", suggest(found["key"], list(signature(kind(found["target"])).parameters))
-    )
+    known = [each.name for each in parameters(kind(found["target"]))]
+    return UserError(f"unknown key '{place}{found['key']}'", suggest(found["key"], known))
 
 
 def _checked(node: Any) -> dict[str, Any]:

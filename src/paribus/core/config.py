@@ -13,6 +13,7 @@ from paribus.core.composed import remember
 from paribus.core.errors import UserError, suggest
 from paribus.core.hashing import digest
 from paribus.core.names import is_name
+from paribus.core.strict_yaml import load_mapping
 from paribus.core.trust import check_composed
 
 if TYPE_CHECKING:
@@ -110,11 +111,9 @@ def require_keys(overrides: Sequence[str]) -> None:
 
 def family_of(model: str) -> str:
     """The family that a choice of `model=` brings, or the usual one."""
-    import yaml
-
     for folder in roots() if is_name(model) else ():
         if (path := folder / "model" / f"{model}.yaml").is_file():
-            lines = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("defaults") or []
+            lines = load_mapping(path).get("defaults") or []
             brought = [line for line in lines if isinstance(line, dict) and "override /family@_global_.family" in line]
             return next((str(value) for line in brought for value in line.values()), FAMILY)
     return FAMILY
@@ -146,12 +145,10 @@ def table_seeds(family: str, scale: str) -> tuple[int, ...]:
 
     Raises UserError naming the known scales, and for a recipe without seeds.
     """
-    import yaml
-
     name = f"{family}/{scale}"
     for folder in roots() if is_name(family) and is_name(scale) else ():
         if (path := folder / "recipe" / f"{name}.yaml").is_file():
-            settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+            settings = load_mapping(path)
             if not settings.get("table_seeds"):
                 raise UserError(f"{path} lacks 'table_seeds'", "add table_seeds: [0, 1, 2]")
             return tuple(settings["table_seeds"])
@@ -182,7 +179,7 @@ class explained:
 
 def explain(error: BaseException) -> UserError:
     """The UserError for a failed composition: the cause in one line, with similar names if a key is unknown."""
-    text = " ".join(str(error).split())
+    text = " ".join((str(error) or str(error.__cause__)).split())
     if key := re.search(r"Could not override '([^'@]+)", text):
         return unknown_key(key[1])
     if chosen := re.search(r"Could not find '([^']+)'", text):

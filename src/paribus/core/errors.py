@@ -24,10 +24,10 @@ class Unavailable(UserError):
 
 @contextmanager
 def permitted() -> Iterator[None]:
-    """Raises UserError that names the file if the block may not read or write one."""
+    """Raises UserError that names the file or folder if the block may not read or write one, or cannot make it."""
     try:
         yield
-    except PermissionError as error:
+    except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
         if error.filename is None:
             raise
         cause = f"{error.filename} cannot be read or written ({error.strerror})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -23,9 +24,8 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(
-            f"{path} cannot be written ({error.strerror})", "free disk space or choose another folder"
-        ) from error
+        full = "free disk space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise UserError(f"{path} cannot be written ({error.strerror})", f"{full}choose another folder") from error
 
 
 def user_cache(name: str) -> Path:

@@ -44,7 +44,6 @@ class _File(NamedTuple):
 
     @classmethod
     def of(cls, default: ResultDefault, repo: CachingConfigRepository) -> _File:
-        """Raises UserError for a list at the top of the config."""
         from omegaconf import OmegaConf
 
         path = str(default.config_path)
@@ -54,8 +53,6 @@ class _File(NamedTuple):
         place = [part for part in str(default.package or "").split(".") if part not in ("", "_global_")]
         for part in reversed(place):
             body = {part: body}
-        if not isinstance(body, dict):
-            raise UserError(f"{path}.yaml is a list", "write 'key: value' on each line")
         is_typed = path.startswith("hydra/") or bool(loaded.is_schema_source)
         return cls(default, place, body, is_typed, loaded.config._metadata.object_type)
 

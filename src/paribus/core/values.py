@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from paribus.core.build import kind
+from paribus.core.build import kind, parameters, require_task
 from paribus.core.errors import UserError
 from paribus.core.settings import GROUPS
 
@@ -106,8 +106,7 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
         return {}
     if is_dataclass(component):
         return {each.name: inspect.formatannotation(each.type).strip("'") for each in fields(component)}
-    parameters = inspect.signature(component).parameters.values()
-    return {each.name: inspect.formatannotation(each.annotation).strip("'") for each in parameters}
+    return {each.name: inspect.formatannotation(each.annotation).strip("'") for each in parameters(component)}
 
 
 def _check_type(key: str, value: object, annotation: str) -> None:
@@ -128,6 +127,8 @@ def _check_type(key: str, value: object, annotation: str) -> None:
 
 
 def _check_component(key: str, value: object) -> None:
+    if key.startswith("tasks.") and key.count(".") == 1:
+        require_task(key, value)
     if (needed := COMPONENTS.get(key)) is None or (value in (None, {}) and not needed):
         return
     if not isinstance(value, Mapping) or "_target_" not in value:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core import sources
+from paribus.core.build import require_task
 from paribus.core.config import choices, compose, conf_dir, flat, plain
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
+from paribus.core.strict_yaml import load_strict, readable
 from paribus.data.corpus.files import find
 from paribus.sweeps.columns import list_metrics
 from paribus.sweeps.sweep import quote
@@ -99,15 +101,9 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
 
 
 def _read_task(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        node = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        why = " ".join(str(error).split())
-        raise UserError(f"--task {path} cannot be read ({why})", "give a file like those of conf/task") from error
-    if not isinstance(node, dict) or "_target_" not in node:
-        raise UserError(f"--task {path} names no _target_", "write it like conf/task/imdb.yaml")
+    with located("--task"), readable(path):
+        node = load_strict(path.read_text(encoding="utf-8"))
+        require_task(str(path), node)
     return {"name": path.stem, **node}
 
 

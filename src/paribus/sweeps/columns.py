@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from paribus.core.build import build
+from paribus.core.build import build, require_task
 from paribus.core.config import choices, conf_dir
 from paribus.core.errors import UserError, nearest
 from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task
@@ -71,7 +71,10 @@ def check_filled(path: Path, columns: Sequence[str], tasks: Mapping[str, Mapping
     for column in filter(is_task, columns):
         task, _, metric = column.rpartition("/")
         node = tasks[task] if task in tasks else _read_packaged(task)
-        if node is not None and metric not in (known := list_metrics(node)):
+        if node is None:
+            continue
+        require_task(f"tasks.{task}", node)
+        if metric not in (known := list_metrics(node)):
             raise UserError(f"{path}: the task {task} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
     filled = (column.rpartition("/")[0] in tasks if is_task(column) else column != MEAN for column in columns)
     if not any(filled) and (tasks or not trial):

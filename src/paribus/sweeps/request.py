@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, names, path, switch, text, whole
+from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, folder, names, switch, text, whole
 from paribus.core.arguments import parse as parse_arguments
 from paribus.core.config import PRESETS, choices
 from paribus.core.config import SCALE as USUAL_SCALE
@@ -60,10 +60,10 @@ SEEDS: Option[tuple[int, ...] | None] = Option(
 SLOTS: Option[int | None] = Option(
     "slots", "how many runs train at once", None, _slots, shown="auto", choices=lambda: ["auto"]
 )
-RUNS = Option("runs", "folder of the runs", Path("runs"), path, config="paths.runs", old=("run_dir",))
-RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, path)
+RUNS = Option("runs", "folder of the runs", Path("runs"), folder, config="paths.runs", old=("run_dir",))
+RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, folder)
 CACHE: Option[Path | None] = Option(
-    "cache", "folder of prepared text and tokenizers", None, path, shown="~/.cache/paribus", config="paths.cache"
+    "cache", "folder of prepared text and tokenizers", None, folder, shown="~/.cache/paribus", config="paths.cache"
 )
 TUNE = Option(
     "tune",

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import family_of, renamed, split_overrides, sweeps_dir, table_seeds
+from paribus.core.config import choices, family_of, renamed, split_overrides, sweeps_dir, table_seeds, unknown_recipe
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.hashing import digest
-from paribus.core.strict_yaml import load_strict
+from paribus.core.strict_yaml import load_strict, readable
 from paribus.sweeps.ablations import BLOCKS, expand_arms
 from paribus.sweeps.columns import check_columns
 from paribus.sweeps.space import dimension
@@ -173,18 +173,10 @@ def load(name: str) -> Sweep:
     Raises UserError naming the file and the key, if a key is unknown or missing, an arm does not exist, or a claim or
     the mapping to the paper's table cannot be read.
     """
-    import yaml
-
     path = find(name)
-    try:
+    with readable(path):
         text = path.read_text(encoding="utf-8")
         content = _with_on(load_strict(text))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start})", "convert the file") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror})", "check the file and its permissions") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not valid YAML", str(error)) from error
     if not isinstance(content, dict):
         raise UserError(f"{path} is not a sweep file", f"give the keys {', '.join(_REQUIRED)}")
     sweep = _sweep(path, text.partition("\n")[0].lstrip("# ").strip(), content)
@@ -357,7 +349,11 @@ def _check(sweep: Sweep) -> None:
         raise UserError(
             f"{sweep.path}: 'matched: none', but no arm varies a budget", "match a budget such as tokens, or vary one"
         )
+    known = choices(f"recipe/{sweep.family}") if sweep.scales else []
     for scale, refinement in sweep.scales.items():
+        if scale not in known:
+            with located(f"{sweep.path}: 'scales'"):
+                raise unknown_recipe(sweep.family, str(scale))
         _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
         for text in refinement.arms.get(SCRATCH, ()):
             if not text.startswith("finetune."):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 from paribus.core.console import bar
 from paribus.core.errors import UserError
@@ -44,7 +44,7 @@ class DocsTask(Task):
     Args:
         packages: names of distributions.
         words: fewest and most words of a text.
-        validation: share of the modules that is held out, 0.2 by default.
+        validation: share of the modules that is held out.
         max_train, max_validation: at most this many examples; null for all.
     """
 
@@ -54,10 +54,13 @@ class DocsTask(Task):
         task_type: TaskType,
         packages: Sequence[str],
         words: Sequence[int],
-        **sizes: Unpack[Sizes],
+        *,
+        validation: float = 0.2,
+        max_train: int | None = None,
+        max_validation: int | None = None,
     ) -> None:
-        super().__init__(name, task_type, sizes.get("max_train"), sizes.get("max_validation"))
-        self.packages, self.words, self.validation = tuple(packages), tuple(words), sizes.get("validation", 0.2)
+        super().__init__(name, task_type, max_train, max_validation)
+        self.packages, self.words, self.validation = tuple(packages), tuple(words), validation
         if len(self.words) != 2 or not 1 <= self.words[0] <= self.words[1]:
             raise UserError(
                 f"{self.key}.words={list(self.words)} is not valid", "give the fewest and the most words, as [4, 40]"

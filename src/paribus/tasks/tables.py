@@ -69,14 +69,27 @@ class TableTask(Task):
     optional: ClassVar[tuple[str, ...]] = ()
     strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file
 
-    def __init__(self, name: str, task_type: TaskType, columns: Mapping[str, str], **source: Unpack[Source]) -> None:
-        super().__init__(name, task_type, source.get("max_train"), source.get("max_validation"))
+    def __init__(
+        self,
+        name: str,
+        task_type: TaskType,
+        columns: Mapping[str, str],
+        *,
+        hub: str | None = None,
+        config: str | None = None,
+        revision: str | None = None,
+        path: str | None = None,
+        splits: Mapping[str, str] | None = None,
+        held_out: float = 0.0,
+        max_train: int | None = None,
+        max_validation: int | None = None,
+    ) -> None:
+        super().__init__(name, task_type, max_train, max_validation)
         self.columns = dict(columns)
-        self.hub, self.config, self.revision = source.get("hub"), source.get("config"), source.get("revision")
-        self.path = source.get("path")
-        self.held_out = source.get("held_out", 0.0)
+        self.hub, self.config, self.revision, self.path = hub, config, revision, path
+        self.held_out = held_out
         own = {} if self.held_out else {"validation": "validation"}
-        self.splits = dict(source.get("splits") or {"train": "train", **own})
+        self.splits = dict(splits or {"train": "train", **own})
         self._check_settings()
         if self.held_out:
             self.splits["validation"] = self.splits["train"]

@@ -39,8 +39,10 @@ def find(path: str, key: str = "corpus.path") -> list[TextFile]:
 
     If all files are named after one split, or none is, the name is ignored. If no file is named validation, training
     files have no split: it is drawn by document.
-    Raises UserError that names `key` if there is no such file, or a folder holds no text.
+    Raises UserError that names `key` for an empty path, if there is no such file, and for a folder without text.
     """
+    if not path:
+        raise UserError(f"{key} is empty", "give a file, a folder or a glob")
     root = Path(path).expanduser()
     given = f"{key}={path}"
     chosen = [root] if root.is_file() else _inside(root, given) if root.is_dir() else _matching(root, given)
@@ -75,7 +77,8 @@ def _inside(root: Path, given: str) -> list[Path]:
 def _matching(root: Path, given: str) -> list[Path]:
     found = [Path(name) for name in glob.glob(str(root), recursive=True) if Path(name).is_file()]
     if not found:
-        raise UserError(f"{given} does not exist", "give a file, a folder or a glob")
+        what = "is neither a file nor a folder" if root.exists() else "does not exist"
+        raise UserError(f"{given} {what}", "give a file, a folder or a glob")
     return found
 
 
