@@ -154,6 +154,10 @@ def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFix
                 ["train", "paths.cache=/dev/null"],
             )
         ),
+        (
+            ["train", "masking.rate=0.1,0.2"],
+            "masking.rate=0.1,0.2 gives several values: add -m for one run each",
+        ),
         (["train", "hydra.run.dir=/proc/x"], "/proc/x cannot be read or written (No such file or directory)"),
         (["train", "-sc", "query=bash"], "use `paribus completion bash`"),
         (

@@ -214,11 +214,14 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("model=bert_tinny", "unknown choice model=bert_tinny: did you mean bert_tiny"),
         ("model=elmo", "bert_base, bert_large"),
         ("optimizer.lrr=1", "optimizer.lr"),
+        ("objective.tasks.capital=2", "did you mean objective.view"),  # and no _target_
         ("model.buckets=1", "'model.buckets' is not a config group or key"),
         ("corpus.rules=1", "'corpus.rules' is not a config group or key"),
         ("finetune.head.windows.stride=8", "'finetune.head.windows.stride' is not a config group or key"),  # no windows
         ("objective/inputs=mask", "'objective/inputs' has no place in this config"),
         ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, paper, smoke, test"),
+        ("task=[docs_package,nope]", "unknown choice task=nope: known: "),
+        ("task=nope", "unknown choice task=nope: known: "),
         ("scale=smok", "scale=smok is unknown for family=bert: did you mean smoke?"),
         ("family=t6", "unknown choice family=t6: known: bert, t5"),
         ("recipe=t5/cppu", "unknown choice recipe=t5/cppu: did you mean t5/cpu"),
@@ -233,6 +236,18 @@ def test_bad_overrides_say_what_is_near(override: str, said: str) -> None:
         compose([override])
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "near"),
+    [
+        (["objective=several", "objective.tasks.capital=2"], "objective.tasks.capitalization"),
+        (["task=sst2", "tasks.sst2.max_trian=1"], "tasks.sst2.max_train"),
+    ],
+)
+def test_a_key_of_the_same_parent_is_near(overrides: list[str], near: str) -> None:
+    with pytest.raises(UserError, match=rf"is not a config group or key: did you mean {near}\?"):
+        compose(overrides)
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,20 @@ REFUSED = {
         "evaluation.examples=true",
     ],
     "out of bounds": [
-        "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "optimizer.lr=nan",
-        "optimizer.weight_decay=inf", "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
-        "finetune.length=0", "finetune.epochs=-1", "finetune.seeds=[-1]", "model.dropout=2", "evaluation.examples=0",
-        "evaluation.own_examples=0",
-        "seed=99999999999999999999999", "profile.workers=-1",
+        "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
+        "finetune.length=0", "finetune.epochs=-1", "model.dropout=2", "evaluation.examples=0",
+        "evaluation.own_examples=0", "profile.workers=-1",
+    ],
+    "is negative: give a positive number": [
+        "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "finetune.seeds=[-1]",
+        "masking.rate=-1",
+    ],
+    "is not finite": ["optimizer.lr=nan", "optimizer.weight_decay=inf", "masking.rate=nan"],
+    "is too large": ["seed=99999999999999999999999"],
+    "corpus.path is missing: write corpus.path=PATH": ["corpus=text"],
+    "model.name is missing: write model.name=NAME": ["model=pretrained"],
+    "tasks.x.classes is missing: add 'classes:' to its file": [
+        "+tasks.x={_target_:paribus.tasks.tables.LabelTable,name:x,columns:{text:a,label:b},path:y}"
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],

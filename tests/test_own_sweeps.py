@@ -112,6 +112,7 @@ def test_a_sweep_that_can_fill_no_column_is_refused(here: Path) -> None:
     [
         ("docs_pakage/accuracy", "did you mean docs_package/accuracy?"),
         ("trek/accuracy", "did you mean trec/accuracy?"),
+        ("nope/accuracy", "belongs to no known task: write conf/task/nope.yaml"),
         ("whatever_else/accuracy", "belongs to no known task: write conf/task/whatever_else.yaml"),
         ("mlm_los", "did you mean mlm_loss?"),
         ("denoisin_loss", "did you mean denoising_loss?"),

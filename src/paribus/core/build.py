@@ -13,8 +13,9 @@ from paribus.core.config import plain
 from paribus.core.errors import Unavailable, UserError, suggest
 from paribus.core.trust import check_class, check_name, check_tree, leaves
 
-_UNKNOWN = re.compile(
-    r"call to target '(?P<target>[\w.]+)'.* unexpected keyword argument '(?P<key>\w+)'(.*full_key: (?P<place>[\w.]+))?"
+_WRONG = re.compile(  # what Hydra says of an argument that a class does not have, or lacks
+    r"call to target '(?P<target>[\w.]+)'.* (?P<what>unexpected keyword|missing .* positional) arguments?:? "
+    r"'(?P<key>\w+)'(.*full_key: (?P<place>[\w.]+))?"
 )
 
 
@@ -96,11 +97,14 @@ def build(node: Mapping[str, Any]) -> Any:
 
 
 def _explain(said: str) -> UserError:
-    """The UserError for Hydra's error: it names the key that a component does not have, or repeats Hydra's message."""
-    found = _UNKNOWN.search(said)
+    """The UserError for Hydra's error: the key that a component does not have, or lacks, or Hydra's own message."""
+    found = _WRONG.search(said)
     if found is None:
         return UserError(said[:300])
     place = f"{found['place']}." if found["place"] else ""
+    if found["what"].startswith("missing"):
+        key = place + found["key"]
+        return UserError(f"{key} is missing", f"add '{found['key']}:' to its file, or write +{key}=VALUE")
     known = [each.name for each in parameters(kind(found["target"]))]
     return UserError(f"unknown key '{place}{found['key']}'", suggest(found["key"], known))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.composed import remember
-from paribus.core.errors import UserError, suggest
+from paribus.core.errors import UserError, nearest, suggest
 from paribus.core.hashing import digest
 from paribus.core.names import is_name
 from paribus.core.strict_yaml import load_mapping
@@ -179,10 +179,19 @@ class explained:
 
 def explain(error: BaseException) -> UserError:
     """The UserError for a failed composition: the cause in one line, with similar names if a key is unknown."""
+    from omegaconf.errors import MissingMandatoryValue
+
     text = " ".join((str(error) or str(error.__cause__)).split())
     if key := re.search(r"Could not override '([^'@]+)", text):
-        return unknown_key(key[1])
-    if chosen := re.search(r"Could not find '([^']+)'", text):
+        cause: Any = error.__cause__
+        beside = cause.parent_node if getattr(cause, "full_key", None) == key[1] and "." in key[1] else ()
+        return unknown_key(key[1], [str(name) for name in beside or () if name != "_target_"])
+    if isinstance(error, MissingMandatoryValue):
+        return UserError(f"{error.full_key} is missing", f"write {error.full_key}={str(error.key).upper()}")
+    if several := re.match(r"Ambiguous value for argument '([^=]+)=(.+)' 1\.", text):
+        mend = f"add -m for one run each, or write {several[1]}=[{several[2]}] for a list"
+        return UserError(f"{several[1]}={several[2]} gives several values", mend)
+    if chosen := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = chosen[1].rpartition("/")
         if (preset := chosen[1].partition("/"))[0] in PRESETS:
             group, name = preset[0], preset[2]
@@ -214,12 +223,12 @@ def _mistyped(override: str, cause: BaseException | None) -> UserError:
     return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
 
 
-def unknown_key(key: str) -> UserError:
-    """The error for a key that does not exist, or not in this config."""
+def unknown_key(key: str, beside: Sequence[str] = ()) -> UserError:
+    """The error for a key that does not exist, or not in this config; `beside`: the names that its parent has."""
     if (conf_dir() / key).is_dir() or key in _keys():
         owner = re.split("[./]", key)[0]
         return UserError(f"'{key}' has no place in this config", f"leave it out, or give another choice of {owner}=")
-    return UserError(f"'{key}' is not a config group or key", _near(key))
+    return UserError(f"'{key}' is not a config group or key", _near(key, beside))
 
 
 def check_keys(config: Mapping[str, Any]) -> None:
@@ -247,11 +256,13 @@ def renamed(key: str) -> str | None:
     return None
 
 
-def _near(key: str) -> str:
-    names = sorted(set(_groups()) | set(_keys()))
-    near = difflib.get_close_matches(key, names, n=3, cutoff=0.55)
-    tail = [name for name in names if name.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
-    found = list(dict.fromkeys(near + tail[:3]))
+def _near(key: str, beside: Sequence[str]) -> str:
+    parent, _, last = key.rpartition(".")
+    found = [f"{parent}.{name}" for name in nearest(last, beside)]
+    if not found:
+        names = sorted(name for name in {*_groups(), *_keys()} if not name.endswith("_target_"))
+        tail = [name for name in names if name.rpartition(".")[2] == last]
+        found = list(dict.fromkeys(difflib.get_close_matches(key, names, n=3, cutoff=0.55) + tail[:3]))
     return f"did you mean {' or '.join(found)}?" if found else "see `paribus train --cfg job` for every key"
 
 

@@ -44,8 +44,11 @@ def located(place: str) -> Iterator[None]:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.55) -> list[str]:
-    """Up to three known names with the most similar spelling, with a `difflib` ratio of at least the cutoff."""
-    ratios = {other: difflib.SequenceMatcher(None, other, name).ratio() for other in known}
+    """Up to three known names with the most similar spelling, with a `difflib` ratio of at least the cutoff.
+
+    The choice `none` is never one of them.
+    """
+    ratios = {other: difflib.SequenceMatcher(None, other, name).ratio() for other in known if other != "none"}
     best = max(ratios.values(), default=0.0)
     return [other for other, ratio in ratios.items() if ratio >= max(cutoff, best - 0.02)][:3]
 

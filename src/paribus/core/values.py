@@ -123,7 +123,9 @@ def _check_type(key: str, value: object, annotation: str) -> None:
     fits = any(isinstance(value, _TYPES[part][0]) for part in allowed)
     if not fits or (isinstance(value, bool) and "bool" not in allowed):
         wanted = " or ".join(_TYPES[part][1] for part in allowed)
-        raise UserError(f"{key}={str(value)[:60]} has the wrong type", f"give {wanted}")
+        wanted = wanted.replace("a text", "a path") if key.endswith(".path") else wanted
+        shown = "null" if value is None else str(value)[:60]
+        raise UserError(f"{key}={shown} has the wrong type", f"give {wanted}")
 
 
 def _check_component(key: str, value: object) -> None:
@@ -136,7 +138,14 @@ def _check_component(key: str, value: object) -> None:
 
 
 def _check_bounds(key: str, value: float) -> None:
-    usual = (0, LARGEST if isinstance(value, int) else HIGHEST)
-    least, most = BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2], usual)
-    if not math.isfinite(value) or not least <= value <= most:
-        raise UserError(f"{key}={str(value)[:60]} is out of bounds", f"give a number from {least} to {most}")
+    known = BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2])
+    least, most = known or (0, LARGEST if isinstance(value, int) else HIGHEST)
+    if math.isfinite(value) and least <= value <= most:
+        return
+    shown = f"{key}={str(value)[:60]}"
+    if known:
+        raise UserError(f"{shown} is out of bounds", f"give a number from {least} to {most}")
+    if not math.isfinite(value):
+        raise UserError(f"{shown} is not finite", "give a finite number")
+    wrong, mend = ("negative", "give a positive number") if value < least else ("too large", "give a smaller one")
+    raise UserError(f"{shown} is {wrong}", mend)

@@ -66,7 +66,10 @@ class DocsTask(Task):
                 f"{self.key}.words={list(self.words)} is not valid", "give the fewest and the most words, as [4, 40]"
             )
         if not 0 < self.validation < 1:
-            raise UserError(f"{self.key}.validation={self.validation} is out of range", "give a share between 0 and 1")
+            raise UserError(
+                f"{self.key}.validation={self.validation} is out of range",
+                "give a share between 0 and 1, both excluded",
+            )
 
     @cached_property
     def distributions(self) -> dict[str, metadata.Distribution]:

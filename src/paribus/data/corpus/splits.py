@@ -17,7 +17,9 @@ HELD = 32_000_000  # characters of these documents that are kept in memory at mo
 def check_share(validation: float) -> None:
     """Raises UserError for a share that is not between 0 and 1."""
     if not 0 < validation < 1:
-        raise UserError(f"corpus.validation={validation} is not a share", "give a number between 0 and 1")
+        raise UserError(
+            f"corpus.validation={validation} is not a share", "give a number between 0 and 1, both excluded"
+        )
 
 
 def hash_share(text: str) -> float:
