@@ -221,7 +221,7 @@ def test_sun_s_embeddings_and_head_keep_the_base_rate() -> None:
 
 def test_no_yaml_and_no_sweep(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("study: [")
-    with pytest.raises(UserError, match=r"broken\.yaml, line 1, is not valid YAML"):
+    with pytest.raises(UserError, match=r"broken\.yaml, line 2, is not valid YAML"):
         load(str(tmp_path / "broken.yaml"))
     (tmp_path / "list.yaml").write_text("- a\n")
     with pytest.raises(UserError, match="is not a sweep file"):
