@@ -102,7 +102,7 @@ def test_a_file_that_may_not_be_read_is_named_in_one_line(tmp_path: Path) -> Non
     ):
         raise PermissionError(13, "Permission denied", str(tmp_path / "weights"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"file/runs cannot be read or written \(Not a directory\)"), permitted():
+    with pytest.raises(UserError, match=r"\(Not a directory\): choose another file or folder"), permitted():
         (tmp_path / "file" / "runs").mkdir()
     with pytest.raises(PermissionError, match="of a socket"), permitted():
         raise PermissionError("of a socket")

@@ -31,7 +31,8 @@ def permitted() -> Iterator[None]:
         if error.filename is None:
             raise
         cause = f"{error.filename} cannot be read or written ({error.strerror})"
-        raise UserError(cause, "change its permissions, or choose another file or folder") from error
+        mend = "change its permissions, or choose" if isinstance(error, PermissionError) else "choose"
+        raise UserError(cause, f"{mend} another file or folder") from error
 
 
 @contextmanager
