@@ -26,7 +26,7 @@ REFUSED = {
         "finetune.length=0", "finetune.epochs=-1", "model.dropout=2", "evaluation.examples=0",
         "evaluation.own_examples=0", "profile.workers=-1",
     ],
-    "is negative: give a positive number": [
+    "is out of bounds: give a number from 0 up": [
         "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "finetune.seeds=[-1]",
         "masking.rate=-1",
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_records import own
 from test_study_store import put, record
 
 from paribus.commands.status import status
@@ -59,7 +60,7 @@ class Runs:
         loss = 5.0 - (self.gain if arm == "dynamic" else 0.0) + random.Random(f"{arm}{seed}").gauss(0.0, 0.01)
         return record(
             arm, seed, f"{arm}-{seed}", study="roberta_table1", metrics={"mlm_loss": loss}, sweep_hash=None,
-            baselines={"mlm_loss": {"unigram": 7.0}}, budget={"input_tokens": 100},
+            baselines={"mlm_loss": {"unigram": 7.0}}, budget={"input_tokens": 100}, own=own(loss),
         )  # fmt: skip
 
 

@@ -147,5 +147,5 @@ def _check_bounds(key: str, value: float) -> None:
         raise UserError(f"{shown} is out of bounds", f"give a number from {least} to {most}")
     if not math.isfinite(value):
         raise UserError(f"{shown} is not finite", "give a finite number")
-    wrong, mend = ("negative", "give a positive number") if value < least else ("too large", "give a smaller one")
+    wrong, mend = ("out of bounds", "give a number from 0 up") if value < least else ("too large", "give a smaller one")
     raise UserError(f"{shown} is {wrong}", mend)
