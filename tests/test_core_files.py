@@ -104,6 +104,10 @@ def test_a_file_that_may_not_be_read_is_named_in_one_line(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"\(Not a directory\): choose another file or folder"), permitted():
         (tmp_path / "file" / "runs").mkdir()
+    with pytest.raises(UserError, match=r"/proc/runs cannot be read or written \(No such file"), permitted():
+        Path("/proc/runs").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError), permitted():
+        (tmp_path / "missing").read_text()
     with pytest.raises(PermissionError, match="of a socket"), permitted():
         raise PermissionError("of a socket")
 

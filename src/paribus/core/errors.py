@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from traceback import extract_tb
 
 
 class UserError(Exception):
@@ -24,11 +25,15 @@ class Unavailable(UserError):
 
 @contextmanager
 def permitted() -> Iterator[None]:
-    """Raises UserError that names the file or folder if the block may not read or write one, or cannot make it."""
+    """Raises UserError that names the file or folder if the block may not read or write one, or cannot make a folder.
+
+    A file that is missing where the block expects it is a fault of ours, and stays a FileNotFoundError.
+    """
     try:
         yield
     except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
-        if error.filename is None:
+        made = extract_tb(error.__traceback__)[-1].name in ("mkdir", "makedirs")
+        if error.filename is None or (isinstance(error, FileNotFoundError) and not made):
             raise
         cause = f"{error.filename} cannot be read or written ({error.strerror})"
         mend = "change its permissions, or choose" if isinstance(error, PermissionError) else "choose"
