@@ -233,8 +233,9 @@ def test_costs_count_a_shared_pre_training_once() -> None:
     shared = [run(0, pretrain_signature="one"), run(1, pretrain_signature="one"), run(2, pretrain_signature="two")]
     assert add_hours(read(shared)) == {"core-hours": 2.0}
     gpu = {**run(3), "profile": {"accelerator": "gpu", "device": "H100", "ranks": 4}}
-    assert add_hours(read([run(1, status="failed"), gpu])) == {"hours of H100": 2.0}
-    assert format_hours({"core-hours": 2.04, "hours of H100": 1234.0}) == "2 core-hours, 1,234 hours of H100"
+    assert add_hours(read([run(1, status="failed"), gpu])) == {"process-hours on H100": 2.0}
+    hours = {"core-hours": 2.04, "process-hours on H100": 1234.0}
+    assert format_hours(hours) == "2 core-hours, 1,234 process-hours on H100"
 
 
 def test_costs_say_how_many_runs_recorded_their_fine_tuning() -> None:

@@ -1,4 +1,4 @@
-"""The cost of runs: hours of cores, or of another device, that pre-training and fine-tuning took."""
+"""The cost of runs: hours of cores, or of processes on another device, that pre-training and fine-tuning took."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paribus.runs.record import Record
-
-CORES = "core-hours"
 
 
 def add_hours(records: Iterable[Record]) -> dict[str, float]:
@@ -48,8 +46,8 @@ def _find_unit(profile: Mapping[str, Any]) -> tuple[str, float]:
     """(what is counted, how many of them worked)."""
     ranks = float(profile.get("ranks", 1))
     if profile.get("accelerator", "cpu") == "cpu":
-        return CORES, ranks * float(profile.get("threads", 1))
-    return f"hours of {profile.get('device')}", ranks
+        return "core-hours", ranks * float(profile.get("threads", 1))
+    return f"process-hours on {profile.get('device')}", ranks  # several processes may share one device
 
 
 def format_hours(hours: Mapping[str, float]) -> str:

@@ -15,7 +15,7 @@ from paribus.reporting.site.claims import (
     render_verdicts,
 )
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.cost import CORES, add_hours, describe_cost, describe_tuning, format_hours
+from paribus.reporting.site.cost import add_hours, describe_cost, describe_tuning, format_hours
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.site.searches import Search, render_searches
@@ -91,7 +91,7 @@ def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entri
     records = [record for entry in entries if entry.scale == scale for record in entry.found.records]
     hours = add_hours(records)
     decided = sum(find_word(verdict).decides for verdict in found)
-    each = f"{hours[CORES] / decided:.2g} {CORES}" if decided and CORES in hours else ""
+    each = format_hours({unit: value / decided for unit, value in hours.items()}) if decided else ""
     costs = "".join(
         f'<td class="cost" data-name="{name}">{escape(text)}</td>'
         for name, text in zip(COSTS.values(), (format_hours(hours), each, describe_tuning(records)), strict=True)
