@@ -349,11 +349,13 @@ def find_box(label: Label) -> tuple[float, float, float, float]:
 def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) -> None:
     single = average([Curve([10.0], [value]) for value in (4.0, 5.0, 6.0)])
     (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": single}})))
-    assert any(isinstance(item, Mark) for item in panel.items)
+    color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
+    assert len(marks(panel, color)) == 1
+    bars = [item.points for item in panel.items if isinstance(item, Line) and item.color == color]
+    assert any(one[0] == other[0] and one[1] != other[1] for one, other in bars)  # the interval, upright
     two = average([Curve([10.0, 20.0], [4.0, 3.0]), Curve([10.0, 20.0], [6.0, 3.5])])
     assert (two.ci_low, two.runs) == ((None, None), ((4.0, 3.0), (6.0, 3.5)))
     (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
     assert not any(isinstance(item, Area) for item in panel.items)
-    color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
     key = 1
     assert sum(isinstance(item, Line) and item.color == color for item in panel.items) == 3 + key

@@ -116,6 +116,8 @@ def _draw_curve(band: Band, at: int, x: axes.Scale, y: axes.Scale) -> list[Item]
         above = [place(token, high) for token, _, high in ends]
         below = [place(token, low) for token, low, _ in reversed(ends)]
         items.append(Area((*above, *below), color))
+    else:
+        items += [Line((place(token, low), place(token, high)), color, 1.8) for token, low, high in ends]
     for values, width in ((band.mean, 1.8), *((run, 0.6) for run in band.runs)):
         found = zip(band.tokens, values, strict=True)
         points = tuple(place(token, value) for token, value in found if value is not None)

@@ -24,7 +24,7 @@ def find_facts(
 ) -> dict[str, str]:
     """{what: in words}; arms that differ have their values listed. Empty without readable configs.
 
-    overrides: the user's own, of the last command.
+    overrides: the user's own, of the last command; those of speed and logging are left out.
     """
     done = [record for record in records if record.done and record.arm in set(arms)]
     first = {record.arm: record for record in reversed(done)}
@@ -39,9 +39,14 @@ def find_facts(
         "vocabulary": _join(_describe_vocabulary(config["tokenizer"]) for _, config in known),
         "seeds": _count(len({record.seed for record in done}), "seed"),
         "processor": _join(str(record.profile.get("device", "")) for record in done),
-        "overrides": ", ".join(portable_overrides(overrides)),
+        "overrides": ", ".join(filter(_can_matter, portable_overrides(overrides))),
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _can_matter(override: str) -> bool:
+    """Whether an override can change a conclusion; `profile` and `logger` cannot."""
+    return override.lstrip("+").partition("=")[0].partition(".")[0] not in {"profile", "logger"}
 
 
 def write_line(facts: Mapping[str, str]) -> str:
