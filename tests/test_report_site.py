@@ -232,6 +232,8 @@ def test_costs_count_a_shared_pre_training_once() -> None:
 
     shared = [run(0, pretrain_signature="one"), run(1, pretrain_signature="one"), run(2, pretrain_signature="two")]
     assert add_hours(read(shared)) == {"core-hours": 2.0}
+    again = {**run(3, pretrain_signature="one"), "budget": {"train_seconds": 900.0}}
+    assert add_hours(read([*shared, again])) == {"core-hours": 2.5}
     gpu = {**run(3), "profile": {"accelerator": "gpu", "device": "H100", "ranks": 4}}
     assert add_hours(read([run(1, status="failed"), gpu])) == {"process-hours on H100": 2.0}
     hours = {"core-hours": 2.04, "process-hours on H100": 1234.0}

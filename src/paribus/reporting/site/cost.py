@@ -10,10 +10,11 @@ from paribus.runs.record import Record
 
 def add_hours(records: Iterable[Record]) -> dict[str, float]:
     """{unit: hours of pre-training} of finished runs; one that several of them start from counts once."""
-    stages: dict[str, Record] = {}
+    stages: dict[tuple[str, float], Record] = {}
     for record in records:
-        if record.done and record.budget.get("train_seconds"):
-            stages.setdefault(str(record.further.get("pretrain_signature", record.signature)), record)
+        if record.done and (seconds := record.budget.get("train_seconds")):
+            signature = str(record.further.get("pretrain_signature", record.signature))
+            stages.setdefault((signature, seconds), record)  # other seconds: it was trained again
     return _add((record, record.budget["train_seconds"]) for record in stages.values())
 
 
