@@ -73,7 +73,8 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")
         raise
-    write_sealed(folder / RECORD, {**record, "wandb_id": stages.wandb_id})
+    tracked = {} if stages.wandb_id is None else {"wandb_id": stages.wandb_id}
+    write_sealed(folder / RECORD, {**record, **tracked})
 
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
