@@ -73,7 +73,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")
         raise
-    tracked = {} if stages.wandb_id is None else {"wandb_id": stages.wandb_id}
+    tracked = {} if (known := stages.wandb_id) is None else {"wandb_id": known}
     write_sealed(folder / RECORD, {**record, **tracked})
 
 

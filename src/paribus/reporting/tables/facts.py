@@ -46,7 +46,7 @@ def find_facts(
 
 def _can_matter(override: str) -> bool:
     """Whether an override can change a conclusion; `profile` and `logger` cannot."""
-    return override.lstrip("+").partition("=")[0].partition(".")[0] not in {"profile", "logger"}
+    return override.lstrip("+~").partition("=")[0].partition(".")[0] not in {"profile", "logger"}
 
 
 def write_line(facts: Mapping[str, str]) -> str:
