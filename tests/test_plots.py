@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import re
@@ -26,6 +27,7 @@ from paribus.reporting.plots.scene import (
     SERIES,
     SHAPES,
     Area,
+    Item,
     Label,
     Line,
     Mark,
@@ -110,6 +112,20 @@ def test_png_draws_the_same_scene() -> None:
     assert len(set(pixels(drawn)[2])) > 4
     assert drawn == png._draw_png(Scene(100, 50, items))
     assert drawn != render_png(Scene(100, 50, items[:-1]))
+
+
+def test_a_band_keeps_its_color_among_thousands_of_shades() -> None:
+    from PIL import Image
+
+    bands: list[Item] = [Area(((90 * at, 0), (90 * at + 60, 0), (90 * at + 60, 60)), f"s{at}") for at in range(8)]
+    shades = [Area(((x, 100), (x + 9, 100), (x, 400)), f"s{x % 8}", 0.02 + x / 1000) for x in range(0, 700, 5)]
+    picture = Image.open(io.BytesIO(render_png(Scene(720, 420, (*bands, *shades))))).convert("RGB")
+    colors = [[int(COLORS[f"s{at}"][k : k + 2], 16) for k in (1, 3, 5)] for at in range(8)]
+    painted = [[255 - 0.18 * (255 - part) for part in color] for color in colors]
+    seen = [picture.getpixel((2 * (90 * at + 50), 2 * 20)) for at in range(8)]
+    assert [min(range(8), key=lambda at: math.dist(one, painted[at])) for one in seen] == list(range(8))
+    assert max(map(math.dist, seen, painted)) < 2
+    assert picture.getpixel((2 * 700, 2 * 80)) == (255, 255, 255)
 
 
 def test_a_name_that_the_font_lacks_is_drawn_without_a_warning() -> None:
@@ -350,7 +366,7 @@ def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) 
     single = average([Curve([10.0], [value]) for value in (4.0, 5.0, 6.0)])
     (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": single}})))
     color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
-    assert len(marks(panel, color)) == 1
+    assert len(marks(panel, color)) == 1 + 1  # and the one in the key
     bars = [item.points for item in panel.items if isinstance(item, Line) and item.color == color]
     assert any(one[0] == other[0] and one[1] != other[1] for one, other in bars)  # the interval, upright
     two = average([Curve([10.0, 20.0], [4.0, 3.0]), Curve([10.0, 20.0], [6.0, 3.5])])
@@ -359,3 +375,14 @@ def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) 
     assert not any(isinstance(item, Area) for item in panel.items)
     key = 1
     assert sum(isinstance(item, Line) and item.color == color for item in panel.items) == 3 + key
+
+
+def test_single_points_at_the_same_place_stand_side_by_side(table: Table) -> None:
+    names = [arm.name for arm in table.arms]
+    single, beside = (average([Curve([at], [value]) for value in (4.0, 5.0, 6.0)]) for at in (10.0, 10.1))
+    later = average([Curve([20.0], [value]) for value in (4.0, 5.0, 6.0)])
+    panel = curves.draw_panel("loss", names, dict(zip(names, (single, beside, later), strict=True)), "")
+    first, second, third = ([one.x for one in marks(panel, get_style(at)[0])] for at in range(3))
+    assert 4 < second[0] - first[0] < 12
+    lone = curves.draw_panel("loss", names, {names[2]: later}, "")
+    assert third[0] == marks(lone, get_style(2)[0])[0].x

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from paribus.reporting.plots import axes
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import LEFT, RIGHT, TOP, draw_key, draw_margin, draw_text, draw_title, make_scene
-from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style
+from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, get_style, move
 from paribus.reporting.tables.curves import DIFFERENCE, find_factor, scale_band
 from paribus.reporting.tables.schema import Band, Table
 
 _HEIGHT = 190.0
 _FEW = 2  # points of a curve that are drawn as marks: a line through them would look like more
+_APART, _ROOM = 9.0, 40.0  # pixels between single points at the same place, and of all of them
 _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps would flatten the rest
 
 
@@ -78,11 +79,13 @@ def draw_panel(
     items += [item for item in axes.across(x, bottom, bottom) if not isinstance(item, Line) or item.width != 1]
     items.append(Line(((LEFT, bottom), (RIGHT, bottom)), "soft", 1))
     items += [] if margin is None else draw_margin(y, margin)
+    shifts = _find_shifts(found, x)
     for at, name in enumerate(names):
         if name in found:
-            items += _draw_curve(found[name], at, x, y)
+            items += [move(item, shifts.get(name, 0.0), 0.0) for item in _draw_curve(found[name], at, x, y)]
     items.append(Label((LEFT + RIGHT) / 2, bottom + 28, across, 10, "middle", "soft"))
-    marks, end = draw_key(names, bottom + 32, lines=True, drawn=found)
+    lines = [name for name, band in found.items() if len(band.tokens) > 1]
+    marks, end = draw_key(names, bottom + 32, lines, drawn=found)
     words, end = draw_text([], end)
     return make_scene([*items, *marks, *words], end, f"{metric} against {across}")
 
@@ -96,6 +99,22 @@ def _make_scale(found: Mapping[str, Band], bottom: float, top: float | None) -> 
 def _make_scale_of_effects(found: Mapping[str, Band], bottom: float, margin: float) -> axes.Scale:
     ends = [value for band in found.values() for value in _list_ends(band)]
     return axes.spread([0.0, margin, -margin, *ends], bottom, TOP)
+
+
+def _find_shifts(found: Mapping[str, Band], x: axes.Scale) -> dict[str, float]:
+    """{name: pixels to the right} of curves with one point, so that intervals at the same place stand side by side."""
+    places = [(x(band.tokens[0]), name) for name, band in found.items() if len(band.tokens) == 1]
+    beside: list[list[tuple[float, str]]] = []
+    for place in sorted(places, key=lambda place: place[0]):
+        if beside and place[0] - beside[-1][0][0] < _APART:
+            beside[-1].append(place)
+        else:
+            beside.append([place])
+    return {
+        name: min(_APART, _ROOM / len(group)) * (at - (len(group) - 1) / 2)
+        for group in beside
+        for at, (_, name) in enumerate(group)
+    }
 
 
 def _list_ends(band: Band) -> list[float]:

@@ -55,9 +55,9 @@ def draw_title(text: str, below: str = "") -> list[Item]:
 
 
 def draw_key(
-    names: Sequence[str], top: float, lines: bool = False, drawn: Container[str] | None = None
+    names: Sequence[str], top: float, lines: Container[str] = (), drawn: Container[str] | None = None
 ) -> tuple[list[Item], float]:
-    """(markers, or with `lines` pieces of lines, with their names in two columns; the bottom of them).
+    """(markers, or pieces of lines for the names in `lines`, with their names in two columns; the bottom of them).
 
     `drawn`: the names that the panel shows, by default all; a name keeps the style of its place among all of them.
     """
@@ -68,7 +68,9 @@ def draw_key(
         x, y = 12 + (at % 2) * (WIDTH / 2 - 6), top + 15 * (at // 2) + 12
         color, shape, dash = get_style(place)
         items.append(
-            Line(((x - 2, y - 4), (x + 22, y - 4)), color, 2, dash) if lines else Mark(x + 10, y - 4, shape, color, 7)
+            Line(((x - 2, y - 4), (x + 22, y - 4)), color, 2, dash)
+            if name in lines
+            else Mark(x + 10, y - 4, shape, color, 7)
         )
         items.append(fit_label(Label(x + 27, y, name, 10), wide - 44))
     return items, top + 15 * ((len(shown) + 1) // 2) + 6
