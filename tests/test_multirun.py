@@ -96,6 +96,8 @@ def test_a_multirun_ends_with_a_table_and_one_run_with_json(
     assert "{" not in out
     assert train([*own, "seed=1"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "done"
+    assert train([*own, "trainer.log_every=1", "optimizer.lr=1e30", "trainer.clip=null"]) == 1
+    assert json.loads(capsys.readouterr().out)["status"] == "diverged"
 
 
 @pytest.mark.parametrize("seeds", ["1", "5"])

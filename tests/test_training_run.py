@@ -41,11 +41,18 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+CONTRACT = {
+    "schema", "signature", "study", "arm", "seed", "status", "metrics", "task_runs", "budget", "speed", "realised", "data",
+    "versions", "git", "wandb_id",
+}  # fmt: skip
+
+
 def test_a_record_holds_what_the_contract_names(arguments: list[str]) -> None:
     folder = run(compose([*arguments, "study=s", "arm=a", "seed=3"]))
     found = record(folder)
     assert folder.parts[-3:-1] == ("s", "a")
     assert folder.name == f"seed3-{found['signature']}"
+    assert set(found) >= CONTRACT
     assert (found["schema"], found["study"], found["arm"], found["seed"], found["status"]) == (1, "s", "a", 3, "done")
     assert {"mlm_loss", "mlm_perplexity", "mlm_accuracy"} <= set(found["metrics"])
     assert {"raw_tokens", "input_tokens", "predicted_tokens", "flops", "train_seconds", "steps"} <= set(found["budget"])
@@ -245,6 +252,7 @@ def test_a_diverged_run_is_a_record(arguments: list[str], steps: int) -> None:
     found = record(run(compose([*arguments, f"trainer.max_steps={steps}", *broken])))
     assert found["status"] == "diverged"
     assert "loss" in found["error"]
+    assert set(found) >= CONTRACT
 
 
 @pytest.mark.parametrize(

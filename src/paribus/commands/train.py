@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from paribus.core.arguments import WIDTH, Arguments, Flag, verb
 from paribus.core.config import conf_dir, explained, require_keys
@@ -77,8 +77,9 @@ def _entries(described: Mapping[str, str]) -> list[str]:
     more=_config_page,
 )  # fmt: skip
 def train(given: Arguments) -> int:
-    """Run Hydra. In a multirun, a job with bad input is reported and the others still run; the status is then 2.
+    """Run Hydra; the status is 1 if a run diverged.
 
+    In a multirun, a job with bad input is reported and the others still run; the status is then 2.
     Under a launcher that starts its own processes, all jobs run too; then the first error is raised.
     """
     import hydra
@@ -111,7 +112,8 @@ def train(given: Arguments) -> int:
         from paribus.reporting.multirun import tabulate
 
         print(tabulate(folders))
-    return 2 if failures else 0
+    diverged = any(_read(folder)["status"] != "done" for folder in folders)
+    return 2 if failures else 1 if diverged else 0
 
 
 def _hydra_arguments(argv: Sequence[str]) -> list[str]:
@@ -157,24 +159,30 @@ def _tell(folder: Path, silent: bool) -> float | None:
     """The held-out loss of a run. Prints one JSON object on the run, unless a table of all runs follows."""
     import json
 
-    from paribus.runs.store import RECORD
     from paribus.verdict.metrics import held_out_loss
 
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record = _read(folder)
     if not silent:
         print(json.dumps({"run": str(folder), "status": record["status"], "metrics": record.get("metrics", {})}))
     return held_out_loss(record.get("metrics", {}))
 
 
-def _trial(cfg: DictConfig) -> dict[str, float]:
-    """The values that a search may optimize: metrics and budget (`flops`, ...) and the held-out `loss`."""
+def _read(folder: Path) -> dict[str, Any]:
     import json
 
+    from paribus.runs.store import RECORD
+
+    record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    return record
+
+
+def _trial(cfg: DictConfig) -> dict[str, float]:
+    """The values that a search may optimize: metrics and budget (`flops`, ...) and the held-out `loss`."""
     from paribus.sweeps.search.pruning import reporter
-    from paribus.training.run import RECORD, run
+    from paribus.training.run import run
     from paribus.verdict.metrics import LOSS, held_out_loss
 
-    record = json.loads((run(cfg, reporter(cfg.trial)) / RECORD).read_text(encoding="utf-8"))
+    record = _read(run(cfg, reporter(cfg.trial)))
     if record["status"] != "done":
         raise UserError(f"the run {record['status']}: {record.get('error', '')}")
     loss = held_out_loss(record["metrics"])

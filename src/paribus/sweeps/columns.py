@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from paribus.core.build import build, require_task
 from paribus.core.config import choices, conf_dir
 from paribus.core.errors import UserError, nearest
+from paribus.core.trust import declared as trusted_modules
 from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task
 
 if TYPE_CHECKING:
@@ -24,14 +25,12 @@ _OWN = re.compile(r"\+{0,2}tasks\.([\w-]+)[.=]")
 
 
 def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) -> None:
-    """Raises UserError for a column of an unknown task, and for one that is spelled almost as a known one.
+    """Raises UserError for a column that no run can have, and for one that is spelled almost as a known one.
 
     overrides: all of the sweep's; they may declare tasks.
     """
     declared = (found[1] for text in overrides if (found := _OWN.match(text)))
     tasks = [*choices("task"), *declared]
-    known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
-    known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.name)]
     for column in columns:
         task = column.rpartition("/")[0]
         if is_task(column) and task not in tasks:
@@ -39,8 +38,24 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
             mend = f"did you mean {' or '.join(f'{one}{column[len(task) :]}' for one in near)}?"
             mend = mend if near else f"write conf/task/{task}.yaml"
             raise UserError(f"{path}: the column '{column}' belongs to no known task", mend)
-        if not is_task(column) and column not in known and (near := nearest(column, known, _ALIKE)):
-            raise UserError(f"{path}: the column '{column}' is unknown", f"did you mean {' or '.join(near)}?")
+        if column in tasks:
+            scores = list_metrics(node) if (node := _read_packaged(column)) else ["METRIC"]
+            raise UserError(f"{path}: the column '{column}' is a task without a metric", f"write {column}/{scores[0]}")
+        if not is_task(column):
+            _check_held_out(path, column)
+
+
+def _check_held_out(path: Path, column: str) -> None:
+    """Raises UserError for an unknown column of the pre-training, unless it may come from the user's own code."""
+    known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
+    known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.read)]
+    if column in known:
+        return
+    own = bool(trusted_modules())
+    near = [name for name in known if name.endswith(f"_{column}")] or nearest(column, known, _ALIKE)
+    if near or not own:
+        mend = f"did you mean {' or '.join(near)}?" if near else f"known: TASK/METRIC, {', '.join(known)}"
+        raise UserError(f"{path}: the column '{column}' is unknown", mend)
 
 
 def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iterable[str], trial: bool) -> list[str]:

@@ -14,8 +14,9 @@ from paribus.core.console import say
 from paribus.core.errors import permitted
 from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
+from paribus.runs.record import SCHEMA
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.runs.store import CURVES, STAGES, find_finished
+from paribus.runs.store import CURVES, RECORD, STAGES, find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.sharing import locked, share_tuning, shared_pretraining
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from paribus.training.profile import Profile
     from paribus.training.stage import Stage
 
-SCHEMA = 1
-RECORD = "result.json"
 MEMBERS = "members"  # in a run's folder: what the members after the first have pre-trained
 
 
@@ -69,12 +68,12 @@ def _run(run: Run, reporter: Reporter | None) -> None:
         record |= {"status": "done", **_stages(run, data, profile, stages, reporter)}
     except Diverged as error:
         say(f"✗ {run.label} diverged: {error}")
-        record |= {"status": "diverged", "error": str(error)}
+        nothing = {"metrics": {}, "task_runs": [], "budget": {}, "speed": {}, "realised": {}}
+        record |= {"status": "diverged", "error": str(error), **nothing}
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")
         raise
-    tracked = {} if (known := stages.wandb_id) is None else {"wandb_id": known}
-    write_sealed(folder / RECORD, {**record, **tracked})
+    write_sealed(folder / RECORD, {**record, "wandb_id": stages.wandb_id})
 
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
