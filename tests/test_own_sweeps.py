@@ -116,6 +116,10 @@ def test_a_sweep_that_can_fill_no_column_is_refused(here: Path) -> None:
         ("whatever_else/accuracy", "belongs to no known task: write conf/task/whatever_else.yaml"),
         ("mlm_los", "did you mean mlm_loss?"),
         ("denoisin_loss", "did you mean denoising_loss?"),
+        ("docs_package", "is a task without a metric: write docs_package/accuracy"),
+        ("trec", "is a task without a metric: write trec/METRIC"),
+        ("perplexity", "did you mean mlm_perplexity or clm_perplexity or denoising_perplexity?"),
+        ("train_loss", "is unknown: known: TASK/METRIC, mlm_loss"),
     ],
 )
 def test_a_misspelled_column_is_refused(here: Path, column: str, said: str) -> None:

@@ -67,6 +67,8 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
         ({"arms": {}}, "has no 'arms'"),
         ({"arms": ["fixed"]}, "'arms' is not a mapping"),
         ({"arms": {"fixed": ["masking/schedule"]}}, "'masking/schedule' in 'arms.fixed' is not an override"),
+        ({"arms": {"fixed": ["seed=7"]}}, "'arms.fixed' sets 'seed', which has no effect there: write seeds: [0, 1]"),
+        ({"base": ["scale=cpu"]}, "'base' sets 'scale', which has no effect there: write scale= on the command line"),
         ({"arms": {"15": ["masking.rate=0.15"]}}, "'15' in 'arms' cannot name an arm"),
         ({"arms": {SCRATCH: ["masking.rate=0.15"]}}, "cannot name an arm"),
         ({"arms": {True: ["masking.rate=0.15"]}}, "'True' in 'arms' cannot name an arm"),
@@ -317,6 +319,8 @@ def test_hash_holds_what_is_fixed_before_the_first_run(tmp_path: Path) -> None:
     claimed = load(write(tmp_path, claims=["fresh > fixed on mlm_loss"])).hash("smoke")
     assert claimed != plain
     assert load(write(tmp_path, claims=[SAID])).hash("smoke") == claimed
+    about = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh", "whose": "ours", "about": "loss"}
+    assert load(write(tmp_path, claims=[about])).hash("smoke") not in (plain, claimed)
 
 
 def test_a_claim_may_say_in_words_what_it_is_and_whose(tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
     with (running / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["status", "roberta_table1", "scale=smoke", f"runs={tmp_path}", f"results={tmp_path / 'r'}"]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    printed = capsys.readouterr()
+    assert "These runs are of an older version of the sweep file" in printed.err
+    lines = [line.split() for line in printed.out.splitlines()]
     assert lines[0] == ["roberta_table1", "at", "scale=smoke"]
     assert lines[2] == ["static_x10", "✓", "5.432", "·", "·"]
     assert lines[3] == ["dynamic", "✗", "✗", "·"]

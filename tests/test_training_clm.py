@@ -243,6 +243,7 @@ def test_show_labels_every_token(arguments: list[str], tmp_path: Path, capsys: p
     report = json.loads(printed.out)
     assert report["masking_rate"] == pytest.approx(1, abs=0.01)
     assert "predicted from those to its left" in printed.err
+    assert "^(" not in printed.err  # no word is out of order
     specials = set(report["special_tokens"].values())
     for row in pq.read_table(out).to_pylist():
         assert row["input_ids"] == row["original_ids"]

@@ -42,8 +42,8 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 CONTRACT = {
-    "schema", "signature", "study", "arm", "seed", "status", "metrics", "task_runs", "budget", "speed", "realised", "data",
-    "versions", "git", "wandb_id",
+    "schema", "signature", "study", "arm", "seed", "status", "metrics", "task_runs", "budget", "speed", "realised",
+    "data", "versions", "git", "wandb_id",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from paribus.core.arguments import Arguments, verb
+from paribus.core.console import say
 from paribus.sweeps.request import OPTIONS, request_of
 from paribus.sweeps.search import request as searches
 
@@ -18,10 +19,15 @@ from paribus.sweeps.search import request as searches
     example="paribus status roberta_table1 scale=cpu",
 )  # fmt: skip
 def status(given: Arguments) -> int:
-    """Print the board."""
+    """Print the board, and if the sweep file has changed since the runs, that it has."""
     from paribus.sweeps.board import show
-    from paribus.sweeps.survey import survey
+    from paribus.sweeps.survey import is_older, survey
 
     search = searches.request_of(given, folders=True)
-    show(partial(survey, request_of(given)) if search is None else searches.look(search))
+    if search is not None:
+        show(searches.look(search))
+        return 0
+    show(partial(survey, request := request_of(given)))
+    if is_older(request):
+        say("These runs are of an older version of the sweep file: `paribus run` trains again what has changed since")
     return 0

@@ -334,7 +334,7 @@ def names(value: str) -> tuple[str, ...]:
     """`a,b` or `[a,b]`."""
     found = tuple(name for name in value.strip("[] ").replace(",", " ").split() if name)
     if not found:
-        raise ValueError("write names with commas between them")
+        raise ValueError("write names or numbers with commas between them")
     return found
 
 

@@ -152,7 +152,7 @@ def _kind(views: Views, row: int, at: int, masked: bool, same: bool, predicted: 
     if not views.text.free_BL[row, at]:
         return "special"
     if not views.marks.span_BL[row, at]:
-        return "moved" if predicted else "text"
+        return "moved" if predicted and views.marks.moved_P is not None else "text"
     if not predicted:
         return "silent"
     return "mask" if masked else "keep" if same else "random"

@@ -83,10 +83,14 @@ def describe_changes(differences: Mapping[str, Sequence[Any]]) -> list[str]:
 
     Args:
         differences: {key: (the baseline's value, the arm's)}. None stands for a missing key as well; a key that one
-            side lacks and the other leaves at null makes no difference.
+            side lacks and the other leaves at null or empty makes no difference.
     """
-    pairs = sorted(differences.items())
-    return [_describe_change(key, base, own) for key, (base, own) in pairs if base is not None or own is not None]
+    told = {key: pair for key, pair in sorted(differences.items()) if not all(map(_is_nothing, pair))}
+    return [_describe_change(key, *pair) for key, pair in told.items()]
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value in ({}, [])
 
 
 def _describe_change(key: str, base: Any, own: Any) -> str:

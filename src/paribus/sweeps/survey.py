@@ -29,6 +29,12 @@ def survey(request: Request) -> Board:
     return board
 
 
+def is_older(request: Request) -> bool:
+    """Whether the last command ran another version of the sweep file."""
+    manifest = store.find_manifest(request.roots, request.named, request.scale)
+    return manifest is not None and manifest.sweep_hash != request.sweep.hash(request.scale)
+
+
 def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest | None) -> None:
     found = {folder: store.read_state(folder) for folder in _folders(request, job, manifest)}
     if manifest is None:  # which says which runs are of this scale

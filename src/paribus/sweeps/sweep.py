@@ -59,6 +59,15 @@ class Job(NamedTuple):
         return label(self.arm, self.seed)
 
 
+_SET = {  # what overrides of a sweep file cannot set
+    "seed": "write seeds: [0, 1] at the top or in a scale",
+    "family": "write family: bert or family: t5 at the top",
+    "scale": "write scale= on the command line",
+    "study": "write study: NAME at the top",
+    "arm": "write it as a name below arms",
+}
+
+
 class Refinement(NamedTuple):
     """What a sweep changes at one scale: `overrides` for all arms, `arms` for single arms and for how the anchor is
     fine-tuned, `seeds` unless None.
@@ -99,12 +108,16 @@ class Sweep:
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
 
-        The blocks of other scales and what stands beside a claim do not count.
+        The blocks of other scales, and a claim's plain sentence and owner, do not count.
         """
         fixed = {key: value for key, value in self.content.items() if key != "scales"}
         if self.sentences:
-            fixed["claims"] = list(self.claims)
+            fixed["claims"] = [self._fix_claim(claim) for claim in self.claims]
         return digest({**fixed, "scale": (self.content.get("scales") or {}).get(scale)})
+
+    def _fix_claim(self, claim: str) -> str | list[str]:
+        about = self.sentences.get(claim, Sentence()).about
+        return claim if about == QUALITY else [claim, about]
 
     def seeds_at(self, scale: str) -> tuple[int, ...]:
         """The seeds of every arm: those of the sweep's block for the scale, else of the sweep, else of the recipe."""
@@ -309,6 +322,8 @@ def _overrides(path: Path, key: str, value: object) -> tuple[str, ...]:
     for text in listed:
         if "=" not in text and not text.startswith("~"):
             raise UserError(f"{path}: '{text}' in '{key}' is not an override", "write key=value or group=choice")
+        if (name := text.partition("=")[0].lstrip("+~")) in _SET:
+            raise UserError(f"{path}: '{key}' sets '{name}', which has no effect there", _SET[name])
     return listed
 
 

@@ -68,7 +68,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
         record |= {"status": "done", **_stages(run, data, profile, stages, reporter)}
     except Diverged as error:
         say(f"✗ {run.label} diverged: {error}")
-        nothing = {"metrics": {}, "task_runs": [], "budget": {}, "speed": {}, "realised": {}}
+        nothing: dict[str, Any] = {"metrics": {}, "task_runs": [], "budget": {}, "speed": {}, "realised": {}}
         record |= {"status": "diverged", "error": str(error), **nothing}
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")

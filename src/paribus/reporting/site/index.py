@@ -43,8 +43,8 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
     ran, waiting = [line for line in lines if line.measured], [line for line in lines if not line.measured]
     yield "<h1>Does the published choice hold here?</h1>"
     yield (
-        '<p class="lead">Each claim of a published table was fixed before its first run. A verdict holds only at its '
-        "scale; each number links to its runs.</p>"
+        '<p class="lead">Claims are fixed before their first run; a table says so if its sweep file has changed since '
+        "then. A verdict holds only at its scale; each number links to its runs.</p>"
     )
     yield _render_counts(entries, lines)
     yield "<h2>Every measured contrast</h2>"

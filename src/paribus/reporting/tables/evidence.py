@@ -16,6 +16,8 @@ from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, in_points,
 from paribus.verdict.plateau import Course, read_course
 from paribus.verdict.statistics import is_number
 
+OLDER = "Made under another version of the sweep file"  # which may have had other claims
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -226,7 +228,7 @@ def _note_older(design: Design, evidence: Evidence) -> list[str]:
         for run in evidence.done(arm).values()
         if run.sweep_hash not in (None, design.sweep_hash)
     ]
-    return [f"Made under another version of the sweep file: {', '.join(odd)}."] if odd else []
+    return [f"{OLDER}: {', '.join(odd)}."] if odd else []
 
 
 def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
