@@ -171,6 +171,12 @@ def test_tuned_arms_are_told_with_their_trials() -> None:
     assert count_trials(Tuning()) == {}
 
 
+def test_arms_with_other_batches_that_were_not_tuned_are_told() -> None:
+    said = "No learning rate was searched for each arm: it may suit one batch.size or optimizer better than another."
+    varied = (("batch.size", "optimizer"), ("optimizer.lr",))
+    assert [said in make_table(design(varies=keys), study()).notes for keys in varied] == [True, False]
+
+
 class Balanced(HTMLParser):
     VOID = ("meta", "br", "path", "circle", "rect", "link", "input")
 

@@ -144,7 +144,7 @@ def _format_size(value: float, points: bool) -> str:
 def _note_tuning(design: Design) -> list[str]:
     """How the arms were tuned; a value at an end of those tried may not be the best there is."""
     if not design.tuning.arms:
-        return []
+        return _note_untuned(design)
     spec = design.tuning.spec
     space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
     seeds = ", ".join(map(str, spec["seeds"]))
@@ -154,6 +154,14 @@ def _note_tuning(design: Design) -> list[str]:
         f"by {spec['on']} of seed {seeds}, which no column uses.",
         *(f"{arm}: {'; '.join(faults)}." for arm, found in arms.items() if (faults := _find_faults(found))),
     ]
+
+
+def _note_untuned(design: Design) -> list[str]:
+    """Arms that differ in batch or optimizer may need different rates."""
+    odd = [key for key in design.varies if key.startswith(("batch.", "optimizer")) and key != "optimizer.lr"]
+    if not odd or design.foreign or design.scale == TRIAL:
+        return []
+    return [f"No learning rate was searched for each arm: it may suit one {' or '.join(odd)} better than another."]
 
 
 def _find_faults(found: ArmTuning) -> list[str]:
