@@ -36,6 +36,13 @@ _KEYS = (
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _NAMING = "use a letter first, then letters, digits, _ . -"
+_ELSEWHERE = {  # what an override in a sweep file cannot set: what to type instead
+    "seed": "write seeds: [0, 1] at the top or in a scale",
+    "family": "write family: bert or family: t5 at the top",
+    "scale": "write scale= on the command line",
+    "study": "write study: NAME at the top",
+    "arm": "write it as a name below arms",
+}
 _NO_NAMES = ("null", "none", "true", "false", "inf", "nan")  # Hydra reads these as values
 
 
@@ -57,15 +64,6 @@ class Job(NamedTuple):
     @property
     def label(self) -> str:
         return label(self.arm, self.seed)
-
-
-_SET = {  # what overrides of a sweep file cannot set
-    "seed": "write seeds: [0, 1] at the top or in a scale",
-    "family": "write family: bert or family: t5 at the top",
-    "scale": "write scale= on the command line",
-    "study": "write study: NAME at the top",
-    "arm": "write it as a name below arms",
-}
 
 
 class Refinement(NamedTuple):
@@ -322,8 +320,8 @@ def _overrides(path: Path, key: str, value: object) -> tuple[str, ...]:
     for text in listed:
         if "=" not in text and not text.startswith("~"):
             raise UserError(f"{path}: '{text}' in '{key}' is not an override", "write key=value or group=choice")
-        if (name := text.partition("=")[0].lstrip("+~")) in _SET:
-            raise UserError(f"{path}: '{key}' sets '{name}', which has no effect there", _SET[name])
+        if (name := text.partition("=")[0].lstrip("+~")) in _ELSEWHERE:
+            raise UserError(f"{path}: '{key}' sets '{name}', which has no effect there", _ELSEWHERE[name])
     return listed
 
 
