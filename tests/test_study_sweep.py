@@ -286,6 +286,9 @@ def test_merging_keeps_values_over_group_choices_but_drops_tasks_that_are_gone()
     levels = (["task=docs_package", "tasks.docs_package.max_train=5"], ["task=[sst2,mnli]", "tasks.sst2.path=x"])
     assert merge(*levels) == ("task=[sst2,mnli]", "tasks.sst2.path=x")
     assert merge(["tasks.sst2.path=x"], ["task=sst2"]) == ("tasks.sst2.path=x", "task=sst2")
+    tuned = ["+finetune.each.rte={epochs: 4}", "+finetune/head@finetune.each.rte.head=san", "finetune.epochs=2"]
+    assert merge(tuned, ["task=rte"]) == (*tuned, "task=rte")
+    assert merge(tuned, ["task=none"]) == ("finetune.epochs=2", "task=none")
 
 
 def test_jobs_are_paired_by_seed_and_composable(tmp_path: Path) -> None:

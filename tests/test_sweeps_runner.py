@@ -125,11 +125,14 @@ def test_arms_on_the_plateau_are_named_at_the_end(ask: Ask, tmp_path: Path, capf
     commands = Commands(request, tmp_path / "made", losses)
     for _ in range(2):  # of new runs, and of those that are found
         assert run_sweep(request, plan=plan, command=commands) == 0
+        said = capfd.readouterr().err
         told = "runs still on the plateau of a trivial model: dynamic (1 of 2), static (2 of 2). "
-        assert f"{told}These arms decide nothing: train them longer." in capfd.readouterr().err
+        assert f"{told}These arms decide nothing: train them longer." in said
+        left = "static_x10 after 75% of its tokens, dynamic after 75% of its tokens."
+        assert f"left the plateau of a trivial model: {left}\n" in said
     short = request._replace(arms=("static_x10",))
     assert run_sweep(short, plan=plan, command=commands) == 0
-    assert "plateau" not in capfd.readouterr().err
+    assert "still on the plateau" not in capfd.readouterr().err
 
 
 def test_a_seed_is_not_finished_in_another_precision_unasked(ask: Ask, tmp_path: Path) -> None:

@@ -18,10 +18,12 @@ def course(*losses: float) -> Course:
 def test_a_run_leaves_its_plateau_at_the_first_point_below() -> None:
     found = course(6.5, ABOVE, BELOW, BELOW)
     assert found.left == Point(30, 3000, BELOW)
+    assert found.share == 0.75
     assert not found.stuck
     assert course(6.5, 6.0, ABOVE).left is None
+    assert course(6.5, 6.0, ABOVE).share is None
     assert course(6.5, 6.0, ABOVE).stuck
-    assert course(BELOW) == Course(Point(10, 1000, BELOW), False, None)
+    assert course(BELOW) == Course(Point(10, 1000, BELOW), 1.0, False, None)
 
 
 def test_a_run_that_left_and_then_memorizes_is_not_on_the_plateau_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 from paribus.reporting.tables.schema import qualify
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast
-from paribus.verdict.controls import find_plateau, find_stuck, find_unmatched
+from paribus.verdict.controls import describe_left, find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import find_incomparable, lower_is_better
 from paribus.verdict.power import Range
 from paribus.verdict.ruling import Ruling, combine, rule
@@ -241,6 +241,12 @@ def test_a_verdict_says_its_scale_its_columns_and_the_seeds_it_needs() -> None:
     )
     assert qualify("not run", 0, 6, ()) == "not run"
     assert qualify("undecided", 6, 6, ("a",)) == "undecided"
+
+
+def test_where_runs_left_the_plateau_is_said_in_shares_of_their_tokens() -> None:
+    said = describe_left({"a": [0.3, 0.254, 0.4], "b": [], "c": [0.5, 0.501]})
+    assert said == "left the plateau of a trivial model: a after 25% to 40% of its tokens, c after 50% of its tokens"
+    assert describe_left({"a": []}) is None
 
 
 def test_the_plateau_is_said_plainly() -> None:

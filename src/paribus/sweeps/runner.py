@@ -26,8 +26,8 @@ from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
-from paribus.verdict.controls import find_stuck
-from paribus.verdict.plateau import read_course
+from paribus.verdict.controls import describe_left, find_stuck
+from paribus.verdict.plateau import Course, read_course
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
@@ -70,9 +70,18 @@ def run_sweep(
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
     runs = _SweepRun(expanded, _plan_steps(expanded, plan), *means, tuning)
     status = runs.run()
-    if request.scale != TRIAL and (stuck := find_stuck(runs.stuck)):
-        say(f"{stuck}. These arms decide nothing: train them longer.")
+    if request.scale != TRIAL:
+        _tell_plateaus(runs.courses)
     return status
+
+
+def _tell_plateaus(courses: Mapping[str, Sequence[Course]]) -> None:
+    """Say which arms left the plateau of a trivial model and which are still on it."""
+    left = describe_left({arm: [run.share for run in runs if run.share is not None] for arm, runs in courses.items()})
+    if left:
+        say(f"{left}.")
+    if stuck := find_stuck({arm: [run.stuck for run in runs] for arm, runs in courses.items()}):
+        say(f"{stuck}. These arms decide nothing: train them longer.")
 
 
 def _plan_steps(expanded: Expanded, plan: Plan | None) -> dict[str, int]:
@@ -101,7 +110,7 @@ def train_command(job: Job) -> list[str]:
 class _SweepRun:
     """The runs of one expansion. `steps`: {arm: planned optimizer steps}; `failures`: {label: why}.
 
-    `stuck`: {arm: whether each finished run is on its plateau}.
+    `courses`: {arm: what the loss of each finished run on its own noise went through}.
     """
 
     expanded: Expanded
@@ -114,13 +123,13 @@ class _SweepRun:
     identities: dict[str, Identity] = field(init=False)
     shelves: dict[str, set[Path]] = field(init=False)
     failures: dict[str, str] = field(default_factory=dict)
-    stuck: dict[str, list[bool]] = field(init=False)
+    courses: dict[str, list[Course]] = field(init=False)
 
     def __post_init__(self) -> None:
         request = self.request
         title = f"{request.named} at scale={request.scale}"
         self.board = Board(title, self.expanded.jobs, request.sweep.columns[0], absent=self.expanded.absent)
-        self.stuck = {job.arm: [] for job in self.expanded.jobs}
+        self.courses = {job.arm: [] for job in self.expanded.jobs}
         stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
         self.identities = {label: own[-1] for label, own in stages.items()}
         self.shelves = {
@@ -339,7 +348,7 @@ class _SweepRun:
 
     def _follow(self, job: Job, record: Record) -> None:
         if record.done and record.own:
-            self.stuck[job.arm].append(read_course(record.own).stuck)
+            self.courses[job.arm].append(read_course(record.own))
 
     def _report(self) -> int:
         board = self.board

@@ -35,6 +35,7 @@ _KEYS = (
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
+_OF_TASK = re.compile(r"(?:^|@)(?:tasks|finetune\.each)\.([\w-]+)")  # a key of one task
 _NAMING = "use a letter first, then letters, digits, _ . -"
 _ELSEWHERE = {  # what an override in a sweep file cannot set: what to type instead
     "seed": "write seeds: [0, 1] at the top or in a scale",
@@ -495,7 +496,7 @@ def merge(*levels: Iterable[str]) -> tuple[str, ...]:
     """Merge lists of overrides. If a key is given twice, the later one counts and keeps its place.
 
     As in Hydra, a value (`masking.rate=0.2`) outlasts a later choice of its group (`masking=geometric_span`); only a
-    later `task=` drops the values of tasks that it does not name.
+    later `task=` drops the values of tasks that it does not name, and how they are fine-tuned.
     """
     kept: dict[str, str] = {}
     for text in (text for level in levels for text in level):
@@ -503,7 +504,8 @@ def merge(*levels: Iterable[str]) -> tuple[str, ...]:
         key = key.lstrip("+~")
         if key == "task":
             chosen = set(re.findall(r"[\w-]+", value))
-            kept = {old: kept[old] for old in kept if not old.startswith("tasks.") or old.split(".")[1] in chosen}
+            owners = {old: _OF_TASK.search(old) for old in kept}
+            kept = {old: kept[old] for old, owner in owners.items() if owner is None or owner[1] in chosen}
         kept.pop(key, None)
         kept[key] = text
     return tuple(kept.values())

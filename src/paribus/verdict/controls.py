@@ -50,6 +50,17 @@ def find_stuck(stuck: Mapping[str, Sequence[bool]]) -> str | None:
     return f"runs still on the plateau of a trivial model: {', '.join(found)}" if found else None
 
 
+def describe_left(shares: Mapping[str, Sequence[float]]) -> str | None:
+    """How early runs left their plateau, which says whether the budget suffices, or None if no run did.
+
+    Args:
+        shares: {arm: the share of its tokens after which each run that left it did so}.
+    """
+    spans = {arm: dict.fromkeys(f"{end:.0%}" for end in (min(own), max(own))) for arm, own in shares.items() if own}
+    ends = ", ".join(f"{arm} after {' to '.join(span)} of its tokens" for arm, span in spans.items())
+    return f"left the plateau of a trivial model: {ends}" if ends else None
+
+
 def find_unmatched(used: Mapping[str, float]) -> str | None:
     """Why runs ({label: real budget}) make no fair table, or None if all are within 1% of each other."""
     if not used:

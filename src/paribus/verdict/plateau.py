@@ -29,12 +29,14 @@ class Course(NamedTuple):
             later is of a run that memorizes its text, not of one on the plateau. If the model writes the text, the
             first point after which all are so far below: the floor is that of the text that is written at the end, and
             what an untrained generator writes is found with ease.
+        share: of the run's tokens, at that point; None if there is none.
         memorized: whether a run that never was so far below ends above its first loss by more than that share. One
             that rises, but not so far, has diverged.
         fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
     """
 
     left: Point | None
+    share: float | None
     memorized: bool
     fall: float | None
 
@@ -70,4 +72,5 @@ def follow(points: Sequence[Point], floor: float, written: bool = False) -> Cour
     if len(last) > 2:
         line = statistics.linear_regression([point.tokens for point in last], [point.loss for point in last])
         fall = -line.slope * LAST * points[-1].tokens
-    return Course(left, left is None and rise > LEFT * floor and not written, fall)
+    share = left.tokens / points[-1].tokens if left else None
+    return Course(left, share, left is None and rise > LEFT * floor and not written, fall)
