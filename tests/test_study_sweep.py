@@ -113,6 +113,8 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
             {"scales": {"smoke": {"arms": {SCRATCH: ["model.hidden=64"]}}}},
             "'model.hidden=64' in 'scales.smoke.arms.from_scratch' is not a fine-tuning setting",
         ),
+        ({SCRATCH: {"fresh": "other"}}, "'from_scratch' names the unknown arm 'other'"),
+        ({SCRATCH: {"fresh": "fixed"}}, "'fixed' in 'from_scratch' is pre-trained: name an arm with untrained=true"),
         (
             {"published": {"table": "roberta_table1", "rows": {"other": "dynamic masking"}}},
             "names the unknown arm 'other'",

@@ -272,6 +272,12 @@ def test_the_anchor_runs_where_the_scale_has_tasks(ask: Ask, task_folder: Path) 
     assert [job.arm for job in expand(ask("seeds=0")).jobs] == ["static_x10", "dynamic", "static"]
 
 
+def test_a_key_that_an_override_takes_from_an_arm_is_named_with_the_arm() -> None:
+    message = "arm replace_mlm: 'objective.asks' is not a config group or key"
+    with pytest.raises(UserError, match=message):
+        expand(parse("run", ["electra_table5", "scale=smoke", "objective=mlm"]))
+
+
 def test_a_run_is_a_command_that_composes_to_the_audited_config(ask: Ask) -> None:
     from paribus.core.config import compose
 

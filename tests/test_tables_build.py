@@ -82,6 +82,22 @@ def test_anchor_rows_and_the_sensitivity_control() -> None:
     assert made["claims"][0]["verdict"] == "undecided"
 
 
+def test_arms_with_fewer_labels_are_compared_with_a_model_from_scratch_that_has_as_few() -> None:
+    strong = [r if r["arm"] != SCRATCH else r | {"metrics": {TASK: 0.9 + 0.01 * r["seed"]}} for r in study()]
+    few = [
+        r | {"arm": "few", "metrics": {**r["metrics"], TASK: r["metrics"][TASK] - 0.2 - 0.001 * r["seed"]}}
+        for r in study()
+        if r["arm"] == SCRATCH
+    ]
+
+    def judge(**references: str) -> str:
+        asked = design(arms={**design().arms, "few": ["untrained=true"]}, references=references)
+        return next(c for c in build(asked, strong + few)["claims"][0]["contrasts"] if c["column"] == TASK)["verdict"]
+
+    assert judge() == "undecided"
+    assert judge(static_x10="few", dynamic="few") == judge(static_x10="few") != "undecided"
+
+
 def test_a_table_on_the_plateau_says_that_it_is_too_small() -> None:
     flat = [r | {"baselines": {LOSS: {"unigram": 4.95}}} for r in study()]
     made = build(design(columns=(LOSS,), claims=("dynamic > static_x10",), published={}), flat)

@@ -124,9 +124,10 @@ def test_a_barred_column_keeps_its_place_in_the_family_and_its_claim_open() -> N
     assert (both.verdict, both.reason) == ("undecided", "on the plateau")
 
 
-def gains(first: list[float], second: list[float]) -> object:
+def gains(first: list[float] | None, second: list[float] | None) -> object:
+    """None: an arm that is itself a model from scratch."""
     scratch = dict.fromkeys(range(9), 0.0)
-    return tuple(pair_seeds(dict(enumerate(values)), scratch) for values in (first, second))
+    return tuple(None if values is None else pair_seeds(dict(enumerate(values)), scratch) for values in (first, second))
 
 
 NONE, HIGH = [0.1, -0.1, 0.2, -0.2, 0.05], [3.1, 2.9, 3.2, 2.8, 3.0]  # gains over the model from scratch
@@ -151,10 +152,14 @@ BELOW = [-3.1, -2.9, -3.2, -2.8, -3.0]
         (NONE, ">", NONE, NONE, "undecided"),
         (NONE, ">=", NONE, HIGH, "reproduced"),  # the arm compared with
         (NONE, ">=", HIGH, NONE, "undecided"),
+        ([-x for x in CLEAR], ">=", BELOW, None, "contradicted"),  # from scratch itself: it has nothing to prove
+        (CLEAR, ">", NONE, None, "undecided"),
+        (NONE, "~", NONE, None, "undecided"),  # but it gains nothing
+        (NONE, ">=", HIGH, None, "undecided"),
     ],
 )
 def test_a_difference_proves_its_sensitivity_and_sameness_does_not(
-    differences: list[float], relation: str, first: list[float], second: list[float], verdict: str
+    differences: list[float], relation: str, first: list[float], second: list[float] | None, verdict: str
 ) -> None:
     found = judge_alone(contrast(differences, relation, M, gains=gains(first, second)))
     assert found.verdict == verdict

@@ -124,7 +124,8 @@ def price_claims(prices: Prices, slots: int) -> list[str]:
     rows, sentences = [["one claim alone", "time"]], [""]
     for written in sweep.claims:
         claim = parse_claim(written, tuple(sweep.arms), sweep.columns, find_carrying(sweep.columns, sweep.varies))
-        needed = {SCRATCH, *(arm for pair in claim.pairs for arm in (pair.arm, pair.versus))}
+        compared = {arm for pair in claim.pairs for arm in (pair.arm, pair.versus)}
+        needed = {SCRATCH, *compared, *(sweep.references[arm] for arm in compared & sweep.references.keys())}
         if needed <= {SCRATCH, *every} and not every.keys() <= needed:
             seconds = prices.loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
             rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import unavailable
 from paribus.core.config import compose, plain
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, located
 from paribus.runs.identity import Identity
 from paribus.sweeps.columns import check_filled, follow_columns
 from paribus.sweeps.control import audit, require_matched
@@ -94,7 +94,8 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     sweep, scale, own = request.sweep, request.scale, own_overrides(request)
 
     def config(arm: str) -> DictConfig:
-        return composed([*arm_overrides(sweep, scale, arm, own), f"study={request.named}", f"arm={arm}"])
+        with located(f"arm {arm}"):
+            return composed([*arm_overrides(sweep, scale, arm, own), f"study={request.named}", f"arm={arm}"])
 
     arms = {arm: config(arm) for arm in sweep.arms}
     audited = audit(sweep, arms)

@@ -31,7 +31,7 @@ MATCHED = ("tokens", "predictions", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
     "study", "family", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published", "scales",
-    "seeds", "tune",
+    "seeds", "tune", SCRATCH,
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
@@ -83,6 +83,7 @@ class Sweep:
 
     `tunes`: {scale: the search of each arm}, with "" for scales that do not refine it. `chosen`: {arm: the overrides
     that a search found}; a file itself has none. `sentences`: {claim: what it says in plain words, and whose it is}.
+    `references`: {arm: the arm that is its model from scratch}, for arms that do not share the anchor's labels.
     """
 
     path: Path
@@ -103,6 +104,7 @@ class Sweep:
     tunes: Mapping[str, Tune | None] = field(default_factory=dict)
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
 
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
@@ -237,6 +239,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         content=content,
         tunes=_tunes(path, content),
         sentences=sentences,
+        references={arm: str(other) for arm, other in _mapping(path, SCRATCH, content.get(SCRATCH)).items()},
     )
 
 
@@ -373,6 +376,10 @@ def _check(sweep: Sweep) -> None:
             if not text.startswith("finetune."):
                 cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is not a fine-tuning setting"
                 raise UserError(cause, "the anchor is the baseline but for its fine-tuning: set finetune.KEY=VALUE")
+    _all_arms(sweep, SCRATCH, [*sweep.references, *sweep.references.values()])
+    for other in sweep.references.values():
+        if "untrained=true" not in sweep.arms[other]:
+            raise UserError(f"{sweep.path}: '{other}' in '{SCRATCH}' is pre-trained", "name an arm with untrained=true")
     for tune in sweep.tunes.values():
         if tune is not None and tune.on not in sweep.columns:
             raise UserError(f"{sweep.path}: 'tune.on' names the unknown column '{tune.on}'", _its_columns(sweep))

@@ -2,8 +2,9 @@
 
 A difference proves that its column is sensitive to pre-training, sameness does not (ICH E10, three-arm designs). So a
 task's contrast is decided *apart* only if the better arm lies above the same model from scratch, and *alike* only if an
-arm gains more over it than the margin (for `>=`, the arm that is compared with). These are further conditions at the
-same level, so that no error rate can rise.
+arm gains more over it than the margin (for `>=`, the arm that is compared with). An arm that is a model from scratch
+itself has nothing to prove if it is the better one, and gains nothing. These are further conditions at the same level,
+so that no error rate can rise.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Contrast:
     """One pair on one column. `margin`: in the metric's unit; `barred`: why the column decides nothing, or None.
 
     `absent`: why one of the arms could not be run at all, or nothing. `gains`: both arms less the same model from
-    scratch, over the seeds that they share with it; None for a column that has no such control.
+    scratch, over the seeds that they share with it; None for a column that has no such control, and for an arm that is
+    itself the model from scratch of other arms.
     """
 
     column: str
@@ -37,7 +39,7 @@ class Contrast:
     paired: Paired
     barred: str | None = None
     absent: str = ""
-    gains: tuple[Paired, Paired] | None = None
+    gains: tuple[Paired | None, Paired | None] | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -70,7 +72,8 @@ class Contrast:
 
     def rate_apart(self, better: int, looks: Looks | None) -> float:
         """The smallest error rate at which the first (0) or second (1) arm lies above the model from scratch."""
-        return self._rate_gain(better, 0.0, looks)
+        is_scratch = self.gains is not None and self.gains[better] is None
+        return 0.0 if is_scratch else self._rate_gain(better, 0.0, looks)
 
     def rate_alike(self, looks: Looks | None) -> float:
         """The smallest error rate at which an arm gains more than the margin over the model from scratch.
@@ -84,19 +87,22 @@ class Contrast:
         if self.gains is None:
             return 0.0
         gain = self.gains[side]
-        if len(gain.differences) < 2 or not mean_sd(gain.differences)[1]:
+        if gain is None or len(gain.differences) < 2 or not mean_sd(gain.differences)[1]:
             return 1.0
         return find_rate(gain, self._turn(gain) - least, looks)
 
     @property
     def controlled(self) -> bool:
         """Whether an arm shares two seeds or more with the model from scratch."""
-        return any(len(gain.differences) > 1 for gain in self.gains or ())
+        return self._share_seeds(2)
+
+    def _share_seeds(self, least: int) -> bool:
+        return any(gain is not None and len(gain.differences) >= least for gain in self.gains or ())
 
     def explain_control(self, word: str) -> str:
         """What the contrast lacks over the model from scratch, for a verdict that its interval would give."""
         if not self.controlled:
-            return ONE_SCRATCH if any(gain.differences for gain in self.gains or ()) else NO_SCRATCH
+            return ONE_SCRATCH if self._share_seeds(1) else NO_SCRATCH
         better, relation = self.pair.arm if self.benefit > 0.0 else self.pair.versus, self.pair.relation
         if word == CONTRADICTED or (word == REPRODUCED and relation == ">"):
             return f"not sensitive: {better} is not clearly above the model from scratch"

@@ -427,6 +427,11 @@ def _make_contrasts(
         unjudged = [arm for arm in both if arm in evidence.unjudged]
         return find_bar(design, evidence, column, both, seeds) or find_unjudged(unjudged) or find_stuck(courses)
 
+    def find_gain(column: str, arm: str) -> Paired | None:
+        if arm in design.references.values():
+            return None
+        return _pair(evidence, arm, design.references.get(arm, SCRATCH), column, seeds)
+
     return [
         Contrast(
             column,
@@ -435,12 +440,7 @@ def _make_contrasts(
             _pair(evidence, arms.arm, arms.versus, column, seeds),
             find_reason(column, arms),
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
-            (
-                _pair(evidence, arms.arm, SCRATCH, column, seeds),
-                _pair(evidence, arms.versus, SCRATCH, column, seeds),
-            )
-            if is_score(column)
-            else None,
+            (find_gain(column, arms.arm), find_gain(column, arms.versus)) if is_score(column) else None,
         )
         for column in about
         if column in reasons

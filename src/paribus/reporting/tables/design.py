@@ -26,8 +26,9 @@ class Design:
 
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics if both
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
-    why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}. `scale`:
-    empty if the runs are of another framework.
+    why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}.
+    `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `scale`: empty if the runs are
+    of another framework.
     """
 
     study: str
@@ -47,6 +48,7 @@ class Design:
     looks: Looks | None = None
     tuning: Tuning = field(default_factory=Tuning)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def foreign(self) -> bool:
@@ -150,4 +152,5 @@ def make_design(
         sweep_hash=sweep.hash(scale),
         audit=audited,
         sentences=sweep.sentences,
+        references=sweep.references,
     ).apply(manifest)
