@@ -30,8 +30,8 @@ class Course(NamedTuple):
             first point after which all are so far below: the floor is that of the text that is written at the end, and
             what an untrained generator writes is found with ease.
         share: of the run's tokens, at that point; None if there is none.
-        memorized: whether a run that never was so far below ends above its first loss by more than that share. One
-            that rises, but not so far, has diverged.
+        memorized: whether a run that never was so far below ends above its first loss by more than `LEFT` of the floor.
+            One that rises, but not so far, has diverged.
         fall: nats lost over the last quarter of the tokens, by a line through its points; None with fewer than three.
     """
 
