@@ -94,7 +94,9 @@ def test_cores_and_devices_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [slot.cores for slot in machine_slots(20)] == [(core,) for core in range(8)]
     assert [slot.cores for slot in machine_slots(3)] == [(0, 1), (2, 3), (4, 5)], "never more slots than runs"
     assert [slot.cores for slot in machine_slots(20, 2)] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert len(machine_slots(20, 10)) == 10
+    crowded = machine_slots(20, 10)
+    assert len(crowded) == 10
+    assert {(slot.cores, slot.threads) for slot in crowded} == {(tuple(range(8)), 1)}, "none waits for a busy core"
     assert {slot.device for slot in machine_slots(4)} == {None}
     monkeypatch.setattr(local, "gpus", lambda: ["0", "1"])
     assert [slot.device for slot in machine_slots(20)] == ["0", "1"]

@@ -104,7 +104,7 @@ def price(
     if expanded.request.tuned is not None:
         check_tuning(expanded, expanded.request.tuned)
     budgets = plan_budgets(expanded, planned)
-    threads, first = len(slots[0].cores), {job.arm: job for job in reversed(expanded.jobs)}
+    threads, first = slots[0].threads, {job.arm: job for job in reversed(expanded.jobs)}
     configs = {arm: expanded.config(first[arm]) for arm in dict.fromkeys(job.arm for job in expanded.jobs)}
     for config in configs.values():
         if config.profile.threads is None:

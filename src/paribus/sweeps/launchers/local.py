@@ -41,19 +41,29 @@ class Local(Launcher):
 
 
 class Slot(NamedTuple):
-    """A share of the machine: CPU `cores`, and the value of CUDA_VISIBLE_DEVICES (None leaves it unchanged)."""
+    """A share of the machine: CPU `cores`, which `sharers` slots have together, and the value of CUDA_VISIBLE_DEVICES
+    (None leaves it unchanged).
+    """
 
     cores: tuple[int, ...]
     device: str | None = None
+    sharers: int = 1
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of a run."""
+        return max(1, len(self.cores) // self.sharers)
 
     def environment(self) -> dict[str, str]:
         """The environment variables that a process in this slot gets."""
-        own = dict.fromkeys(_THREADS, str(len(self.cores)))
+        own = dict.fromkeys(_THREADS, str(self.threads))
         return own if self.device is None else {**own, "CUDA_VISIBLE_DEVICES": self.device}
 
 
 def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[Slot]:
     """Divide cores and GPUs among slots.
+
+    Slots have equally many cores of their own. If there are more slots than cores, all share all cores.
 
     Args:
         runs: number of runs; there are never more slots than that.
@@ -67,22 +77,17 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
         raise UserError(f"slots={wanted} is below 1", "use slots=auto or a positive number of parallel runs")
     cores, devices = sorted(os.sched_getaffinity(0)), _device_groups(gpus(), ranks)
     count = max(1, min(wanted or len(devices) or max(1, len(cores) // ranks), runs))
-    return [
-        Slot(_core_share(cores, at, count), devices[at % len(devices)] if devices else None)
-        for at in range(count)
-    ]  # fmt: skip
+    shares = [devices[at % len(devices)] if devices else None for at in range(count)]
+    if count > len(cores):
+        return [Slot(tuple(cores), device, count) for device in shares]
+    size = len(cores) // count
+    return [Slot(tuple(cores[at * size : (at + 1) * size]), device) for at, device in enumerate(shares)]
 
 
 def _device_groups(devices: Sequence[str], ranks: int) -> list[str]:
     """The GPUs of each slot, as values of CUDA_VISIBLE_DEVICES."""
     check_ranks(ranks, len(devices))
     return [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
-
-
-def _core_share(cores: Sequence[int], at: int, count: int) -> tuple[int, ...]:
-    """The cores of one slot. All slots get equally many; slots share cores if there are more slots than cores."""
-    size = max(1, len(cores) // count)
-    return tuple(cores[(at * size + offset) % len(cores)] for offset in range(size))
 
 
 @dataclass
@@ -96,7 +101,7 @@ class Slots(Pool):
     """A pool of processes: a free slot takes the next run at once. The processes end with this one."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
-        self.slots, self.size, self.threads = slots, len(slots), len(slots[0].cores)
+        self.slots, self.size, self.threads = slots, len(slots), slots[0].threads
         self.server: Server | None = None
         self.temporary = ""  # where the processes keep temporary files
 

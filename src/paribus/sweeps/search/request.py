@@ -88,7 +88,7 @@ def run(asked: Asked) -> int:
     from paribus.sweeps.launchers.local import Slots, machine_slots
 
     trials, slots = look(asked), machine_slots(sys.maxsize, asked.slots)
-    work = [_worker(asked, at, len(slot.cores)) for at, slot in enumerate(slots)]
+    work = [_worker(asked, at, slot.threads) for at, slot in enumerate(slots)]
     over: list[Ended] = []
     if sys.stderr.isatty():
         with watch_sheet(trials, sys.stderr) as again:
