@@ -247,8 +247,26 @@ def rule_sweep(plan: Plan, random: Any) -> tuple[Verdicts, int]:
             return found, plan.seeds
     if plan.most is None:
         return judge_claims(plan.design(plan.seeds), records), plan.last
-    found = judge_claims(plan.design(plan.most, Looks(plan.seeds, plan.most)), records)
-    return found, max(contrast.n for claim in found.claims for contrast in claim.contrasts)
+    return add_seeds(plan, records)
+
+
+def add_seeds(plan: Plan, records: Sequence[Record]) -> tuple[Verdicts, int]:
+    """(the verdicts if seeds are added to the arms of open claims, seeds of the arm that got most)."""
+    assert plan.most is not None
+    looks = Looks(plan.seeds, plan.most)
+    if len(plan.claims) == 1:  # its arms get every seed until it is decided: one table has all looks
+        found = judge_claims(plan.design(plan.most, looks), records)
+        return found, max(contrast.n for contrast in found.claims[0].contrasts)
+    read = [one for one in records if one.seed < plan.seeds]
+    found = judge_claims(plan.design(plan.seeds, looks), read)
+    for seed in range(plan.seeds, plan.most):
+        waiting = [contrast for claim in found.claims if claim.open for contrast in claim.contrasts]
+        if not waiting:
+            return found, seed
+        still = {SCRATCH, *(arm for contrast in waiting for arm in (contrast.arm, contrast.versus))}
+        read += [one for one in records if one.seed == seed and one.arm in still]
+        found = judge_claims(plan.design(seed + 1, looks), read)
+    return found, plan.most
 
 
 def false(plan: Plan, contrast: ContrastRow) -> bool:
@@ -324,7 +342,7 @@ def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> 
 def _values(table: Verdicts, contrast: ContrastRow) -> list[float]:
     """A contrast's differences, seed by seed."""
     first, second = (table.evidence.values(arm, contrast.column) for arm in (contrast.arm, contrast.versus))
-    return [first[seed] - second[seed] for seed in first]
+    return [first[seed] - second[seed] for seed in first if seed in second]
 
 
 def _measure_all(share: float) -> Iterator[dict[str, Any]]:

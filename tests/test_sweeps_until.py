@@ -42,16 +42,18 @@ class Runs:
     """Stands in for `run_sweep`: writes the manifest and the records of the seeds that were asked for."""
 
     def __init__(self, gain: float) -> None:
-        self.gain, self.asked = gain, list[tuple[int, ...]]()
+        self.gain, self.asked, self.arms = gain, list[tuple[int, ...]](), list[tuple[str, ...] | None]()
 
     def __call__(self, request: Request) -> int:
         assert request.seeds is not None
         self.asked.append(request.seeds)
-        signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in ARMS for seed in request.seeds}
+        self.arms.append(request.arms)
+        arms = [arm for arm in ARMS if request.arms is None or arm in request.arms]
+        signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in arms for seed in request.seeds}
         hashed = request.sweep.hash(request.scale)
         manifest = store.Manifest(hashed, [], signatures, {}, until=request.until)
         store.write_manifest(request.runs, request.named, request.scale, manifest)
-        for arm in ARMS:
+        for arm in arms:
             for seed in request.seeds:
                 put(request.runs, self.made(request, arm, seed))
         return 0
@@ -106,7 +108,7 @@ def test_the_first_look_is_at_all_seeds_that_ran_before(request_: Request) -> No
     assert run_until_decided(request_, 6, runs, claims) == 0
     assert runs.asked[1:] == [tuple(range(n)) for n in (5, 6)]
     made = make_table(request_.sweep, "smoke", None, request_.roots)
-    assert [arm.n for arm in made.arms] == [6, 6, 6]
+    assert [arm.n for arm in made.arms] == [6, 6, 5], "no claim is about static"
     assert made.looks is not None
     assert made.looks.level == pytest.approx(Looks(5, 6).level(0.05, 6))
 
@@ -121,6 +123,40 @@ def test_seeds_beyond_the_look_do_not_count(request_: Request) -> None:
     assert [arm.n for arm in made.arms] == [3, 3, 3]
 
 
+TWO = ("dynamic > static on mlm_loss", "static >= static_x10 on mlm_loss, margin 0.001 nats")
+
+
+def test_only_the_arms_of_open_claims_get_more_seeds(request_: Request) -> None:
+    """`dynamic` is clearly better than `static` at the first look; only the other claim needs more seeds."""
+    asked = request_._replace(sweep=replace(request_.sweep, claims=TWO))
+    runs = Runs(gain=0.5)
+    assert run_until_decided(asked, 6, runs, claims) == 0
+    assert runs.arms[0] is None
+    assert len(runs.arms) > 1
+    assert set(runs.arms[1:]) == {("static_x10", "static", "from_scratch")}
+    made, most = make_table(asked.sweep, "smoke", None, asked.roots), len(runs.asked[-1])
+    assert {arm.name: (arm.n, arm.status) for arm in made.arms} == {
+        "static_x10": (most, "done"), "dynamic": (3, "done"), "static": (most, "done"),
+    }  # fmt: skip
+    assert made.claims[0].verdict == "reproduced"
+    assert made.claims[0].contrasts[0].n == 3
+    assert made.claims[1].contrasts[0].n == most
+    assert any("No more seeds were needed of dynamic (3)." in note for note in made.notes)
+    assert not any("no record of seed" in note for note in made.notes)
+
+
+def test_requested_arms_limit_it_to_the_claims_about_them(request_: Request) -> None:
+    asked = request_._replace(sweep=replace(request_.sweep, claims=TWO))
+    runs = Runs(gain=0.5)
+    runs(asked._replace(seeds=(0, 1, 2)))
+    limited = asked._replace(arms=("dynamic", "static", "from_scratch"))
+    assert run_until_decided(limited, 6, runs, claims) == 0
+    assert runs.asked[1:] == [(0, 1, 2)], "the other claim is open, but not asked about"
+    assert runs.arms[1:] == [("dynamic", "static", "from_scratch")]
+    with pytest.raises(UserError, match="no claim is about dynamic, from_scratch alone: name all arms of a claim"):
+        run_until_decided(asked._replace(arms=("dynamic", "from_scratch")), 6, runs, claims)
+
+
 def test_a_failed_run_ends_it(request_: Request) -> None:
     assert run_until_decided(request_, 6, lambda request: 1, claims) == 1
 
@@ -130,7 +166,6 @@ def test_a_failed_run_ends_it(request_: Request) -> None:
     [
         (["max_seeds=8"], "max_seeds= needs --until-decided: add"),
         (["--until-decided", "seeds=0,1"], "seeds= and --until-decided exclude"),
-        (["--until-decided", "arms=static"], "arms= and --until-decided exclude"),
         (["--until-decided", "max_seeds=2"], "max_seeds=2 is not valid: write a whole number, at least 3"),
         (["--until-decided", "max_seeds=many"], "max_seeds=many is not valid"),
         (["--until"], "run has no flag '--until': did you mean --until-decided?"),

@@ -96,7 +96,7 @@ def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:
     lines = []
     for arm in (*design.arms, SCRATCH):
         own = [record for record in records if record.arm == arm]
-        missing = [seed for seed in design.seeds if seed not in {record.seed for record in own}]
+        missing = design.find_missing(arm, {record.seed for record in own})
         counts = [f"{count} {state}" for state, count in sorted(Counter(record.status for record in own).items())]
         counts += [f"no record of seed {', '.join(map(str, missing))}"] if missing and (own or arm != SCRATCH) else []
         lines += [f"{arm}: {'; '.join(counts)}"] if counts else []

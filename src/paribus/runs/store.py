@@ -135,8 +135,8 @@ class Manifest(NamedTuple):
     """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
 
     `absent`: {arm: why no machine has run it}. `until`: if seeds are added until the claims are decided, {first, most:
-    how many seeds at the first and the last look, seeds: those of the latest look}. `tuning`: the JSON of
-    `sweeps.tuning.Tuning`, empty if no arm was tuned.
+    how many seeds at the first and the last look, seeds: those of the latest look, settled: arms that it gave none}.
+    `tuning`: the JSON of `sweeps.tuning.Tuning`, empty if no arm was tuned.
     """
 
     sweep_hash: str

@@ -22,8 +22,7 @@ from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.verdict.claims import Sentence
-from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import find_carrying, is_task
+from paribus.verdict.metrics import is_task
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -123,9 +122,7 @@ def price_claims(prices: Prices, slots: int) -> list[str]:
     sweep, every = prices.expanded.request.sweep, prices.measured
     rows, sentences = [["one claim alone", "time"]], [""]
     for written in sweep.claims:
-        claim = parse_claim(written, tuple(sweep.arms), sweep.columns, find_carrying(sweep.columns, sweep.varies))
-        compared = {arm for pair in claim.pairs for arm in (pair.arm, pair.versus)}
-        needed = {SCRATCH, *compared, *(sweep.references[arm] for arm in compared & sweep.references.keys())}
+        needed = sweep.find_needed(written)
         if needed <= {SCRATCH, *every} and not every.keys() <= needed:
             seconds = prices.loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
             rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])

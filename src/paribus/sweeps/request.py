@@ -80,7 +80,7 @@ LAUNCHER = Option(
     text,
     choices=lambda: choices("launcher"),
 )
-UNTIL_DECIDED = Flag("--until-decided", "add seeds until every claim is decided, at a controlled error rate")
+UNTIL_DECIDED = Flag("--until-decided", "add seeds to the arms of open claims until every claim is decided, at a controlled error rate")
 MAX_SEEDS = Option("max_seeds", "at most this many seeds with --until-decided", MOST, whole(FIRST, most=MOST_LOOKS))
 OPTIONS = (SCALE, ARMS, SEEDS, SLOTS, RUNS, RESULTS, CACHE, STUDY, TUNE, LAUNCHER)
 UNTIL = (UNTIL_DECIDED, MAX_SEEDS)
@@ -176,5 +176,5 @@ def _most(given: Arguments) -> int | None:
     if not given[UNTIL_DECIDED]:
         given.refuse([MAX_SEEDS], f"needs {UNTIL_DECIDED.name}", f"add {UNTIL_DECIDED.name}, or give seeds=")
         return None
-    given.refuse([SEEDS, ARMS], f"and {UNTIL_DECIDED.name} exclude each other", "it runs all arms, and seeds as needed")
+    given.refuse([SEEDS], f"and {UNTIL_DECIDED.name} exclude each other", "it adds seeds as needed")
     return given[MAX_SEEDS]

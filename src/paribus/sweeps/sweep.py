@@ -116,6 +116,12 @@ class Sweep:
             fixed["claims"] = [self._fix_claim(claim) for claim in self.claims]
         return digest({**fixed, "scale": (self.content.get("scales") or {}).get(scale)})
 
+    def find_needed(self, claim: str) -> frozenset[str]:
+        """The arms that a claim needs: those that it compares, and their models from scratch."""
+        read = parse_claim(claim, tuple(self.arms), self.columns, find_carrying(self.columns, self.varies))
+        compared = {arm for pair in read.pairs for arm in (pair.arm, pair.versus)}
+        return frozenset({SCRATCH, *compared, *(self.references[arm] for arm in compared & self.references.keys())})
+
     def _fix_claim(self, claim: str) -> str | list[str]:
         about = self.sentences.get(claim, Sentence()).about
         return claim if about == QUALITY else [claim, about]

@@ -10,6 +10,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.runs.store import find_manifest
 from paribus.sweeps.request import Request
+from paribus.sweeps.sweep import SCRATCH
 from paribus.verdict.sequential import FIRST, Looks
 
 Claims = Sequence[Mapping[str, Any]]
@@ -18,30 +19,43 @@ Claims = Sequence[Mapping[str, Any]]
 def run_until_decided(
     request: Request, most: int, run: Callable[[Request], int], judge: Callable[[Request], Claims]
 ) -> int:
-    """Run three seeds, or those that the sweep ran before, then one more at a time, and stop as soon as every claim is
-    decided.
+    """Run three seeds, or those that the sweep ran before, then one more at a time in the arms of the claims that are
+    still open. Stop as soon as every claim is decided; if arms are requested, every claim about them alone.
 
     The manifest records the looks, so that every table of these runs tests at the level that controls the error rate.
 
     Args:
         most: seeds at the last look.
-        run: runs the seeds of a request; returns 0, or 1 if a run failed, which ends the loop.
+        run: runs the arms and seeds of a request; returns 0, or 1 if a run failed, which ends the loop.
         judge: the claims of a request's table.
 
     Raises:
-        UserError: for a sweep without claims, for one whose looks were planned differently, and as `run` does.
+        UserError: for a sweep without claims about the requested arms, for one whose looks were planned differently,
+            and as `run` does.
     """
-    if not request.sweep.claims:
-        raise UserError(f"{request.sweep.path} has no claims", "add a claim to the file")
+    sweep, arms = request.sweep, request.arms
+    if not sweep.claims:
+        raise UserError(f"{sweep.path} has no claims", "add a claim to the file")
+    needed = {claim: sweep.find_needed(claim) for claim in sweep.claims}
+    if arms is not None:
+        needed = {claim: own for claim, own in needed.items() if own <= {*arms, SCRATCH}}
+        if not needed:
+            raise UserError(f"no claim is about {', '.join(arms)} alone", "name all arms of a claim in arms=")
     looks = _planned(request, most)
-    for seeds in _growing(request.sweep.seeds_at(request.scale), looks):
-        until = {"first": looks.first, "most": looks.most, "seeds": list(seeds)}
-        if status := run(request._replace(seeds=seeds, until=until)):
+    for seeds in _growing(sweep.seeds_at(request.scale), looks):
+        settled = [] if arms is None else [arm for arm in sweep.arms if arm not in arms]
+        until = {"first": looks.first, "most": looks.most, "seeds": list(seeds), "settled": settled}
+        if status := run(request._replace(arms=arms, seeds=seeds, until=until)):
             return status
-        waiting = [f"{claim['text']}: {claim['said']}" for claim in judge(request) if claim["open"]]
-        say(f"after {len(seeds)} of at most {looks.most} seeds: {'; '.join(waiting) or 'every claim is decided'}")
+        waiting = {
+            claim["text"]: claim["said"] for claim in judge(request) if claim["open"] and claim["text"] in needed
+        }
+        said = "; ".join(f"{text}: {verdict}" for text, verdict in waiting.items())
+        say(f"after {len(seeds)} of at most {looks.most} seeds: {said or 'every claim is decided'}")
         if not waiting:
             break
+        still = frozenset[str]().union(*(needed[text] for text in waiting))
+        arms = tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in still)
     return 0
 
 

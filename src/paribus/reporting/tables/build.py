@@ -248,7 +248,7 @@ def _summarize_status(design: Design, evidence: Evidence, arm: str) -> str:
     if arm in design.absent:
         return "not run"
     runs = evidence.runs.get(arm, {})
-    states = {run.status for run in runs.values()} | {"missing" for seed in design.seeds if seed not in runs}
+    states = {run.status for run in runs.values()} | {"missing" for _ in design.find_missing(arm, runs)}
     if len(states) == 1:
         return states.pop()
     if "done" in states:

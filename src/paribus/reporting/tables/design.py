@@ -27,8 +27,8 @@ class Design:
     `published.rows` maps our arms to the paper's rows, `published.metrics` our columns to the paper's metrics if both
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
     why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}.
-    `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `scale`: empty if the runs are
-    of another framework.
+    `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `settled`: arms that got no
+    seeds at the last look. `scale`: empty if the runs are of another framework.
     """
 
     study: str
@@ -46,6 +46,7 @@ class Design:
     audit: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     looks: Looks | None = None
+    settled: tuple[str, ...] = ()
     tuning: Tuning = field(default_factory=Tuning)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +71,11 @@ class Design:
     def varies_text(self) -> bool:
         """Whether the arms may be trained on different texts or tokens; a record's text is that of its last stage."""
         return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
+
+    def find_missing(self, arm: str, found: Collection[int]) -> list[int]:
+        """The seeds of an arm that have no record but need one; a settled arm needs none after its last."""
+        ends = [at for at, seed in enumerate(self.seeds, 1) if arm not in self.settled or seed in found]
+        return [seed for seed in self.seeds[: max(ends, default=len(self.seeds))] if seed not in found]
 
     def count_looks(self, seeds: Sequence[int]) -> Design:
         """The design with one more look for each seed that the user added to the declared ones.
@@ -108,7 +114,8 @@ class Design:
         if manifest.until is None:
             return design
         looks = Looks(int(manifest.until["first"]), int(manifest.until["most"]))
-        return replace(design, looks=looks, seeds=tuple(manifest.until["seeds"]))
+        settled = tuple(manifest.until.get("settled", ()))
+        return replace(design, looks=looks, seeds=tuple(manifest.until["seeds"]), settled=settled)
 
 
 def _require(name: str, names: Collection[str], source: str) -> None:

@@ -200,7 +200,7 @@ def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
             if not run.done:
                 cause = f": {run.error}" if run.error else ""
                 notes.append(f"{arm}/seed{seed} {run.status}{cause.rstrip('.')}.")
-        missing = [seed for seed in design.seeds if seed not in evidence.runs.get(arm, {})]
+        missing = design.find_missing(arm, evidence.runs.get(arm, {}))
         if arm in design.absent:
             notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
         elif missing and (arm != SCRATCH or evidence.runs.get(arm)):

@@ -62,7 +62,7 @@ def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
 
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
-    notes = [] if design.looks is None else [_describe_looks(design, design.looks)]
+    notes = [] if design.looks is None else [_describe_looks(design, evidence, design.looks)]
     unit = "pre-training" if evidence.count_pretrained() and not design.foreign else "run"
     if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
         notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
@@ -74,13 +74,15 @@ def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
     return notes
 
 
-def _describe_looks(design: Design, looks: Looks) -> str:
+def _describe_looks(design: Design, evidence: Evidence, looks: Looks) -> str:
     n = len(design.seeds)
     level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
+    settled = [f"{arm} ({len(evidence.done(arm))})" for arm in design.settled]
+    fewer = f" No more seeds were needed of {', '.join(settled)}." if settled else ""
     return (
         f"Seeds were added while claims were open. Looks after {looks.first} to at most {looks.most} seeds; the "
         f"last was after {n}. Verdicts and intervals of the claims use the level of that look ({level}; alpha spending "
-        "of Lan and DeMets), so that all looks together keep the error rate."
+        f"of Lan and DeMets), so that all looks together keep the error rate.{fewer}"
     )
 
 
