@@ -157,6 +157,17 @@ def test_requested_arms_limit_it_to_the_claims_about_them(request_: Request) -> 
         run_until_decided(asked._replace(arms=("dynamic", "from_scratch")), 6, runs, claims)
 
 
+def test_claims_that_more_seeds_do_not_decide_are_named(request_: Request, capfd: pytest.CaptureFixture[str]) -> None:
+    def barred(request: Request) -> list[dict[str, Any]]:
+        return [
+            {**claim, "open": False, "verdict": "undecided", "said": "undecided (plateau)"} for claim in claims(request)
+        ]
+
+    assert run_until_decided(request_, 6, Runs(gain=0.0), barred) == 0
+    line = "after 3 of at most 6 seeds: more seeds decide none of dynamic > static_x10 on mlm_loss: undecided (plateau)"
+    assert line in capfd.readouterr().err
+
+
 def test_a_failed_run_ends_it(request_: Request) -> None:
     assert run_until_decided(request_, 6, lambda request: 1, claims) == 1
 

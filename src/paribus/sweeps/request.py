@@ -80,7 +80,9 @@ LAUNCHER = Option(
     text,
     choices=lambda: choices("launcher"),
 )
-UNTIL_DECIDED = Flag("--until-decided", "add seeds to the arms of open claims until every claim is decided, at a controlled error rate")
+UNTIL_DECIDED = Flag(
+    "--until-decided", "add seeds to the arms of open claims until every claim is decided, at a controlled error rate"
+)
 MAX_SEEDS = Option("max_seeds", "at most this many seeds with --until-decided", MOST, whole(FIRST, most=MOST_LOOKS))
 OPTIONS = (SCALE, ARMS, SEEDS, SLOTS, RUNS, RESULTS, CACHE, STUDY, TUNE, LAUNCHER)
 UNTIL = (UNTIL_DECIDED, MAX_SEEDS)

@@ -12,6 +12,7 @@ from paribus.runs.store import find_manifest
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH
 from paribus.verdict.sequential import FIRST, Looks
+from paribus.verdict.words import find_word
 
 Claims = Sequence[Mapping[str, Any]]
 
@@ -47,16 +48,23 @@ def run_until_decided(
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds), "settled": settled}
         if status := run(request._replace(arms=arms, seeds=seeds, until=until)):
             return status
-        waiting = {
-            claim["text"]: claim["said"] for claim in judge(request) if claim["open"] and claim["text"] in needed
-        }
-        said = "; ".join(f"{text}: {verdict}" for text, verdict in waiting.items())
-        say(f"after {len(seeds)} of at most {looks.most} seeds: {said or 'every claim is decided'}")
+        claims = [claim for claim in judge(request) if claim["text"] in needed]
+        waiting = [claim for claim in claims if claim["open"]]
+        say(f"after {len(seeds)} of at most {looks.most} seeds: {_describe(claims, waiting)}")
         if not waiting:
             break
-        still = frozenset[str]().union(*(needed[text] for text in waiting))
+        still = frozenset[str]().union(*(needed[claim["text"]] for claim in waiting))
         arms = tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in still)
     return 0
+
+
+def _describe(claims: Claims, waiting: Claims) -> str:
+    """The claims that need more seeds; else those that more seeds do not decide."""
+    left = waiting or [claim for claim in claims if not find_word(claim["verdict"]).decides]
+    if not left:
+        return "every claim is decided"
+    said = "; ".join(f"{claim['text']}: {claim['said']}" for claim in left)
+    return said if waiting else f"more seeds decide none of {said}"
 
 
 def _planned(request: Request, most: int) -> Looks:
