@@ -445,6 +445,32 @@ def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
     assert make_table(asked, study()).claims[0].word == "reproduced"
 
 
+def test_each_arm_is_compared_with_the_linear_model_on_its_own_labels() -> None:
+    """With few labels, `static` is above its own linear model; the mean of all linear models is above every arm."""
+    own = {"static": 0.4}
+    records = [r | {"baselines": {TASK: {"bag_of_words": own.get(r["arm"], 0.9)}}} for r in study()]
+    made = make_table(design(claims=(f"dynamic >= static_x10 on {TASK}, margin 1 points",)), records)
+    assert made.claims[0].word == "reproduced"
+    rows = {row.name: row.metrics[TASK] for row in made.anchors if "words" in row.name}
+    assert rows == {"bag of words (static_x10, dynamic)": Level(0.9), "bag of words (static)": Level(0.4)}
+
+
+def test_a_verdict_on_probes_asks_for_a_gain_over_the_model_from_scratch() -> None:
+    """Two equal arms below the model from scratch are hollow sameness, and a better arm below it proves nothing."""
+    probe = "sop_probe_accuracy"
+    claims = (f"dynamic ~ static_x10 on {probe}, margin 3 points", f"dynamic > static on {probe}, margin 3 points")
+    asked = design(claims=claims, columns=(probe,), varies=("objective",), published={})
+    for scratch, words in ((0.70, "undecided"), (0.50, "reproduced")):
+        records = [
+            r | {"metrics": {probe: scratch + 0.001 * r["seed"] if r["arm"] == SCRATCH else r["metrics"][TASK]}}
+            for r in study()
+        ]
+        made = make_table(asked, records)
+        assert [claim.verdict for claim in made.claims] == [words] * 2
+        assert all("not sensitive" in claim.said for claim in made.claims if claim.verdict == "undecided")
+    assert "no run from scratch" in make_table(asked, [r for r in records if r["arm"] != SCRATCH]).claims[0].said
+
+
 def test_a_linear_model_above_every_arm_on_a_task_of_the_mean_qualifies_it_too() -> None:
     """0.9 beats every arm on one task; 0.3 on the other leaves the mean of both below the arms'."""
     other = "docs_order/accuracy"

@@ -255,17 +255,23 @@ def test_where_runs_left_the_plateau_is_said_in_shares_of_their_tokens() -> None
 
 
 def test_the_plateau_is_said_plainly() -> None:
-    assert find_plateau({"a": [5.0, 5.01]}, 6.0) is None
+    assert find_plateau({"a": [5.0, 5.01]}, {"a": 6.0}) is None
     for losses in ([5.95, 5.96], [5.0, 6.4], [6.5, 6.6]):
-        assert "only compare word frequencies" in str(find_plateau({"a": losses}, 6.0))
-    assert "not recorded" in str(find_plateau({"a": [5.0, 5.0]}, None))
-    assert find_plateau({"a": [], "b": []}, 6.0) == "no arm has a loss"
+        assert "only compare word frequencies" in str(find_plateau({"a": losses}, {"a": 6.0}))
+    assert "not recorded" in str(find_plateau({"a": [5.0, 5.0]}, {}))
+    assert find_plateau({"a": [], "b": []}, {"a": 6.0}) == "no arm has a loss"
 
 
 def test_a_loss_decides_between_two_arms_if_the_better_one_has_learned() -> None:
-    assert find_plateau({"a": [5.95, 5.96], "b": [5.0, 5.01]}, 6.0) is None
-    found = find_plateau({"a": [5.95, 5.97], "b": [5.99, 6.01], "c": []}, 6.0)
+    assert find_plateau({"a": [5.95, 5.96], "b": [5.0, 5.01]}, {"a": 6.0, "b": 6.0}) is None
+    found = find_plateau({"a": [5.95, 5.97], "b": [5.99, 6.01], "c": []}, {"a": 6.0, "b": 6.0})
     assert str(found).endswith("(loss of a 5.96, unigram 6.00 nats)")
+
+
+def test_each_loss_is_compared_with_the_unigram_model_of_its_own_text() -> None:
+    assert find_plateau({"a": [5.95, 5.96], "b": [6.2, 6.21]}, {"a": 6.0, "b": 7.0}) is None, "b has learned"
+    found = find_plateau({"a": [4.95, 4.96], "b": [6.95, 6.96]}, {"a": 5.0, "b": 7.0})
+    assert str(found).endswith("(loss of a 4.96, unigram 5.00 nats)")
 
 
 def test_budgets_match_within_one_percent() -> None:

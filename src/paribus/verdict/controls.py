@@ -14,25 +14,26 @@ TOLERANCE = 0.01  # of real budgets
 TOO_SMALL = "too small to decide: the arms only compare word frequencies"
 
 
-def find_plateau(losses: Mapping[str, Sequence[float]], unigram: float | None) -> str | None:
-    """Why the held-out loss decides nothing, or None: the best arm must be clearly below the unigram model.
+def find_plateau(losses: Mapping[str, Sequence[float]], unigrams: Mapping[str, float]) -> str | None:
+    """Why the held-out loss decides nothing, or None: one arm must be clearly below the unigram model of its own text.
 
     Clearly: by more than two sample standard deviations over seeds, and by more than 0.1 nats.
 
     Args:
         losses: {arm: its held-out losses, in nats} of the arms compared.
+        unigrams: {arm: the loss of the unigram model}.
     """
-    if unigram is None:
-        return "the unigram loss on the same masks is not recorded"
     measured = {arm: mean_sd(own) for arm, own in losses.items() if own}
     if not measured:
         return "no arm has a loss"
-    best = min(measured, key=lambda arm: measured[arm][0])
+    if not measured.keys() <= unigrams.keys():
+        return "the unigram loss on the same masks is not recorded"
+    best = max(measured, key=lambda arm: unigrams[arm] - measured[arm][0])
     mean, sd = measured[best]
-    below = unigram - mean
+    below = unigrams[best] - mean
     if below > CLEARLY_BELOW and below > SENSITIVE * (sd or 0.0):
         return None
-    return f"{TOO_SMALL} (loss of {best} {mean:.2f}, unigram {unigram:.2f} nats)"
+    return f"{TOO_SMALL} (loss of {best} {mean:.2f}, unigram {unigrams[best]:.2f} nats)"
 
 
 def find_unjudged(arms: Sequence[str]) -> str | None:

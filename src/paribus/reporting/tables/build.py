@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -44,8 +45,7 @@ from paribus.verdict.metrics import (
     MEAN,
     find_incomparable,
     in_points,
-    is_pairs,
-    is_score,
+    is_controlled,
     is_task,
     lower_is_better,
 )
@@ -184,15 +184,16 @@ def find_bar(
     design: Design, evidence: Evidence, column: str, arms: Sequence[str], seeds: Sequence[int] | None = None
 ) -> str | None:
     """Why a column decides nothing between these arms over these seeds, or over all of them; or None."""
-    if is_score(column):
-        return None if evidence.values(SCRATCH, column) else NO_SCRATCH
     if column not in design.themselves and (why := find_incomparable(column, design.varies)):
         return why
+    if is_controlled(column):
+        return None if evidence.values(SCRATCH, column) else NO_SCRATCH
     prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
     if prefix is None or design.foreign:
         return None
     losses = {arm: list(_select(evidence.values(arm, f"{prefix}loss"), seeds).values()) for arm in arms}
-    return find_plateau(losses, evidence.anchors(arms, f"{prefix}loss").get("unigram"))
+    unigrams = {arm: evidence.anchors(arm, f"{prefix}loss").get("unigram", {}) for arm in arms}
+    return find_plateau(losses, {arm: mean_sd(list(own.values()))[0] for arm, own in unigrams.items() if own})
 
 
 def _describe(column: str, reason: str | None) -> About:
@@ -334,14 +335,35 @@ def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, colum
 
 def _make_anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[AnchorRow]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    asked = [column for column in columns if is_score(column) or is_pairs(column)]
+    asked = [column for column in columns if is_controlled(column)]
     scratch = {column: _make_cell(values) for column in asked if (values := evidence.values(SCRATCH, column))}
     rows = [AnchorRow("from scratch", len(evidence.done(SCRATCH)), scratch)] if scratch else []
-    found = {column: evidence.anchors(tuple(design.arms), column) for column in columns}
-    for key in dict.fromkeys(name for values in found.values() for name in values):
-        metrics = {column: Level(rounded(values[key])) for column, values in found.items() if key in values}
-        rows.append(AnchorRow(ANCHORS.get(key, key.replace("_", " ")), None, metrics))
+    found = {arm: {column: evidence.anchors(arm, column) for column in columns} for arm in design.arms}
+    for key in dict.fromkeys(name for own in found.values() for values in own.values() for name in values):
+        groups = _group_alike({arm: {c: own[c].get(key, {}) for c in columns} for arm, own in found.items()})
+        for arms in groups:
+            pooled = {c: [v for arm in arms for v in found[arm][c].get(key, {}).values()] for c in columns}
+            metrics = {column: Level(rounded(mean_sd(every)[0])) for column, every in pooled.items() if every}
+            name = ANCHORS.get(key, key.replace("_", " "))
+            rows.append(AnchorRow(name if len(groups) == 1 else f"{name} ({', '.join(arms)})", None, metrics))
     return rows
+
+
+def _group_alike(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> list[list[str]]:
+    """The arms of {arm: {column: {seed: value}}}, with those together that have equal values of all seeds they share.
+    Arms without a value are left out.
+    """
+    groups: list[list[str]] = []
+
+    def is_like(arm: str, other: str) -> bool:
+        pairs = [(found[arm][column], found[other][column]) for column in found[arm]]
+        return all(math.isclose(one[seed], two[seed]) for one, two in pairs for seed in one.keys() & two.keys())
+
+    for arm in found:
+        if any(found[arm].values()):
+            group = next((own for own in groups if is_like(arm, own[0])), None)
+            groups.append([arm]) if group is None else group.append(arm)
+    return groups
 
 
 def _rule_claims(
@@ -404,12 +426,15 @@ def _make_claim(
 
 
 def find_below(design: Design, evidence: Evidence, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns in which a linear model beats every arm; of a mean in which it does not, the tasks averaged."""
+    """The columns in which each arm's linear model beats it; of a mean in which it does not, the tasks averaged."""
+
+    def lead(arm: str, column: str, values: Mapping[int, float]) -> float:
+        linear = evidence.anchors(arm, column).get(LINEAR)
+        return mean_sd(list(linear.values()))[0] - mean_sd(list(values.values()))[0] if linear else -math.inf
 
     def is_below(column: str) -> bool:
-        means = [mean_sd(list(values.values()))[0] for arm in design.arms if (values := evidence.values(arm, column))]
-        linear = evidence.anchors(tuple(design.arms), column).get(LINEAR)
-        return linear is not None and not lower_is_better(column) and linear > max(means)
+        leads = [lead(arm, column, own) for arm in design.arms if (own := evidence.values(arm, column))]
+        return bool(leads) and not lower_is_better(column) and min(leads) > 0.0
 
     averaged = evidence.find_averaged() if MEAN in columns and not is_below(MEAN) else ()
     return tuple(column for column in dict.fromkeys([*columns, *averaged]) if is_below(column))
@@ -440,7 +465,7 @@ def _make_contrasts(
             _pair(evidence, arms.arm, arms.versus, column, seeds),
             find_reason(column, arms),
             "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
-            (find_gain(column, arms.arm), find_gain(column, arms.versus)) if is_score(column) else None,
+            (find_gain(column, arms.arm), find_gain(column, arms.versus)) if is_controlled(column) else None,
         )
         for column in about
         if column in reasons

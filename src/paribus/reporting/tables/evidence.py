@@ -85,21 +85,23 @@ class Evidence:
             for seed in self.values(arm, column)
         }
 
-    def anchors(self, arms: Sequence[str], column: str) -> dict[str, float]:
-        """{name: mean over runs} of what needs no neural model: unigram, bag_of_words, majority.
-
-        The column `mean` has those that all its tasks have.
+    def anchors(self, arm: str, column: str) -> dict[str, dict[int, float]]:
+        """{name: {seed: value}} of what needs no neural model, on the arm's text and labels: unigram, bag_of_words,
+        majority. The column `mean` has those that all its tasks have.
         """
         if column == MEAN:
-            own = [self.anchors(arms, task) for task in self.find_averaged()]
+            own = [self.anchors(arm, task) for task in self.find_averaged()]
             shared = sorted(set.intersection(*map(set, own))) if own else []
-            return {name: math.fsum(each[name] for each in own) / len(own) for name in shared}
-        found: dict[str, list[float]] = defaultdict(list)
-        for arm in arms:
-            for run in self.done(arm).values():
-                for name, value in run.baselines.get(column, {}).items():
-                    found[name].append(float(value))
-        return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+            seeds = {name: set.intersection(*(set(each[name]) for each in own)) for name in shared}
+            return {
+                name: {seed: math.fsum(each[name][seed] for each in own) / len(own) for seed in sorted(seeds[name])}
+                for name in shared
+            }
+        found: dict[str, dict[int, float]] = defaultdict(dict)
+        for seed, run in self.done(arm).items():
+            for name, value in run.baselines.get(column, {}).items():
+                found[name][seed] = float(value)
+        return dict(sorted(found.items()))
 
 
 def gather(design: Design, records: Sequence[Record]) -> Evidence:

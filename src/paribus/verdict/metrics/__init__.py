@@ -126,6 +126,11 @@ def is_pairs(column: str) -> bool:
     return find_metric(column).pairs
 
 
+def is_controlled(column: str) -> bool:
+    """Whether a verdict on the column asks what the arms gain over the model from scratch."""
+    return is_score(column) or is_pairs(column)
+
+
 def find_incomparable(column: str, varies: tuple[str, ...]) -> str | None:
     """Why a column of the held-out evaluation carries no claim if the arms vary in these keys, or None.
 
