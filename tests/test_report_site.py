@@ -312,6 +312,24 @@ def test_contrasts_without_a_margin_are_marked(tmp_path: Path, monkeypatch: pyte
     assert "<b>New" not in text
 
 
+def test_claims_below_a_bag_of_words_are_counted_and_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    place = tmp_path / "reports/roberta_table1/smoke/table.json"
+    content = json.loads(place.read_text())
+    claim = next(one for one in content["claims"] if one["verdict"] == "reproduced")
+    count = sum(one["verdict"] in ("reproduced", "contradicted", "equivalent") for one in content["claims"])
+    claim["below"] = [claim["contrasts"][0]["column"]]
+    place.write_text(json.dumps(content))
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/index.html").read_text()
+    assert (
+        f"At smoke scale: in 1 of the {count} decided claims, no arm beats a bag of words on one of the tasks." in text
+    )
+    assert "† no arm beats a bag of words on the task" in text
+    assert len(re.findall(r"</a>\*?† <span", text)) == 1
+
+
 def test_what_a_table_page_tells(site: Path) -> None:
     text = (site / "roberta_table1/smoke/index.html").read_text()
     for words in (

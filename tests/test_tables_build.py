@@ -436,6 +436,15 @@ def test_seeds_added_by_hand_are_looked_at_after_the_declared_ones() -> None:
     assert "Left out, because no look includes them: seed 12, 13, 14." in made["notes"]
 
 
+@pytest.mark.parametrize(("spread", "most"), [(0.04, 8), (0.05, 9), (0.07, 17), (0.1, None)])
+def test_a_table_with_an_open_claim_proposes_how_many_seeds_to_add(spread: float, most: int | None) -> None:
+    """At least three more; more if a claim needs them, and none for a claim that needs more than twenty."""
+    made = build(design(claims=("dynamic ~ static_x10 on mlm_loss, margin 0.15",)), study(5, spread))
+    assert made["claims"][0]["open"]
+    (note,) = [note for note in made["notes"] if note.startswith("A range of seeds covers")]
+    assert re.findall(r"--until-decided max_seeds=(\d+)", note) == ([] if most is None else [str(most)])
+
+
 def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
     above = [r | {"baselines": {TASK: {"bag_of_words": 0.9}}} for r in study()]
     asked = design(claims=(f"dynamic >= static_x10 on {TASK}, margin 1 points",))

@@ -12,7 +12,7 @@ from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import describe_cost
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.site.tokens import draw_tokens
-from paribus.reporting.tables.blocks import format_number
+from paribus.reporting.tables.blocks import format_number, say_claim
 from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.reporting.turned import name_unit
@@ -83,7 +83,7 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
     """The verdict in prose and the runs behind it."""
     yield f'<section id="{escape(entry.scale)}"><h2>At {escape(entry.scale)} scale</h2>'
     table = f"{render_link(f'{entry.scale}/index.html', 'the whole table')}"
-    yield f"<p>{render_verdict(claim.verdict, escape(claim.said))}; {table}</p>"
+    yield f"<p>{render_verdict(claim.verdict, escape(say_claim(entry.table, claim)))}; {table}</p>"
     arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
     cost = describe_cost(record for record in entry.found.records if record.arm in arms)
     yield f"<p>Cost of these arms: {escape(cost)}.</p>" if cost else ""

@@ -24,6 +24,15 @@ from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
 OWN = "no paper"
 
 
+def tell_below(claims: Sequence[ClaimRow]) -> str:
+    """A sentence on the decided claims whose verdict a linear model qualifies; empty if there are none."""
+    decided = [claim for claim in claims if find_word(claim.verdict).decides]
+    count = sum(bool(claim.below) for claim in decided)
+    if not count:
+        return ""
+    return f"In {count} of the {len(decided)} decided claims, no arm beats a bag of words on one of the tasks."
+
+
 @dataclass(frozen=True)
 class Line:
     """The `number`-th claim of a study, with the tables that judge it, small scales first. `claim`:

@@ -12,8 +12,9 @@ from paribus.reporting.site.claims import Line, format_effect
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.html import make_slug
-from paribus.reporting.tables.schema import ContrastRow
+from paribus.reporting.tables.schema import ClaimRow, ContrastRow
 from paribus.reporting.turned import Turned, measure
+from paribus.verdict.metrics import MEAN
 from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, find_word
 
 _TICKS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
@@ -27,12 +28,15 @@ _TWINS = ("A/A tests", "identical arms: any difference is chance")
 
 
 class Contrast(NamedTuple):
-    """A contrast of a claim at a scale. `found`: in margins."""
+    """A contrast of a claim at a scale. `found`: in margins; `below`: it is decided, and every arm is below a linear
+    model.
+    """
 
     line: Line
     entry: Entry
     row: ContrastRow
     found: Turned
+    below: bool = False
 
     @property
     def barred(self) -> bool:
@@ -64,12 +68,17 @@ class Axis(NamedTuple):
 def list_contrasts(lines: Sequence[Line]) -> list[Contrast]:
     """Every contrast with a number, at each scale."""
     return [
-        Contrast(line, entry, row, found)
+        Contrast(line, entry, row, found, _is_below(claim, row))
         for line in lines
         for entry, claim in line.entries
         for row in claim.contrasts
         if (found := measure(row)) is not None
     ]
+
+
+def _is_below(claim: ClaimRow, row: ContrastRow) -> bool:
+    averaged = row.column == MEAN and bool(claim.below)
+    return find_word(row.verdict).decides and (averaged or row.column in claim.below)
 
 
 def render_forest(lines: Sequence[Line]) -> Iterator[str]:
@@ -148,6 +157,8 @@ def _render_key(contrasts: Sequence[Contrast]) -> str:
         marks.append(render_mark("diamond", filled=False) + "the paper&#x27;s effect, if it prints the same metric")
     if any(not one.row.margin for one in contrasts):
         marks.append("* no margin: in standard deviations of the seeds&#x27; differences")
+    if any(one.below for one in contrasts):
+        marks.append("† no arm beats a bag of words on the task, or on one of the tasks of the mean")
     return '<ul class="key">' + "".join(f"<li>{mark}</li>" for mark in marks) + "</ul>"
 
 
@@ -160,7 +171,8 @@ def _render_row(one: Contrast, axis: Axis) -> str:
     row, table, line = one.row, one.entry.table, one.line
     says = line.claim.says or line.claim.text
     name = f'<a href="{escape(line.place)}" title="{escape(says)}">{escape(says)}</a>'
-    value = f"{render_link(f'{line.place}#{one.entry.scale}', format_effect(table, row))}{'' if row.margin else '*'}"
+    signs = "*" * (not row.margin) + "†" * one.below
+    value = f"{render_link(f'{line.place}#{one.entry.scale}', format_effect(table, row))}{signs}"
     where = f'<span class="small">{escape(row.column)}, {escape(one.entry.scale)}</span>'
     return (
         f'<tr><th scope="row" class="what">{name}</th>'

@@ -13,6 +13,7 @@ from paribus.reporting.site.claims import (
     render_effects,
     render_source,
     render_verdicts,
+    tell_below,
 )
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import add_hours, describe_cost, describe_tuning, format_hours
@@ -74,9 +75,15 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     rows = "".join(_render_scale(scale, words, own, entries) for scale in scales)
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
     aside = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
-    below = f'<p class="below">Not counted: A/A tests of two identical arms ({escape(aside)}).</p>' if twins else ""
+    asides = [f"At {scale} scale: {said[0].lower()}{said[1:]}" for scale in scales if (said := _tell_below(scale, own))]
+    asides += [f"Not counted: A/A tests of two identical arms ({aside})."] if twins else []
+    below = "".join(f'<p class="below">{escape(text)}</p>' for text in asides)
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
     return f'<table class="counts">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}'
+
+
+def _tell_below(scale: str, lines: Sequence[Line]) -> str:
+    return tell_below([claim for line in lines for entry, claim in line.entries if entry.scale == scale])
 
 
 def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entries: Sequence[Entry]) -> str:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from paribus.reporting.site.claims import Line, say_effect
+from paribus.reporting.site.claims import Line, say_effect, tell_below
 from paribus.reporting.site.collect import Entry
+from paribus.reporting.tables.blocks import compare_costs
 from paribus.reporting.tables.evidence import OLDER
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.verdict.claims import PAPER
@@ -36,7 +37,8 @@ def _render_scale(found: Sequence[_Found]) -> Iterator[str]:
     """The claims of a scale, in the order of their studies."""
     counts = Counter(claim.verdict for _, _, claim in found)
     verdicts = (f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN)
-    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.\n"
+    below = tell_below([claim for _, _, claim in found])
+    yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.{below and f' {below}'}\n"
     for study, own in groupby(found, key=lambda each: each[0].study):
         claims = list(own)
         title = claims[0][1].table.title
@@ -51,9 +53,10 @@ def _render_line(line: Line, entry: Entry, claim: ClaimRow) -> str:
     paper = line.authors if line.paper else "the paper"
     owner = paper if line.claim.whose == PAPER else "ours"
     notes = claim.word.removeprefix(claim.verdict)
-    effects = (_say_contrast(entry.table, row) for row in claim.contrasts if row.difference is not None)
+    found = [_say_contrast(entry.table, row) for row in claim.contrasts if row.difference is not None]
+    found += compare_costs(entry.table, claim)
     said = line.claim.says or f"`{line.claim.text}`"
-    return f"- {said} ({owner}). **{claim.verdict.capitalize()}**{notes}: {'; '.join(effects)}.\n"
+    return f"- {said} ({owner}). **{claim.verdict.capitalize()}**{notes}: {'; '.join(found)}.\n"
 
 
 def _say_contrast(table: Table, row: ContrastRow) -> str:

@@ -393,10 +393,11 @@ def format_level(level: float | None) -> str:
 
 def say_claim(table: Table, claim: ClaimRow) -> str:
     """The verdict of a claim, and the ratios of its arms' FLOPs and predictions if these are not alike."""
-    return "; ".join([claim.said, *_compare_costs(table, claim)])
+    return "; ".join([claim.said, *compare_costs(table, claim)])
 
 
-def _compare_costs(table: Table, claim: ClaimRow) -> list[str]:
+def compare_costs(table: Table, claim: ClaimRow) -> list[str]:
+    """The ratios of FLOPs and predictions, for each pair of a claim's arms in which they are not alike."""
     matched = table.budget.matched
     equal = "" if matched == UNMATCHED else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
     found = []

@@ -18,10 +18,9 @@ from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import ALPHA, mean_sd
 from paribus.verdict.words import UNDECIDED
 
-_MORE = (
-    "A range of seeds covers effects and spreads anywhere in their 80% intervals. To add seeds at a controlled error "
-    "rate: `paribus run {study} scale={scale} --until-decided max_seeds=N`."
-)
+_RANGE = "A range of seeds covers effects and spreads anywhere in their 80% intervals."
+_MORE = "To add seeds at a controlled error rate: `paribus run {study} scale={scale} --until-decided max_seeds={most}`."
+_REACH = 20  # seeds; a claim that needs more is not worth waiting for
 _UNCHECKED = (
     "Not checked, because the runs were made elsewhere: that the arms differ only in what their names say, that their "
     "budgets and texts are equal, and that the columns are sensitive to what was changed (no model from scratch). The "
@@ -36,7 +35,8 @@ def write_notes(
 ) -> tuple[str, ...]:
     """All notes, one sentence or two each."""
     contrasts = [contrast for claim in claims for contrast in claim.contrasts]
-    anew = any(claim.open and claim.seeds_range for claim in claims) and design.looks is None and not design.foreign
+    open_ranges = [claim.seeds_range for claim in claims if claim.open and claim.seeds_range]
+    anew = open_ranges and design.looks is None and not design.foreign
     return (
         *([_UNCHECKED] if design.foreign else []),
         *_note_columns(design, about),
@@ -44,7 +44,7 @@ def write_notes(
         *_note_seeds(design, evidence),
         *_note_stuck(design, evidence),
         *_note_contrasts(contrasts, about),
-        *([_MORE.format(study=design.study, scale=design.scale)] if anew else []),
+        *([_propose(design, [least for least, _ in open_ranges])] if anew else []),
         *_note_tuning(design),
         *_note_overlaps(design, evidence),
         *_note_trained(design, evidence),
@@ -116,6 +116,19 @@ def _find_gains(run: Record, column: str) -> list[float]:
     least = run.baselines.get(column, {}).get("majority")
     values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
     return [] if least is None else [value - least for value in values if value is not None]
+
+
+def _propose(design: Design, least: Sequence[int]) -> str:
+    """What the ranges of seeds mean, and how to add as many as the claims within reach may need, or three.
+
+    Args:
+        least: of the ranges of the open claims.
+    """
+    near = [seeds for seeds in least if seeds <= _REACH]
+    if not near:
+        return _RANGE
+    most = max(len(design.seeds) + 3, *near)
+    return f"{_RANGE} {_MORE.format(study=design.study, scale=design.scale, most=most)}"
 
 
 def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:
