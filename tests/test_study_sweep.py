@@ -12,6 +12,7 @@ import yaml
 
 from paribus.core.config import compose, root_seed
 from paribus.core.errors import UserError
+from paribus.reporting.tables.design import make_design
 from paribus.sweeps.sweep import SCRATCH, Refinement, arm_overrides, find, jobs, load, merge, names, quote
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
@@ -321,11 +322,21 @@ def test_hash_holds_what_is_fixed_before_the_first_run(tmp_path: Path) -> None:
     assert load(write(tmp_path)).hash("smoke") == plain
     assert load(write(tmp_path, scales={"gpu": {"seeds": [1]}})).hash("smoke") == plain
     assert load(write(tmp_path, scales={"smoke": {"seeds": [1]}})).hash("smoke") != plain
+    seeds = load(write(tmp_path, scales={"smoke": {"seeds": [1]}})).hash("smoke")
+    assert load(write(tmp_path, scales={"smoke": {"seeds": [1], "revised": "The seeds."}})).hash("smoke") == seeds
     claimed = load(write(tmp_path, claims=["fresh > fixed on mlm_loss"])).hash("smoke")
     assert claimed != plain
     assert load(write(tmp_path, claims=[SAID])).hash("smoke") == claimed
     about = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh", "whose": "ours", "about": "loss"}
     assert load(write(tmp_path, claims=[about])).hash("smoke") not in (plain, claimed)
+
+
+def test_what_was_revised_is_told_by_the_table(tmp_path: Path) -> None:
+    sweep = load(write(tmp_path, scales={"smoke": {"revised": "The budget,\n after a table."}}))
+    assert make_design(sweep, "smoke", audited={}).revised == "The budget, after a table."
+    assert make_design(sweep, "cpu", audited={}).revised == ""
+    with pytest.raises(UserError, match=r"scales\.smoke\.revised is not a text: say in a sentence what was changed"):
+        load(write(tmp_path, scales={"smoke": {"revised": ["The budget"]}}))
 
 
 def test_a_claim_may_say_in_words_what_it_is_and_whose(tmp_path: Path) -> None:

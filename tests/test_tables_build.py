@@ -445,6 +445,12 @@ def test_a_table_with_an_open_claim_proposes_how_many_seeds_to_add(spread: float
     assert re.findall(r"--until-decided max_seeds=(\d+)", note) == ([] if most is None else [str(most)])
 
 
+def test_a_table_says_what_was_changed_after_results_had_been_seen() -> None:
+    told = "Changed after results had been seen: The budget, after a table."
+    assert told in build(design(revised="The budget, after a table."), study())["notes"]
+    assert not any("had been seen" in note for note in build(design(), study())["notes"])
+
+
 def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
     above = [r | {"baselines": {TASK: {"bag_of_words": 0.9}}} for r in study()]
     asked = design(claims=(f"dynamic >= static_x10 on {TASK}, margin 1 points",))

@@ -69,12 +69,13 @@ class Job(NamedTuple):
 
 class Refinement(NamedTuple):
     """What a sweep changes at one scale: `overrides` for all arms, `arms` for single arms and for how the anchor is
-    fine-tuned, `seeds` unless None.
+    fine-tuned, `seeds` unless None. `revised`: what was changed after results had been seen, and why.
     """
 
     overrides: tuple[str, ...] = ()
     arms: Mapping[str, tuple[str, ...]] = {}
     seeds: tuple[int, ...] | None = None
+    revised: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,15 @@ class Sweep:
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
 
-        The blocks of other scales, and a claim's plain sentence and owner, do not count.
+        The blocks of other scales, what was revised, and a claim's plain sentence and owner do not count.
         """
         fixed = {key: value for key, value in self.content.items() if key != "scales"}
         if self.sentences:
             fixed["claims"] = [self._fix_claim(claim) for claim in self.claims]
-        return digest({**fixed, "scale": (self.content.get("scales") or {}).get(scale)})
+        block = (self.content.get("scales") or {}).get(scale)
+        if block is not None:
+            block = {key: value for key, value in block.items() if key != "revised"}
+        return digest({**fixed, "scale": block})
 
     def find_needed(self, claim: str) -> frozenset[str]:
         """The arms that a claim needs: those that it compares, and their models from scratch."""
@@ -256,7 +260,14 @@ def _refinement(path: Path, key: str, value: object) -> Refinement:
         overrides=_overrides(path, f"{key}.overrides", block.get("overrides")),
         arms=_arms(path, f"{key}.arms", block.get("arms"), anchor=True),
         seeds=_seeds(path, f"{key}.seeds", block.get("seeds")),
+        revised=_sentence(path, f"{key}.revised", block.get("revised", "")),
     )
+
+
+def _sentence(path: Path, key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{path}: {key} is not a text", "say in a sentence what was changed, and why")
+    return " ".join(value.split())
 
 
 def _tunes(path: Path, content: Mapping[str, Any]) -> dict[str, Tune | None]:

@@ -14,6 +14,7 @@ from paribus.reporting.site.frame import Row, render_bullets, render_frame, rend
 from paribus.reporting.site.tokens import draw_tokens
 from paribus.reporting.tables.blocks import format_number, say_claim
 from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
+from paribus.reporting.tables.notes import REVISED
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.reporting.turned import name_unit
 from paribus.sweeps.control import describe_changes
@@ -86,6 +87,7 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
     yield f"<p>{render_verdict(claim.verdict, escape(say_claim(entry.table, claim)))}; {table}</p>"
     arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
     cost = describe_cost(record for record in entry.found.records if record.arm in arms)
+    yield from (f"<p>{escape(note)}</p>" for note in entry.table.notes if note.startswith(REVISED))
     yield f"<p>Cost of these arms: {escape(cost)}.</p>" if cost else ""
     changes = [line for arm in arms if (line := _describe_changes(entry.table, arm))]
     yield f"<p>How the arms differ from the baseline, {escape(entry.table.baseline)}:</p>" if changes else ""

@@ -10,6 +10,7 @@ from paribus.reporting.site.claims import Line, say_effect, tell_below
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.tables.blocks import compare_costs
 from paribus.reporting.tables.evidence import OLDER
+from paribus.reporting.tables.notes import REVISED
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.verdict.claims import PAPER
 from paribus.verdict.words import NOT_RUN, WORDS
@@ -17,9 +18,9 @@ from paribus.verdict.words import NOT_RUN, WORDS
 _Found = tuple[Line, Entry, ClaimRow]  # a claim with the largest table that measures it
 INTRODUCTION = """# Results
 
-Claims are fixed before their first run; a study says so if its sweep file has changed since then. A verdict holds only
-at its scale. A claim is shown at the largest scale at which it was measured. The brackets are the intervals that the
-verdicts were read from.
+Claims are fixed before their first run; a study says so if its sweep file has changed since then, or if something else
+was changed after results had been seen. A verdict holds only at its scale. A claim is shown at the largest scale at
+which it was measured. The brackets are the intervals that the verdicts were read from.
 """
 
 
@@ -44,7 +45,9 @@ def _render_scale(found: Sequence[_Found]) -> Iterator[str]:
         title = claims[0][1].table.title
         yield f"### {study}\n"
         yield f"{title}\n" if title else ""
-        if any(note.startswith(OLDER) for note in claims[0][1].table.notes):
+        notes = claims[0][1].table.notes
+        yield from (f"{note}\n" for note in notes if note.startswith(REVISED))
+        if any(note.startswith(OLDER) for note in notes):
             yield "The runs were made under another version of the sweep file.\n"
         yield "".join(_render_line(*each) for each in claims)
 

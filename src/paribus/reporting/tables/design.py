@@ -28,7 +28,8 @@ class Design:
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
     why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}.
     `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `settled`: arms that got no
-    seeds at the last look. `scale`: empty if the runs are of another framework.
+    seeds at the last look. `revised`: what was changed after results had been seen, and why. `scale`: empty if the runs
+    are of another framework.
     """
 
     study: str
@@ -47,6 +48,7 @@ class Design:
     absent: Mapping[str, str] = field(default_factory=dict)
     looks: Looks | None = None
     settled: tuple[str, ...] = ()
+    revised: str = ""
     tuning: Tuning = field(default_factory=Tuning)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
@@ -160,4 +162,5 @@ def make_design(
         audit=audited,
         sentences=sweep.sentences,
         references=sweep.references,
+        revised=sweep.scales[scale].revised if scale in sweep.scales else "",
     ).apply(manifest)

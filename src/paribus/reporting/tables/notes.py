@@ -18,6 +18,7 @@ from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import ALPHA, mean_sd
 from paribus.verdict.words import UNDECIDED
 
+REVISED = "Changed after results had been seen"
 _RANGE = "A range of seeds covers effects and spreads anywhere in their 80% intervals."
 _MORE = "To add seeds at a controlled error rate: `paribus run {study} scale={scale} --until-decided max_seeds={most}`."
 _REACH = 20  # seeds; a claim that needs more is not worth waiting for
@@ -39,6 +40,7 @@ def write_notes(
     anew = open_ranges and design.looks is None and not design.foreign
     return (
         *([_UNCHECKED] if design.foreign else []),
+        *([f"{REVISED}: {design.revised}"] if design.revised else []),
         *_note_columns(design, about),
         *([f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed."] if MEAN in about else []),
         *_note_seeds(design, evidence),
