@@ -8,6 +8,7 @@ from itertools import groupby
 
 from paribus.reporting.site.claims import Line, say_effect, tell_below
 from paribus.reporting.site.collect import Entry
+from paribus.reporting.site.cost import describe_cost
 from paribus.reporting.tables.blocks import compare_costs
 from paribus.reporting.tables.evidence import OLDER
 from paribus.reporting.tables.notes import REVISED
@@ -40,6 +41,9 @@ def _render_scale(found: Sequence[_Found]) -> Iterator[str]:
     verdicts = (f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN)
     below = tell_below([claim for _, _, claim in found])
     yield f"## At {found[0][1].scale} scale\n\n{len(found)} claims: {', '.join(verdicts)}.{below and f' {below}'}\n"
+    entries = {entry.place: entry for _, entry, _ in found}
+    cost = describe_cost(record for entry in entries.values() for record in entry.found.records)
+    yield f"Their tables took {cost}.\n" if cost else ""
     for study, own in groupby(found, key=lambda each: each[0].study):
         claims = list(own)
         title = claims[0][1].table.title
