@@ -6,7 +6,8 @@ Every simulated sweep is a list of records that `paribus.reporting.tables.build.
 the false verdicts are counted in the claims that it returns. An entry of the file is one design:
 
     design, seeds, tasks, nested (fine-tuning seeds in each pre-training seed), tails (normal, or t3: Student's t with
-    three degrees of freedom); simulations and tables: how many were made; false_verdicts: tables with at least one;
+    three degrees of freedom); simulations and tables: how many were made; false_verdicts: simulations with at least
+    one in a table that is read;
     coverage = covered / intervals: of the contrasts' 95 % intervals over the true difference, nominal: 0.95;
     bootstrap: the same of the bias-corrected bootstrap on the same differences, on which no verdict rests;
     power and formula (planted effects alone): decided / intervals, beside the noncentral t;
@@ -51,7 +52,7 @@ OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
 GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two such arms
 PLANTED = "planted effect"
-READ = "identical arms, seeds added to a table that was read, until the one claim is decided"
+READ = "identical arms, seeds added to a table that was read, until decided"
 BASE, ARMS = "base", ("base", "a", "b", "c")
 BOOTSTRAPPED = 400  # sweeps whose differences are bootstrapped too
 
@@ -71,6 +72,7 @@ class Plan:
         read: whether a table of the first seeds is read at the full error rate before seeds are added.
         spread: {arm: its own noise, as a multiple of the others'}.
         collapse: the chance that a run ends where the model from scratch is.
+        loss: whether the only column is a held-out loss.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Plan:
     read: bool = False
     spread: Mapping[str, float] = field(default_factory=dict)
     collapse: float = 0.0
+    loss: bool = False
 
     @property
     def last(self) -> int:
@@ -105,7 +108,7 @@ class Plan:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(f"task{at}/accuracy" for at in range(self.tasks))
+        return ("mlm_loss",) if self.loss else tuple(f"task{at}/accuracy" for at in range(self.tasks))
 
     def design(self, seeds: int, looks: Looks | None = None) -> Design:
         points = f"{100 * self.margin * GAP:.10f}"
@@ -185,6 +188,9 @@ def _corners() -> list[Plan]:
         Plan("identical arms, two rounds by hand", better, 5, by_hand=10),
         Plan(READ, better[:1], 5, arms=(BASE, "a"), most=8, read=True, simulations=10_000),
         Plan("identical arms, one claim with a margin on many columns", _all(">")[:1], 20, 8, margin=1.25),
+        Plan("identical arms, a held-out loss", better, 5, loss=True, simulations=4000),
+        Plan(READ, better[:1], 5, arms=(BASE, "a"), most=12, read=True, simulations=10_000),
+        Plan(READ, better, 5, most=8, read=True, simulations=4000),
     ]
 
 
@@ -226,28 +232,39 @@ def _noise(plan: Plan, random: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
+    common: dict[str, Any] = {
+        "study": "calibration", "scale": "simulated", "arm": arm, "seed": seed, "signature": f"{arm}-{seed}",
+        "status": "done", "budget": {"input_tokens": 1.0},
+    }  # fmt: skip
+    if plan.loss:
+        loss = 5.0 - float(scores_TK.mean())
+        own = {
+            "loss": loss,
+            "floor": 6.0,
+            "held_out": False,
+            "curve": [[100, 1e5, 6.5], [300, 3e5, loss], [400, 4e5, loss]],
+        }
+        return Record(metrics={"mlm_loss": loss}, baselines={"mlm_loss": {"unigram": 6.5}}, own=own, **common)
     means = scores_TK.mean(1).tolist()
     tunings = [
         TaskRun(column.partition("/")[0], tuning, {"accuracy": score})
         for column, scores in zip(plan.columns, scores_TK.tolist(), strict=True)
         for tuning, score in enumerate(scores)
     ]
-    return Record(
-        study="calibration", scale="simulated", arm=arm, seed=seed, signature=f"{arm}-{seed}", status="done",
-        metrics=dict(zip(plan.columns, means, strict=True)), task_runs=tuple(tunings), budget={"input_tokens": 1.0},
-    )  # fmt: skip
+    return Record(metrics=dict(zip(plan.columns, means, strict=True)), task_runs=tuple(tunings), **common)
 
 
-def rule_sweep(plan: Plan, random: Any) -> tuple[Verdicts, int]:
-    """(the verdicts on one simulated sweep, seeds it took)."""
-    records = simulate(plan, random, plan.last)
+def rule_sweep(plan: Plan, random: Any) -> tuple[list[Verdicts], int]:
+    """(the tables of one simulated sweep that are read, the last one last; seeds it took)."""
+    records, read = simulate(plan, random, plan.last), list[Verdicts]()
     if plan.by_hand is not None or plan.read or plan.most is None:
-        found = judge_claims(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds])
-        if plan.last == plan.seeds or not any(claim.open for claim in found.claims):
-            return found, plan.seeds
-    if plan.most is None:
-        return judge_claims(plan.design(plan.seeds), records), plan.last
-    return add_seeds(plan, records)
+        read.append(judge_claims(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds]))
+        if plan.last == plan.seeds or not any(claim.open for claim in read[0].claims):
+            return read, plan.seeds
+    last, seeds = (
+        (judge_claims(plan.design(plan.seeds), records), plan.last) if plan.most is None else add_seeds(plan, records)
+    )
+    return [*read, last], seeds
 
 
 def add_seeds(plan: Plan, records: Sequence[Record]) -> tuple[Verdicts, int]:
@@ -302,9 +319,10 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     wrong = covered = intervals = decided = seeds = 0
     bootstrap = [0, 0]
     for at in range(simulations):
-        table, n = rule_sweep(plan, random)
+        tables, n = rule_sweep(plan, random)
+        table = tables[-1]
+        wrong += any(false(plan, contrast) for one in tables for claim in one.claims for contrast in claim.contrasts)
         contrasts = [contrast for claim in table.claims for contrast in claim.contrasts]
-        wrong += any(false(plan, contrast) for contrast in contrasts)
         covered += sum(_covers(plan, c, _find_ends(table, c)) for c in contrasts)
         intervals += len(contrasts)
         decided += sum(find_word(contrast.verdict).decides for contrast in contrasts)

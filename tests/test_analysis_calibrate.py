@@ -108,7 +108,7 @@ def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
     for entry in KEPT:
         slack = 2.0 * np.sqrt(0.05 * 0.95 / entry["tables"])  # two standard errors of the count itself
         # a table of five seeds that is read at the full rate before seeds are added is a chance to err of its own
-        bound = 0.065 if entry["design"] == calibrate.READ else 0.05 + slack
+        bound = 0.07 if entry["design"] == calibrate.READ else 0.05 + slack
         assert entry["false_verdicts"] / entry["tables"] <= bound, entry["design"]
         assert entry["covered"] / entry["intervals"] == pytest.approx(entry["coverage"], abs=1e-4)
         if entry["tails"] == "normal" and entry["seeds"] in (5, 10):
