@@ -434,6 +434,7 @@ def test_seeds_added_by_hand_are_looked_at_after_the_declared_ones() -> None:
         assert "at the look after 5 seeds" in made["claims"][0]["said"]
     assert made["looks"] == {"first": 5, "most": 12, "n": 12, "level": made["looks"]["level"]}
     assert "Left out, because no look includes them: seed 12, 13, 14." in made["notes"]
+    assert any("A table of the first 5 that was read before is a chance to err of its own" in n for n in made["notes"])
 
 
 @pytest.mark.parametrize(("spread", "most"), [(0.04, 8), (0.05, 9), (0.07, 17), (0.1, None)])
