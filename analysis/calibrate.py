@@ -191,6 +191,7 @@ def _corners() -> list[Plan]:
         Plan("identical arms, a held-out loss", better, 5, loss=True, simulations=4000),
         Plan(READ, better[:1], 5, arms=(BASE, "a"), most=12, read=True, simulations=10_000),
         Plan(READ, better, 5, most=8, read=True, simulations=4000),
+        Plan("one better arm, seeds added until decided", better, FIRST, effects={"a": 3.0}, most=12),
     ]
 
 
