@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from paribus.reporting.tables.build import judge_claims
+from paribus.reporting.tables.notes import READ_AGAIN
 
 ANALYSIS = Path(__file__).parents[1] / "analysis"
 KEPT = json.loads((ANALYSIS / "results" / "calibration.json").read_text())
@@ -98,6 +99,12 @@ def test_the_corners_are_what_they_say() -> None:
     assert spread["base"] == pytest.approx(3.0 * spread["a"], rel=0.1)
     by_hand = calibrate.measure(plans["identical arms, two rounds by hand"], 30, np.random.default_rng(1))
     assert 5 < by_hand["mean_seeds"] <= 10
+
+
+def test_what_reading_a_table_twice_costs_is_what_was_measured() -> None:
+    worst = max(e["false_verdicts"] / e["tables"] for e in KEPT if e["design"] == calibrate.READ)
+    assert round(worst, 3) == READ_AGAIN
+    assert f"with up to twelve {READ_AGAIN:.1%}" in " ".join((ANALYSIS.parent / "docs/verdicts.md").read_text().split())
 
 
 def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.runs.store import find_manifest
 from paribus.sweeps.request import Request
-from paribus.sweeps.sweep import SCRATCH
+from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.words import find_word
 
@@ -34,14 +34,15 @@ def run_until_decided(
         UserError: for a sweep without claims about the requested arms, for one whose looks were planned differently,
             and as `run` does.
     """
-    sweep, arms = request.sweep, request.arms
+    sweep = request.sweep
     if not sweep.claims:
         raise UserError(f"{sweep.path} has no claims", "add a claim to the file")
     needed = {claim: sweep.find_needed(claim) for claim in sweep.claims}
-    if arms is not None:
-        needed = {claim: own for claim, own in needed.items() if own <= {*arms, SCRATCH}}
+    if (asked := request.arms) is not None:
+        needed = {claim: own for claim, own in needed.items() if own <= {*asked, SCRATCH}}
         if not needed:
-            raise UserError(f"no claim is about {', '.join(arms)} alone", "name all arms of a claim in arms=")
+            raise UserError(f"no claim is about {', '.join(asked)} alone", "name all arms of a claim in arms=")
+    arms = None if asked is None else _join_arms(sweep, needed.values())
     looks = _planned(request, most)
     for seeds in _growing(sweep.seeds_at(request.scale), looks):
         settled = [] if arms is None else [arm for arm in sweep.arms if arm not in arms]
@@ -53,9 +54,14 @@ def run_until_decided(
         say(f"after {len(seeds)} of at most {looks.most} seeds: {_describe(claims, waiting)}")
         if not waiting:
             break
-        still = frozenset[str]().union(*(needed[claim["text"]] for claim in waiting))
-        arms = tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in still)
+        arms = _join_arms(sweep, [needed[claim["text"]] for claim in waiting])
     return 0
+
+
+def _join_arms(sweep: Sweep, needed: Iterable[Collection[str]]) -> tuple[str, ...]:
+    """All arms that claims need, the model from scratch last."""
+    found = {arm for own in needed for arm in own}
+    return tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in found)
 
 
 def _describe(claims: Claims, waiting: Claims) -> str:

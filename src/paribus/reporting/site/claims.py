@@ -8,6 +8,7 @@ from functools import cached_property
 from html import escape
 
 from paribus.core.errors import UserError
+from paribus.core.names import at_scale
 from paribus.reporting.ladder import SCALES
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link
@@ -24,13 +25,14 @@ from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
 OWN = "no paper"
 
 
-def tell_below(claims: Sequence[ClaimRow]) -> str:
-    """A sentence on the decided claims whose verdict a linear model qualifies; empty if there are none."""
+def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
+    """A sentence on the decided claims (of a scale) whose verdict a linear model qualifies; empty if there are none."""
     decided = [claim for claim in claims if find_word(claim.verdict).decides]
     count = sum(bool(claim.below) for claim in decided)
     if not count:
         return ""
-    return f"In {count} of the {len(decided)} decided claims, no arm beats a bag of words on one of the tasks."
+    where = f"In {count} of the {len(decided)} decided claims{at_scale(scale)}"
+    return f"{where}, no arm beats a bag of words on one of the tasks."
 
 
 @dataclass(frozen=True)

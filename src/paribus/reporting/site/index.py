@@ -75,7 +75,7 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
     rows = "".join(_render_scale(scale, words, own, entries) for scale in scales)
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
     aside = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
-    asides = [f"At {scale} scale: {said[0].lower()}{said[1:]}" for scale in scales if (said := _tell_below(scale, own))]
+    asides = [said for scale in scales if (said := _tell_below(scale, own))]
     asides += [f"Not counted: A/A tests of two identical arms ({aside})."] if twins else []
     below = "".join(f'<p class="below">{escape(text)}</p>' for text in asides)
     caption = '<caption class="unseen">Claims by verdict at each scale</caption>'
@@ -83,7 +83,7 @@ def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
 
 
 def _tell_below(scale: str, lines: Sequence[Line]) -> str:
-    return tell_below([claim for line in lines for entry, claim in line.entries if entry.scale == scale])
+    return tell_below([claim for line in lines for entry, claim in line.entries if entry.scale == scale], scale)
 
 
 def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entries: Sequence[Entry]) -> str:
