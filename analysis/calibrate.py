@@ -10,13 +10,15 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
     one in a table that is read;
     coverage = covered / intervals: of the contrasts' 95 % intervals over the true difference, nominal: 0.95;
     bootstrap: the same of the bias-corrected bootstrap on the same differences, on which no verdict rests;
+    lent (one noisy arm alone): the same of the intervals of that arm's contrasts if the spread of all arms were lent to
+    them, on which no verdict rests;
     power and formula (planted effects alone): decided / intervals, beside the noncentral t;
     mean_seeds (seeds added until decided, or by hand, alone): seeds used per sweep.
 
-A verdict is false where the truth is another: `>` reproduced where the arm is not better, contradicted where it is not
-worse, equivalent where the true difference is the margin or more; `>=` and `~` likewise at their margins. It is also
-false where the column could not have shown the difference: apart though the better arm is not truly above the model
-from scratch, alike though no arm (for `>=`, the arm compared with) truly gains more than the margin over it.
+A verdict is false if the truth is another: `>` reproduced if the arm is not better, contradicted if it is not worse,
+equivalent if the true difference is the margin or more; `>=` and `~` likewise at their margins. It is also false if the
+column could not have shown the difference: apart though the better arm is not truly above the model from scratch, alike
+though no arm (for `>=`, the arm compared with) truly gains more than the margin over it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from paribus.core.console import progress, say
 from paribus.core.files import write_json
@@ -64,11 +67,11 @@ class Plan:
     Args:
         claims: on all tasks, `{m}` stands for `margin` in points.
         effects: {arm: true gain over the others}, in standard deviations of a paired difference, as is `margin`.
-        tunings: fine-tuning seeds in each pre-training seed; half of the variance is theirs where there are several.
+        tunings: fine-tuning seeds in each pre-training seed; half of the variance is theirs if there are several.
         luck: of a seed, shared by its arms, in standard deviations of one arm, as is `scratch`: how far the model from
             scratch lies below.
-        most: where seeds are added until the claims are decided, how many at most.
-        by_hand: where claims are open, the seeds that are run by hand next, without saying so before.
+        most: if seeds are added until the claims are decided, how many at most.
+        by_hand: if claims are open, the seeds that are run by hand next, without saying so before.
         read: whether a table of the first seeds is read at the full error rate before seeds are added.
         spread: {arm: its own noise, as a multiple of the others'}.
         collapse: the chance that a run ends where the model from scratch is.
@@ -192,6 +195,7 @@ def _corners() -> list[Plan]:
         Plan(READ, better[:1], 5, arms=(BASE, "a"), most=12, read=True, simulations=10_000),
         Plan(READ, better, 5, most=8, read=True, simulations=4000),
         Plan("one better arm, seeds added until decided", better, FIRST, effects={"a": 3.0}, most=12),
+        *(Plan("identical arms, one noisy arm", better, n, spread={"a": 3.0}, simulations=4000) for n in (3, 5)),
     ]
 
 
@@ -318,7 +322,7 @@ def _is_blind(plan: Plan, contrast: ContrastRow) -> bool:
 def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     """One entry of the file."""
     wrong = covered = intervals = decided = seeds = 0
-    bootstrap = [0, 0]
+    bootstrap, lent = [0, 0], [0, 0]
     for at in range(simulations):
         tables, n = rule_sweep(plan, random)
         table = tables[-1]
@@ -331,6 +335,8 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
         if at < BOOTSTRAPPED and plan.tasks == 1 and plan.most is None and plan.by_hand is None:
             hits = [_covers(plan, c, bca(_values(table, c), resamples=1000)) for c in contrasts[:1]]
             bootstrap = [bootstrap[0] + sum(hits), bootstrap[1] + len(hits)]
+        hits = [_covers(plan, c, _lend(table, c)) for c in contrasts if {c.arm, c.versus} & plan.spread.keys()]
+        lent = [lent[0] + sum(hits), lent[1] + len(hits)]
     entry: dict[str, Any] = {
         "design": plan.name, "seeds": plan.last, "tasks": plan.tasks, "nested": plan.tunings,
         "tails": plan.tails, "simulations": simulations, "tables": simulations, "false_verdicts": wrong,
@@ -338,6 +344,8 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     }  # fmt: skip
     if bootstrap[1]:
         entry["bootstrap"] = {"covered": bootstrap[0], "intervals": bootstrap[1]}
+    if lent[1]:
+        entry["lent"] = {"covered": lent[0], "intervals": lent[1]}
     if plan.name == PLANTED:
         formula = power([plan.effects["a"]], 1.0, plan.seeds)
         entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
@@ -352,6 +360,23 @@ def _find_ends(table: Verdicts, contrast: ContrastRow) -> tuple[float, float] | 
     level = ALPHA if table.design.looks is None else table.design.looks.level(ALPHA, contrast.n)
     _, _, _, low, high = summarize(_values(table, contrast)[: contrast.n], level)
     return None if low is None or high is None else (low, high)
+
+
+def _lend(table: Verdicts, contrast: ContrastRow) -> tuple[float, float]:
+    """The contrast's 95 % interval if its variance is moderated by the residual of arms and seeds (Smyth 2004).
+
+    The prior counts as half of the contrast's own degrees of freedom.
+    """
+    scores = np.array([list(table.evidence.values(arm, contrast.column).values()) for arm in table.design.arms])
+    arms, n = scores.shape
+    residual = scores - scores.mean(1, keepdims=True) - scores.mean(0) + scores.mean()
+    pooled = 2.0 * float(np.square(residual).sum()) / ((arms - 1) * (n - 1))
+    values = _values(table, contrast)
+    own, prior = float(np.var(values, ddof=1)), (n - 1) / 2.0
+    freedom = prior + n - 1
+    variance = (prior * pooled + (n - 1) * own) / freedom
+    half = float(student.isf(ALPHA / 2.0, freedom)) * math.sqrt(variance / n)
+    return float(np.mean(values)) - half, float(np.mean(values)) + half
 
 
 def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> bool:

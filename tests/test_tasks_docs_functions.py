@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from paribus.tasks.baselines import measure_baselines
+from paribus.tasks.baselines import measure_baselines, tag_by_words
 from paribus.tasks.docs_default import DocsDefault, find_default, find_description, find_literals
 from paribus.tasks.docs_parameters import DocsParameters, find_names, tag_paragraphs
-from paribus.tasks.examples import Question
+from paribus.tasks.examples import Question, Tagged
 from paribus.tasks.metrics import Answer
 
 NUMPY = """Fit it.
@@ -117,3 +117,15 @@ def test_real_packages_give_examples_and_baselines(kind: Any, tmp_path: Path) ->
     assert found["regular_expression"] > 0.1
     assert all(0 <= value <= 1 for value in found.values())
     assert set(found) >= {"bag_of_words", "regular_expression"}
+
+
+def test_the_penalty_of_the_linear_model_of_tags_is_chosen_on_the_training_sentences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [Tagged(["set", word, "to", str(at)], [0, 1, 0, 2]) for at, word in enumerate("abcdefghijkl")]
+    unseen = [Tagged(["set", "z", "to", "77"], [0, 0, 0, 0])]  # its own tags say otherwise
+    for penalties in ((1e3, 1e-5), (1e-5, 1e3)):
+        monkeypatch.setattr("paribus.tasks.baselines.PENALTIES", penalties)
+        assert tag_by_words(rows, unseen) == [[0, 1, 0, 2]]
+    monkeypatch.setattr("paribus.tasks.baselines.PENALTIES", (1e3,))
+    assert tag_by_words(rows, unseen) != [[0, 1, 0, 2]]

@@ -30,7 +30,8 @@ class Registry(Generic[Item]):
 
     def add(self, item: Item) -> Item:
         """Register a choice; one of the same name is replaced."""
-        self._items[item.name] = item
+        added = self._items | {item.name: item}
+        self._items = dict(sorted(added.items(), key=lambda pair: (pair[1].rank, pair[0])))
         return item
 
     def remove(self, name: str) -> None:
@@ -40,7 +41,7 @@ class Registry(Generic[Item]):
     def all(self) -> list[Item]:
         """Every choice, by rank and name."""
         self._search()
-        return sorted(self._items.values(), key=lambda item: (item.rank, item.name))
+        return list(self._items.values())
 
     def get(self, name: str) -> Item | None:
         self._search()

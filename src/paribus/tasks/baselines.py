@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
     from paribus.tasks.task import Task
 
-SEMANTICS = 2
+SEMANTICS = 3
 WORDS: Mapping[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 LETTERS: Mapping[str, Any] = {"analyzer": "char_wb", "ngram_range": (2, 4)}
 TRIGRAMS: Mapping[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
 COLUMNS = 2**18
 STRENGTHS = (0.01, 0.1, 1.0)  # of the data against the penalty
+PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3)  # of a linear model of tags
 FOLDS = 3
 CHOOSING, MOST = 4_000, 20_000  # examples that features and penalty are chosen on, and that the model is fitted to
 LONGEST = 5_000_000  # characters of texts whose letters are counted
@@ -171,15 +172,19 @@ def _join(*parts: Sequence[Sequence[csr_matrix]]) -> list[csr_matrix]:
 
 
 def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[list[int]]:
-    """Tags for `validation` by a linear model on each word, its ends, its shape and the words around it."""
+    """Tags for `validation` by a linear model on each word, its ends, its shape and the words around it. The penalty is
+    chosen by cross-validation on `train`.
+    """
     from sklearn.feature_extraction import FeatureHasher
     from sklearn.linear_model import SGDClassifier
 
     hasher = FeatureHasher(2**18, input_type="string")
     seen, unseen = (hasher.transform(f for row in rows for f in _features(row.words)) for rows in (train, validation))
-    model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=5, tol=None, random_state=0)
-    model.fit(seen, np.array([tag for row in train for tag in row.tags]))
-    tags = iter(model.predict(unseen).tolist())
+    tag_W = np.array([tag for row in train for tag in row.tags])
+    some = slice(sum(len(row.words) for row in train[:CHOOSING]))
+    tried = [SGDClassifier(loss="log_loss", alpha=one, max_iter=5, tol=None, random_state=0) for one in PENALTIES]
+    model = max(tried, key=lambda one: _cross_validate(one, seen[some], tag_W[some]))
+    tags = iter(model.fit(seen, tag_W).predict(unseen).tolist())
     return [[next(tags) for _ in row.words] for row in validation]
 
 

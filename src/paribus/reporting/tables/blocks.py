@@ -30,6 +30,7 @@ from paribus.verdict.plateau import FALLING, LEFT
 
 NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
+NOT_RUN_HERE = f"{ABSENT}: not run here."
 _READ = (
     "Interval: the one behind the verdict; its level allows for the table's other claims. p in the table: adjusted for "
     "all claims and looks; below 0.05 the contrast is decided."
@@ -152,7 +153,7 @@ def make_results(table: Table) -> Block:
     if not all(about.decides for about in table.about.values()):
         below.append("† This column decides no claim; the notes say why.")
     if table.absent:
-        below.append(f"{ABSENT}: not run here.")
+        below.append(NOT_RUN_HERE)
     below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
     below += _describe_paper(table)
     return Block(f"Results{at_scale(table.scale)}", header, lines, below)

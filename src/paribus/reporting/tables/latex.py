@@ -8,12 +8,11 @@ from itertools import compress, groupby
 from typing import NamedTuple
 
 from paribus.reporting.tables.blocks import (
-    ABSENT,
     NONE,
+    NOT_RUN_HERE,
     Block,
     Text,
     describe_budget,
-    format_absent,
     format_heading,
     format_interval,
     format_name,
@@ -120,12 +119,12 @@ def _list_remarks(table: Table) -> list[str]:
 
 
 def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
-    below = " ".join(block.below).replace(STYLES[BOTH], STYLES[style])
+    below = " ".join(said for said in block.below if said != NOT_RUN_HERE).replace(STYLES[BOTH], STYLES[style])
     return f"{table.study}. {block.heading}. {below}"
 
 
 def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]:
-    """(arm and n, our columns and then the paper's)."""
+    """(arm and n, our columns and then the paper's). A column that was not run has the paper's number alone."""
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     stub = [
         Column("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
@@ -134,14 +133,6 @@ def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]
     ours = [
         Column(_name_heading(table, column), [_make_cell(table, row, column, style) for row in rows], "ours")
         for column in table.columns
-    ]
-    ours += [
-        Column(
-            format_absent(column).replace(column, name_column(column)),
-            [[Text(ABSENT if isinstance(row, ArmRow) else NONE)] for row in rows],
-            "ours",
-        )
-        for column in table.absent
     ]
     metrics = (*table.beside.values(), *table.absent.values(), *(table.paper.own if table.paper else ()))
     papers = [Column(metric, [[_make_printed(row, metric)] for row in rows], "paper") for metric in metrics]

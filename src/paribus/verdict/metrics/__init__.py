@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol
 
 from paribus.core.registry import Registry
@@ -87,12 +86,10 @@ def declare(columns: Mapping[str, Metric]) -> Iterator[None]:
 
 
 def find_metric(column: str) -> Metric:
-    return _DECLARED.get({}).get(column) or _find(metric(column), tuple(METRICS.all()))
-
-
-@cache
-def _find(name: str, known: tuple[Metric, ...]) -> Metric:
-    return max((kind for kind in known if name.endswith(kind.name)), key=lambda kind: len(kind.name))
+    if declared := _DECLARED.get({}).get(column):
+        return declared
+    name = metric(column)
+    return max((kind for kind in METRICS.all() if name.endswith(kind.name)), key=lambda kind: len(kind.name))
 
 
 def metric(column: str) -> str:
