@@ -268,6 +268,12 @@ def test_a_loss_decides_between_two_arms_if_the_better_one_has_learned() -> None
     assert str(found).endswith("(loss of a 5.96, unigram 6.00 nats)")
 
 
+def test_more_seeds_show_a_modest_gain_over_the_unigram_model() -> None:
+    few = [5.5, 5.7, 5.9]
+    assert "only compare word frequencies" in str(find_plateau({"a": few}, {"a": 6.0}))
+    assert find_plateau({"a": few * 4}, {"a": 6.0}) is None
+
+
 def test_each_loss_is_compared_with_the_unigram_model_of_its_own_text() -> None:
     assert find_plateau({"a": [5.95, 5.96], "b": [6.2, 6.21]}, {"a": 6.0, "b": 7.0}) is None, "b has learned"
     found = find_plateau({"a": [4.95, 4.96], "b": [6.95, 6.96]}, {"a": 5.0, "b": 7.0})

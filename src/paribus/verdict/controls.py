@@ -6,34 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paribus.verdict.statistics import mean_sd
+from paribus.verdict.statistics import mean_sd, summarize
 
-SENSITIVE = 2.0  # standard deviations between the best arm and the unigram model
-CLEARLY_BELOW = 0.1  # nats below the unigram model, in addition
+CLEARLY_BELOW = 0.1  # nats between the unigram model and the interval of an arm
 TOLERANCE = 0.01  # of real budgets
 TOO_SMALL = "too small to decide: the arms only compare word frequencies"
 
 
 def find_plateau(losses: Mapping[str, Sequence[float]], unigrams: Mapping[str, float]) -> str | None:
-    """Why the held-out loss decides nothing, or None: one arm must be clearly below the unigram model of its own text.
-
-    Clearly: by more than two sample standard deviations over seeds, and by more than 0.1 nats.
+    """Why the held-out loss decides nothing, or None: the 95% interval of one arm must be more than 0.1 nats below the
+    unigram model of its own text.
 
     Args:
-        losses: {arm: its held-out losses, in nats} of the arms compared.
+        losses: {arm: its held-out losses, in nats} of the arms compared; one alone has no interval and stands for itself.
         unigrams: {arm: the loss of the unigram model}.
     """
-    measured = {arm: mean_sd(own) for arm, own in losses.items() if own}
+    measured = {arm: (mean_sd(own)[0], summarize(own)) for arm, own in losses.items() if own}
     if not measured:
         return "no arm has a loss"
     if not measured.keys() <= unigrams.keys():
         return "the unigram loss on the same masks is not recorded"
-    best = max(measured, key=lambda arm: unigrams[arm] - measured[arm][0])
-    mean, sd = measured[best]
-    below = unigrams[best] - mean
-    if below > CLEARLY_BELOW and below > SENSITIVE * (sd or 0.0):
+    highest = {arm: mean if own.ci_high is None else own.ci_high for arm, (mean, own) in measured.items()}
+    if any(unigrams[arm] - high > CLEARLY_BELOW for arm, high in highest.items()):
         return None
-    return f"{TOO_SMALL} (loss of {best} {mean:.2f}, unigram {unigrams[best]:.2f} nats)"
+    best = max(measured, key=lambda arm: unigrams[arm] - measured[arm][0])
+    return f"{TOO_SMALL} (loss of {best} {measured[best][0]:.2f}, unigram {unigrams[best]:.2f} nats)"
 
 
 def find_unjudged(arms: Sequence[str]) -> str | None:
