@@ -18,7 +18,7 @@ def find_plateau(losses: Mapping[str, Sequence[float]], unigrams: Mapping[str, f
     unigram model of its own text.
 
     Args:
-        losses: {arm: its held-out losses, in nats} of the arms compared; one alone has no interval and stands for itself.
+        losses: {arm: its held-out losses, in nats} of the arms compared; with one seed, the loss itself counts.
         unigrams: {arm: the loss of the unigram model}.
     """
     measured = {arm: (mean_sd(own)[0], summarize(own)) for arm, own in losses.items() if own}
