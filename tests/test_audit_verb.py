@@ -45,9 +45,11 @@ def test_a_table_in_order(user: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_sweep_file_that_changed_after_the_runs(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = user / "sweeps/roberta_table1.yaml"
-    path.write_text(path.read_text().replace("margin 0.5 points", "margin 5 points"))
+    changed = path.read_text().replace("margin 0.5 points", "margin 5 points")
+    path.write_text(changed.replace("smoke: {", "smoke: {revised: The margin., "))
     status, text = said(capsys)
     assert status == 1
+    assert "Changed after results had been seen: The margin." in text
     assert "✗ made with a different version of the sweep file: dynamic/seed0" in text
     assert "[margin]: 0.005 in the table, 0.05 from the records" in text
 

@@ -15,6 +15,7 @@ from paribus.reporting.tables.assemble import assemble
 from paribus.reporting.tables.build import BUDGETS, find_off_budget, find_spent
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import find_foreign_text, find_mixed_precisions
+from paribus.reporting.tables.notes import describe_revised
 from paribus.runs.record import Record
 from paribus.runs.store import Found, find_folder, read_config
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
@@ -54,7 +55,7 @@ def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report
         ),
         Section("Versions", _list_versions(done)),
         Section("Code and machine", [*_share(done, "code", _code), *_share(done, "machine", _machine)]),
-        Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash"))),
+        Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash")) + describe_revised(design)),
     ]
     findings = [f"left out: {why}" for why in found.left_out] + hidden
     findings += [*_find_off_budget(design, done), *_find_mixed(design, done), *_find_uncommitted(done)]

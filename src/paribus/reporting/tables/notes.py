@@ -41,7 +41,7 @@ def write_notes(
     anew = open_ranges and design.looks is None and not design.foreign
     return (
         *([_UNCHECKED] if design.foreign else []),
-        *([f"{REVISED}: {design.revised}"] if design.revised else []),
+        *describe_revised(design),
         *_note_columns(design, about),
         *([f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed."] if MEAN in about else []),
         *_note_seeds(design, evidence),
@@ -55,6 +55,11 @@ def write_notes(
         *_note_changes(evidence),
         *evidence.notes,
     )
+
+
+def describe_revised(design: Design) -> list[str]:
+    """What the sweep file says was changed after results had been seen."""
+    return [f"{REVISED}: {design.revised}"] if design.revised else []
 
 
 def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
