@@ -46,7 +46,7 @@ def test_a_table_in_order(user: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_sweep_file_that_changed_after_the_runs(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = user / "sweeps/roberta_table1.yaml"
     changed = path.read_text().replace("margin 0.5 points", "margin 5 points")
-    path.write_text(changed.replace("smoke: {", "smoke: {revised: The margin., "))
+    path.write_text(changed + "scales: {smoke: {revised: The margin.}}\n")
     status, text = said(capsys)
     assert status == 1
     assert "Changed after results had been seen: The margin." in text
