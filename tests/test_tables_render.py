@@ -86,6 +86,7 @@ def test_latex_has_ours_and_the_papers_numbers_in_one_table(rendered: dict[str, 
     first = rendered["table.tex"].decode().split(r"\end{tabular}")[0]
     assert r"\multicolumn{2}{c}{ours} & \multicolumn{3}{c}{paper} \\" in first
     assert r"\cmidrule(lr){3-4}\cmidrule(lr){5-7}" in first
+    assert r"\shortstack[r]{SST-2\\accuracy} & \shortstack[r]{squad20\\F1}" in first
     lines = first.splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("dynamic & 5 & "))
     assert lines[at].endswith(r" & 92.9 & 78.7 & 84.0 \\")

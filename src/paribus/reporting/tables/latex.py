@@ -23,7 +23,7 @@ from paribus.reporting.tables.blocks import (
     say_claim,
 )
 from paribus.reporting.tables.facts import write_line
-from paribus.reporting.tables.names import name_arm, name_column
+from paribus.reporting.tables.names import name_arm, name_column, name_metric
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Cell, Table
 from paribus.reporting.tables.styles import BOTH, STYLES
 
@@ -134,8 +134,9 @@ def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]
         Column(_name_heading(table, column), [_make_cell(table, row, column, style) for row in rows], "ours")
         for column in table.columns
     ]
-    metrics = (*table.beside.values(), *table.absent.values(), *(table.paper.own if table.paper else ()))
-    papers = [Column(metric, [[_make_printed(row, metric)] for row in rows], "paper") for metric in metrics]
+    named = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
+    named |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
+    papers = [Column(name, [[_make_printed(row, one)] for row in rows], "paper") for one, name in named.items()]
     return stub, [*ours, *papers]
 
 

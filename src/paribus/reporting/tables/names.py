@@ -22,6 +22,11 @@ def name_column(column: str) -> str:
     return " ".join(filter(None, (TASKS.get(task, task.replace("_", " ")), words)))
 
 
+def name_metric(metric: str) -> str:
+    """A metric of a published table, such as `sst2_acc`, as a paper prints it."""
+    return " ".join(TASKS.get(word, WORDS.get(word, word)) for word in metric.split("_"))
+
+
 def name_arm(arm: str) -> str:
     """An arm as a paper prints it."""
     return arm.replace("_", " ")
