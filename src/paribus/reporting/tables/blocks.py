@@ -343,7 +343,8 @@ def _describe_paper(table: Table) -> list[str]:
         return []
     rows = "; ".join(f"{arm.name} is '{paper.rows[arm.name]}'" for arm in table.arms if arm.name in paper.rows)
     named = [f"In the paper, {rows}."] if rows else []
-    return [f"Paper: {paper.source}; {paper.setting.rstrip('.')}.", *named, *(f"Flag: {flag}" for flag in paper.flags)]
+    flags = [f"Flag: {flag.rstrip('.')}." for flag in paper.flags]
+    return [f"Paper: {paper.source}; {paper.setting.rstrip('.')}.", *named, *flags]
 
 
 def make_evidence(table: Table, claim: ClaimRow) -> Block:
