@@ -106,6 +106,17 @@ def test_every_arm_gets_the_same_trials_and_the_table_runs_use_what_was_chosen(a
     assert again.called == [], "trials and runs are found again"
 
 
+def test_a_choice_at_an_end_of_the_space_is_said_before_the_table_is_run(
+    ask: Callable[..., Request], capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = ask()
+    run_sweep(request, plan=plan, train=Trained())
+    found = capsys.readouterr().err
+    said = "large: optimizer.lr = 0.01 is the lowest or highest value tried. To search further, stop this run and widen"
+    assert found.index(f"{said} tune.space in {request.sweep.path}.") < found.index("large/seed0")
+    assert "small: optimizer.lr" not in found
+
+
 def test_trials_never_slip_into_the_table_and_status_shows_them(ask: Callable[..., Request]) -> None:
     request = ask()
     run_sweep(request, plan=plan, train=Trained())

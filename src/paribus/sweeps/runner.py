@@ -67,12 +67,23 @@ def run_sweep(
             return {job.label: done.find(job) for job in trials.jobs}
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
+        _tell_ends(tuning, request.sweep.path)
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
     runs = _SweepRun(expanded, _plan_steps(expanded, plan), *means, tuning)
     status = runs.run()
     if request.scale != TRIAL:
         _tell_plateaus(runs.courses)
     return status
+
+
+def _tell_ends(tuning: Tuning, path: Path) -> None:
+    """Say before the table is run which arms chose a value at an end of the space that was searched."""
+    ends = dict[str, list[str]]()
+    for arm, found in tuning.arms.items():
+        for said in found.at_end:
+            ends.setdefault(said, []).append(arm)
+    for said, arms in ends.items():
+        say(f"{', '.join(arms)}: {said}. To search further, stop this run and widen tune.space in {path}.")
 
 
 def _tell_plateaus(courses: Mapping[str, Sequence[Course]]) -> None:

@@ -97,6 +97,22 @@ class ArmTuning:
     chosen: Values
     trials: list[Trial]
 
+    @property
+    def at_end(self) -> list[str]:
+        """Chosen values below or above which nothing was tried, of the keys with three values or more."""
+        found = []
+        for key, text in sorted(self.chosen.items()):
+            tried = {number for trial in self.trials if (number := _parse(trial.values[key])) is not None}
+            if len(tried) > 2 and _parse(text) in (min(tried), max(tried)):
+                found.append(f"{key} = {text} is the lowest or highest value tried")
+        return found
+
+    @property
+    def faults(self) -> list[str]:
+        """What `at_end` says, and how many trials have no number."""
+        failed = sum(trial.value is None for trial in self.trials)
+        return [*self.at_end, *([f"{failed} of {len(self.trials)} trials have no number"] if failed else [])]
+
 
 @dataclass(frozen=True)
 class Tuning:
@@ -122,6 +138,13 @@ class Tuning:
 def _read_arm(found: Mapping[str, Any]) -> ArmTuning:
     trials = [Trial(**{**trial, "runs": [TrialRun(**run) for run in trial["runs"]]}) for trial in found["trials"]]
     return ArmTuning(found["chosen"], trials)
+
+
+def _parse(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def value_overrides(values: Values) -> tuple[str, ...]:

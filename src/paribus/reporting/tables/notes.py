@@ -11,7 +11,6 @@ from paribus.reporting.tables.evidence import Evidence
 from paribus.reporting.tables.schema import About, ClaimRow, ContrastRow
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import TRIAL
-from paribus.sweeps.tuning import ArmTuning
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.power import POWER
 from paribus.verdict.sequential import FIRST, Looks
@@ -180,7 +179,7 @@ def _note_tuning(design: Design) -> list[str]:
     return [
         f"Tuned with {spec['trials']} trials per arm ({spec['sampler']} over {space}) "
         f"by {spec['on']} of seed {seeds}, which no column uses.",
-        *(f"{arm}: {'; '.join(faults)}." for arm, found in arms.items() if (faults := _find_faults(found))),
+        *(f"{arm}: {'; '.join(found.faults)}." for arm, found in arms.items() if found.faults),
     ]
 
 
@@ -190,24 +189,6 @@ def _note_untuned(design: Design) -> list[str]:
     if not odd or design.foreign or design.scale == TRIAL:
         return []
     return [f"No learning rate was searched for each arm: it may suit one {' or '.join(odd)} better than another."]
-
-
-def _find_faults(found: ArmTuning) -> list[str]:
-    """Chosen values at an end, and trials without a number."""
-    faults = []
-    for key, text in sorted(found.chosen.items()):
-        tried = sorted(number for trial in found.trials if (number := _parse(trial.values[key])) is not None)
-        if len(set(tried)) > 2 and _parse(text) in (tried[0], tried[-1]):
-            faults.append(f"{key} = {text} is the lowest or highest value tried")
-    failed = sum(trial.value is None for trial in found.trials)
-    return [*faults, *([f"{failed} of {len(found.trials)} trials have no number"] if failed else [])]
-
-
-def _parse(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
