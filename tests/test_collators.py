@@ -211,6 +211,23 @@ def test_padded_examples_and_segments_are_read_as_they_are_meant() -> None:
     assert second["token_type_ids"].sum() == len(ids) - 5
 
 
+@pytest.mark.parametrize("make", [collators.mask_tokens, collators.corrupt_spans])
+def test_padding_changes_no_mask(make: Any) -> None:
+    fast = tokenizer("wordpiece")
+    ids, starts = fast(SENTENCES[0])["input_ids"], [1, 0] * 40
+    collator = make(fast, masks="static")
+    plain = collator([{"input_ids": ids, "word_start": starts[: len(ids)]}])
+    for before, after in ((3, 0), (0, 3), (2, 1)):
+        pads = ([fast.pad_token_id] * before, [fast.pad_token_id] * after)
+        padded = {
+            "input_ids": [*pads[0], *ids, *pads[1]],
+            "word_start": [*pads[0], *starts[: len(ids)], *pads[1]],
+            "attention_mask": [0] * before + [1] * len(ids) + [0] * after,
+        }
+        found = collator([padded])
+        assert all(torch.equal(found[name], plain[name]) for name in plain)
+
+
 def test_what_cannot_work_is_refused_with_what_to_do() -> None:
     fast = tokenizer("wordpiece")
     feature = {"input_ids": fast(SENTENCES[0])["input_ids"]}

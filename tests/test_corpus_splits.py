@@ -60,8 +60,9 @@ def test_a_lone_document_is_cut_once_between_sentences() -> None:
     assert len(last.text) / len(text) == pytest.approx(0.1, abs=0.02)
 
 
-def test_parts_of_a_document_share_its_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HELD", 200)
+@pytest.mark.parametrize("held", range(200, 400, 10))  # the head may end inside a document
+def test_parts_of_a_document_share_its_split(monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    monkeypatch.setattr(module, "HELD", held)
     parts = [Document(f"d{at}", f"Part {part} of {at}.", None, part) for at in range(300) for part in range(3)]
     found = list(split_documents(parts, 0.3))
     by_document: dict[str, set[str | None]] = {}

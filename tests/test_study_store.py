@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,26 @@ def test_a_manifest_grows_for_the_same_sweep_and_is_replaced_for_another(tmp_pat
     assert store.write_manifest(tmp_path, "s", "smoke", other).runs == {"dynamic/seed0": "z"}
     (tmp_path / "s" / "smoke.json").write_text("{")
     assert store.read_manifest(tmp_path, "s", "smoke") is None
+
+
+def test_a_manifest_keeps_the_tuning_of_arms_that_another_command_ran(tmp_path: Path) -> None:
+    one, other = ({"spec": {"trials": 2}, "arms": {arm: {"chosen": {}, "trials": []}}} for arm in "ab")
+    store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {}, {}, tuning=one))
+    both = store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {}, {}, tuning=other))
+    assert list(both.tuning["arms"]) == ["a", "b"]
+    anew = other | {"spec": {"trials": 3}}
+    assert store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {}, {}, tuning=anew)).tuning == anew
+
+
+def test_commands_that_write_one_manifest_together_lose_no_run(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {f"a/seed{number}": "x"}, {}))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(40)))
+    found = store.read_manifest(tmp_path, "s", "smoke")
+    assert found is not None
+    assert len(found.runs) == 40
 
 
 def test_states_of_a_folder(tmp_path: Path) -> None:

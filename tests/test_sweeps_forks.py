@@ -18,7 +18,7 @@ import pytest
 from paribus.core.config import compose, plain
 from paribus.runs.store import read_last_step, read_state
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
-from paribus.sweeps.launchers.forks import Server
+from paribus.sweeps.launchers.forks import Order, Server
 from paribus.sweeps.launchers.local import Slot, Slots
 from paribus.training.description import Run
 
@@ -158,6 +158,41 @@ def test_a_server_that_dies_takes_its_runs_along_and_the_next_run_has_another(
     assert failure_reason(over[0]) == (
         "killed by SIGKILL, perhaps out of memory: a smaller profile.microbatch or fewer slots need less"
     )
+
+
+def test_a_number_that_the_system_gives_again_is_a_new_process(tmp_path: Path) -> None:
+    server = Server({})
+    try:
+        (tmp_path / "log.txt").touch()
+        order = Order({}, Work("", (), tmp_path).call, tmp_path / "log.txt", (CORE,), {})
+        first = server.start(order)
+        assert first is not None
+        assert first.wait() != 0, "the config is empty"
+        real, asked = server.connection, [first.pid]
+
+        class Reused:
+            def send(self, order: Order) -> None:
+                pass
+
+            def recv(self) -> int:
+                return asked.pop()
+
+            def poll(self) -> bool:
+                return False
+
+        server.connection = Reused()  # type: ignore[assignment]
+        again = server.start(order)
+        server.connection = real
+        assert again is not None
+        assert again.poll() is None
+    finally:
+        server.close()
+
+
+def test_a_failure_without_a_log_or_with_an_unnamed_signal_has_a_reason(tmp_path: Path) -> None:
+    gone = Work("a/seed0", (), tmp_path / "none.txt")
+    assert failure_reason(Ended(gone, 3, 0.0)) == "exit status 3"
+    assert failure_reason(Ended(gone, -40, 0.0)) == "killed by signal 40"
 
 
 ALONE = """

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,15 @@ def test_a_failure_counts_once_the_queue_has_let_the_job_go(looks: Callable[...,
     looks({"7_0": "RUNNING"}, result=2)
     assert looks({})[1:] == []
     assert looks({})[1:] == ["ended 2"]
+
+
+def test_no_job_is_submitted_twice_while_slurm_is_silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("submitit")
+    monkeypatch.setattr(slurm, "queue_states", lambda: None)
+    (tmp_path / slurm.TICKET).write_text("7_0\n")
+    jobs = slurm.SlurmPool(None, 1, None, 0.0)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="squeue does not answer"):
+        jobs.submit(deque([Work("dynamic/seed0", (), tmp_path / "log.txt")]), 0)
 
 
 def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

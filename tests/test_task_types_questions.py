@@ -19,7 +19,7 @@ from paribus.tasks.baselines import answer_by_words
 from paribus.tasks.examples import Question
 from paribus.tasks.metrics import Answer, match, normalize_answer, overlap, overlap_or_empty, score_answers
 from paribus.tasks.tables import QuestionTable
-from paribus.tasks.types.question_answering import ExtractiveQA, find_best_span, window_starts
+from paribus.tasks.types.question_answering import ExtractiveQA, find_best_span, squad_windows
 from paribus.training.steps import task_batch
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
@@ -124,11 +124,11 @@ def test_no_answer_is_given_above_the_threshold_and_the_best_one_is_found() -> N
 
 
 def test_windows_reach_the_end_and_each_other() -> None:
-    assert window_starts(10, 10, 4) == [0]
-    assert window_starts(11, 10, 4) == [0, 4]
+    assert squad_windows(10, 10, 4) == [0]
+    assert squad_windows(11, 10, 4) == [0, 4]
     for tokens in range(1, 60):
         for room, stride in ((7, 3), (8, 8), (5, 1)):
-            starts = window_starts(tokens, room, stride)
+            starts = squad_windows(tokens, room, stride)
             assert starts[-1] + room >= tokens
             assert len(starts) == 1 or starts[-2] + room < tokens
             assert all(b - a == stride for a, b in itertools.pairwise(starts))

@@ -147,15 +147,18 @@ def task(folder: Path, **changes: Any) -> TagTable:
 def test_conll_files_are_read_as_tables_are(tmp_path: Path) -> None:
     for kind in ("parquet", "conll"):
         (tmp_path / kind).mkdir()
-    sentences = [(["New", "York", "is"], ["B-a", "I-a", "O"]), (["Big"], ["O"])]
+    sentences = [(["New", "York", "is"], ["B-a", "I-a", "O"]), (["Big\u2028"], ["O"])]
     for split in ("train", "validation"):
         write(tmp_path / "parquet", split, [w for w, _ in sentences], [t for _, t in sentences])
-        lines = ["-DOCSTART- O", ""]
+        lines = ["-DOCSTART-\tO", ""]
         for words, tags in sentences:
-            lines += [*(f"{w} NN {t}" for w, t in zip(words, tags, strict=True)), ""]
-        (tmp_path / "conll" / f"{split}.conll").write_text("\n".join(lines))
+            lines += [*(f"{w}\tNN\t{t}" for w, t in zip(words, tags, strict=True)), ""]
+        (tmp_path / "conll" / f"{split}.conll").write_text("\n".join(lines), encoding="utf-8-sig")
     first, second = (task(tmp_path / kind) for kind in ("parquet", "conll"))
-    assert first.examples(tmp_path / "c")["train"] == [Tagged(["New", "York", "is"], [1, 2, 0]), Tagged(["Big"], [0])]
+    assert first.examples(tmp_path / "c")["train"] == [
+        Tagged(["New", "York", "is"], [1, 2, 0]),
+        Tagged(["Big\u2028"], [0]),
+    ]
     assert first.data_hash(tmp_path / "c") == second.data_hash(tmp_path / "c")
     assert first.summary(tmp_path / "c")["labels"]["train"] == {"O": 2, "B-a": 1, "I-a": 1}
 

@@ -337,3 +337,13 @@ def test_a_class_of_others_counts_with_its_import_path(
     one, other = (meaning({"_target_": f"own_masking_{n}.Own", "rate": 0.2}) for n in ("one", "two"))
     assert (one["component"], other["component"]) == ("own_masking_one.Own", "own_masking_two.Own")
     assert one["rate"] == 0.2
+
+
+def test_every_setting_of_a_component_counts_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[..., None]
+) -> None:
+    trust("own_masking_one")
+    (tmp_path / "own_masking_one.py").write_text(MASKING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one, other = (meaning({"_target_": "own_masking_one.Own", "path": name}) for name in ("a.txt", "b.txt"))
+    assert one != other, "two lexicons are two arms"

@@ -261,6 +261,16 @@ def test_mass_hides_what_is_masked_from_the_decoder(store: FakeStore) -> None:
     assert batch.keys() - plain.keys() == {"shown_BL"}, "the model reads nothing else of MASS"
 
 
+def test_fragments_of_unequal_length_need_no_small_pad_id() -> None:
+    text, made = windows([6, 20]), Corruption(MassFragment(0.5), INPUTS["mask_80_10_10"], TARGETS["fragment"])
+    padded = replace(VOCABULARY, pad=999_999)
+    batches = [EncoderDecoderCollator().arrays(made(text, noise(2), own), own) for own in (VOCABULARY, padded)]
+    for name in ("label_BT", "shown_BL"):
+        assert np.array_equal(batches[0][name], batches[1][name])
+    real_BT = batches[0]["label_BT"] >= 0
+    assert np.array_equal(batches[0]["decoder_ids_BT"][real_BT], batches[1]["decoder_ids_BT"][real_BT] % 999_999)
+
+
 @pytest.mark.parametrize(("rate", "size"), [(0.016, 1), (1.0, 63)])
 def test_the_extremes_of_mass(store: FakeStore, rate: float, size: int) -> None:
     made = Corruption(MassFragment(rate), INPUTS["mask_80_10_10"], TARGETS["fragment"])

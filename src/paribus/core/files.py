@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
-from paribus.core.sealed import seal, seal_folder
+from paribus.core.sealed import seal, seal_folder, sync
 
 
 @contextmanager
@@ -34,6 +34,23 @@ def user_cache(name: str) -> Path:
     return Path(os.environ.get("PARIBUS_CACHE") or home / "paribus") / name
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Make a folder and wait until no other process is in this block with it. Raises UserError if it is not writable.
+
+    A file system that cannot lock a folder lets all in at once.
+    """
+    with _named(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file as UTF-8, as `write_bytes` does."""
     write_bytes(path, text.encode("utf-8"))
@@ -45,14 +62,19 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     durable: whether that also holds if the machine loses power, which takes a few milliseconds.
     Raises UserError if the disk is full or the folder is not writable.
     """
+    with replacing(path, durable) as work:
+        work.write_bytes(content)
+
+
+@contextmanager
+def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
+    """Yield a file that becomes `path` if the block succeeds, as `write_bytes` does, which also says what is raised."""
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _temporary(path, _create) as (work, handle):
-            with os.fdopen(handle, "wb", closefd=False) as file:
-                file.write(content)
-                file.flush()
-                if durable:
-                    os.fsync(handle)
+        with _temporary(path, _create) as (work, _):
+            yield work
+            if durable:
+                sync(work)
             os.replace(work, path)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from paribus.core.build import build, kind
 from paribus.core.errors import UserError
-from paribus.core.sealed import sync
+from paribus.core.files import replacing
 from paribus.core.settings import FineTuning
 from paribus.core.trust import check_tree
 from paribus.finetuning.method import Method
@@ -79,12 +79,9 @@ def save(
         "format": finetune.get("format", "bert"),
         "task_type": task_type.config(),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    part = path.with_suffix(".part")
-    save_file(kept, part, {"paribus": json.dumps(about)})
-    sync(part)
-    part.replace(path)
+    with replacing(path) as work:
+        save_file(kept, work, {"paribus": json.dumps(about)})
 
 
 def load(path: Path, backbone: Network) -> Tuned:

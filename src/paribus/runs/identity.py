@@ -23,7 +23,7 @@ from paribus.core.settings import GROUPS
 
 SEMANTICS = 2  # raised when the meaning of a run changes as a whole
 
-# What may differ between runs of one meaning: places and names of places. The text behind them is fingerprinted.
+# Where the texts of a task are, and what they are called. The texts are fingerprinted.
 _PLACES = frozenset({"path", "name", "hub", "cache"})
 _PRETRAINING = ("input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer", "evaluation")
 
@@ -57,7 +57,7 @@ def identify(
     from paribus.core import noise
     from paribus.corruption import examples
 
-    own = {name: digest([found, meaning(config["tasks"][name])]) for name, found in tasks.items()}
+    own = {name: digest([found, meaning(config["tasks"][name], places=_PLACES)]) for name, found in tasks.items()}
     parts = {part: meaning(config[part], GROUPS.get(part)) for part in _PRETRAINING}
     if config.get("mixture"):
         parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: own[name] for name in mixed}}
@@ -72,18 +72,18 @@ def identify(
     return Identity(signature, pretrain, _folder(config, signature), data, own)
 
 
-def meaning(node: object, group: type | None = None) -> Any:
-    """What a config node counts as; `group`: the class of a plain group."""
+def meaning(node: object, group: type | None = None, places: frozenset[str] = frozenset()) -> Any:
+    """What a config node counts as; `group`: the class of a plain group; `places`: keys that count at no depth."""
     if isinstance(node, list):
-        return [meaning(item) for item in node]
+        return [meaning(item, places=places) for item in node]
     if not isinstance(node, Mapping):
         return node
     component = kind(node["_target_"]) if "_target_" in node else None
     own = component or group
-    ignored = {"_target_", *_PLACES, *getattr(own, "ignored_settings", ())}
+    ignored = {"_target_", *places, *getattr(own, "ignored_settings", ())}
     unset = getattr(own, "unset_values", {})
     kept = {
-        key: meaning(value)
+        key: meaning(value, places=places)
         for key, value in node.items()
         if key not in ignored and not (key in unset and value == unset[key])
     }

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.console import say
-from paribus.core.files import read_end, whole_folder, write_bytes, write_sealed
+from paribus.core.files import alone, read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
 from paribus.core.sealed import matches, parse, read_checked, verify
@@ -186,17 +186,26 @@ def find_manifest(roots: Sequence[Path], study: str, scale: str) -> Manifest | N
 
 def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Manifest:
     """Write a manifest and return it; the runs of an older one of the same sweep and overrides stay in it."""
-    old = read_manifest(root, study, scale)
-    if old is not None and old[:2] == manifest[:2]:
-        runs, steps = {**old.runs, **manifest.runs}, {**old.steps, **manifest.steps}
-        manifest = manifest._replace(runs=runs, steps=steps, until=manifest.until or old.until)
-    ran = {label.rpartition("/seed")[0] for label in manifest.runs}  # another machine may have run an absent arm
-    manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
-    if manifest != old:
-        optional = ("absent", "until", "tuning")
-        given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
-        write_sealed(root / study / f"{scale}.json", given)
+    with alone(root / study):
+        old = read_manifest(root, study, scale)
+        if old is not None and old[:2] == manifest[:2]:
+            manifest = _join(old, manifest)
+        ran = {label.rpartition("/seed")[0] for label in manifest.runs}  # another machine may have run an absent arm
+        manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
+        if manifest != old:
+            optional = ("absent", "until", "tuning")
+            given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
+            write_sealed(root / study / f"{scale}.json", given)
     return manifest
+
+
+def _join(old: Manifest, new: Manifest) -> Manifest:
+    """Both as one; the new one counts if they differ."""
+    tuning = new.tuning
+    if tuning and old.tuning.get("spec") == tuning["spec"]:
+        tuning = {**tuning, "arms": {**old.tuning["arms"], **tuning["arms"]}}
+    runs, steps = {**old.runs, **new.runs}, {**old.steps, **new.steps}
+    return new._replace(runs=runs, steps=steps, until=new.until or old.until, tuning=tuning)
 
 
 def read_config(folder: Path) -> dict[str, Any] | None:

@@ -192,8 +192,8 @@ def show(look: Callable[[], Sheet]) -> None:
 
 
 @contextmanager
-def watch_sheet(look: Callable[[], Sheet], stream: TextIO, every: float = 2.0) -> Iterator[Callable[[], Sheet]]:
-    """Show a sheet live. Yields a function that refreshes it, at most once in `every` seconds, and returns it."""
+def watch_sheet(look: Callable[[], Sheet], stream: TextIO) -> Iterator[Callable[[], Sheet]]:
+    """Show a sheet live. Yields a function that refreshes it, at most once every two seconds, and returns it."""
     from rich.console import Console
     from rich.live import Live
 
@@ -202,7 +202,7 @@ def watch_sheet(look: Callable[[], Sheet], stream: TextIO, every: float = 2.0) -
 
         def again() -> Sheet:
             nonlocal sheet, at
-            if time.monotonic() - at >= every:
+            if time.monotonic() - at >= 2.0:
                 sheet, at = look(), time.monotonic()
                 shown.update(sheet.table(), refresh=True)
             return sheet

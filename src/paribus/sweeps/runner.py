@@ -330,7 +330,6 @@ class _SweepRun:
             self._fail(job, error or "no record with this signature; did a file change during the run?", end)
             return
         self._follow(job, record)
-        (identity.folder / store.FAILED).unlink(missing_ok=True)
         if self.request.keep:
             self._keep(identity)
         value = metric_of(record.metrics, self.request.sweep.columns)

@@ -383,16 +383,7 @@ def _check(sweep: Sweep) -> None:
         raise UserError(
             f"{sweep.path}: 'matched: none', but no arm varies a budget", "match a budget such as tokens, or vary one"
         )
-    known = choices(f"recipe/{sweep.family}") if sweep.scales else []
-    for scale, refinement in sweep.scales.items():
-        if scale not in known:
-            with located(f"{sweep.path}: 'scales'"):
-                raise unknown_recipe(sweep.family, str(scale))
-        _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
-        for text in refinement.arms.get(SCRATCH, ()):
-            if not text.startswith("finetune."):
-                cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is not a fine-tuning setting"
-                raise UserError(cause, "the anchor is the baseline but for its fine-tuning: set finetune.KEY=VALUE")
+    _check_scales(sweep)
     _all_arms(sweep, SCRATCH, [*sweep.references, *sweep.references.values()])
     for other in sweep.references.values():
         if "untrained=true" not in sweep.arms[other]:
@@ -409,6 +400,19 @@ def _check(sweep: Sweep) -> None:
         for text in sweep.claims:
             _check_losses(sweep, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))
     _check_published(sweep)
+
+
+def _check_scales(sweep: Sweep) -> None:
+    known = choices(f"recipe/{sweep.family}") if sweep.scales else []
+    for scale, refinement in sweep.scales.items():
+        if scale not in known:
+            with located(f"{sweep.path}: 'scales'"):
+                raise unknown_recipe(sweep.family, str(scale))
+        _all_arms(sweep, f"scales.{scale}.arms", refinement.arms.keys() - {SCRATCH})
+        for text in refinement.arms.get(SCRATCH, ()):
+            if not text.startswith("finetune."):
+                cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is not a fine-tuning setting"
+                raise UserError(cause, "the anchor is the baseline but for its fine-tuning: set finetune.KEY=VALUE")
 
 
 def _check_losses(sweep: Sweep, claim: Claim) -> None:

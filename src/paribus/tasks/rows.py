@@ -13,6 +13,8 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
+from paribus.data.formats.pairs import count_kept
+from paribus.data.formats.segments import runs
 from paribus.data.text import Array, Arrays
 from paribus.tasks.examples import Choice, Example
 
@@ -290,8 +292,8 @@ def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, 
     at_N = start_N + 1
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
         source_T = kept_places(count_tokens(rows), kept_N, head)
-        ids_T[_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
-        part_T[_ranges(at_N, kept_N + 1)] = part * around.parts
+        ids_T[runs(at_N, kept_N)] = np.concatenate(rows)[source_T]
+        part_T[runs(at_N, kept_N + 1)] = part * around.parts
         at_N = at_N + kept_N + 1
     return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
 
@@ -322,8 +324,7 @@ def truncate(a_N: Array, b_N: Array | None = None, *more: Array, room: int | Arr
             np.put_along_axis(length_KN, at_N[None], kept_N[None], 0)
             left_N = left_N - kept_N
         return list(length_KN)
-    first_N = np.minimum(a_N, np.maximum(room - room // 2, room - b_N))
-    return [first_N, np.minimum(b_N, room - first_N)]
+    return list(count_kept(a_N, b_N, room))
 
 
 def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Array]:
@@ -342,13 +343,7 @@ def kept_places(length_N: Array, kept_N: Array, head: int) -> Array:
     head_N = np.where(kept_N < length_N, kept_N * head // FULL, kept_N)
     tail_N = kept_N - head_N
     edges = np.stack([end_N - length_N, end_N - tail_N], axis=1), np.stack([head_N, tail_N], axis=1)
-    return _ranges(*(edge.ravel() for edge in edges))
-
-
-def _ranges(start_N: Array, length_N: Array) -> Array:
-    """start..start+length-1 of every row, one after the other."""
-    shift_N = start_N - (np.cumsum(length_N) - length_N)
-    return np.repeat(shift_N, length_N) + np.arange(length_N.sum())
+    return runs(*(edge.ravel() for edge in edges))
 
 
 def order(length_N: Array, batch_size: int, seed: int, epoch: int, shuffle: bool) -> list[Array]:

@@ -115,7 +115,7 @@ def _read_conll(file: Path) -> pa.Table:
     import pyarrow as pa
 
     sentences: list[tuple[list[str], list[str]]] = [([], [])]
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8-sig").split("\n"):
         fields = line.split("\t") if "\t" in line else line.split()
         if not line.strip():
             sentences.append(([], []))

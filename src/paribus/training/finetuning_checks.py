@@ -46,23 +46,27 @@ def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokeniz
     ):
         if value < 0:
             raise UserError(f"finetune.{key}={value} is negative", f"give a number of {what}")
-    for name, task in run.tuned_tasks.items():
-        task_type, own = run.task_type(name), settings.of(name)
-        task_type.check_settings(own, task.key)
-        task_type.check_tokenizer(tokenizer, own)
-        if own.head.windows.several or own.head.pairs or own.head.paired:
-            task_type.check_fit(own, task.examples(run.cache)["train"])
-        if run.members * settings.ensemble > 1:
-            task_type.check_ensemble(task.key)
-        key = "finetune.length" if task_type.row_length(own) == own.length else "finetune.length+target_length"
-        run.model.check_length(task_type.row_length(own), key)
-        if not task_type.trained:
-            check_scored(run, name, tokenizer)
+    for name in run.tuned_tasks:
+        _check_task(run, name, tokenizer)
     if any(settings.of(name).head.pretrained_pooler for name in run.tuned_tasks) and not has_pooler:
         raise UserError(
             "finetune.head.pooler=pretrained, but neither the objective nor the model has a pooler",
             "set finetune.head.pooler=fresh or objective=mlm_nsp",
         )
+
+
+def _check_task(run: Run, name: str, tokenizer: Tokenizer) -> None:
+    task, task_type, own = run.tasks[name], run.task_type(name), run.finetune.of(name)
+    task_type.check_settings(own, task.key)
+    task_type.check_tokenizer(tokenizer, own)
+    if own.head.windows.several or own.head.pairs or own.head.paired:
+        task_type.check_fit(own, task.examples(run.cache)["train"])
+    if run.members * own.ensemble > 1:
+        task_type.check_ensemble(task.key)
+    length = task_type.row_length(own)
+    run.model.check_length(length, "finetune.length" if length == own.length else "finetune.length+target_length")
+    if not task_type.trained:
+        check_scored(run, name, tokenizer)
 
 
 def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:

@@ -15,10 +15,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from paribus.core.errors import UserError
-from paribus.core.files import write_sealed
+from paribus.core.files import replacing, write_sealed
 from paribus.core.hashing import digest
 from paribus.core.processes import patient
-from paribus.core.sealed import read_sealed, sync
+from paribus.core.sealed import read_sealed
 from paribus.core.settings import Profile as Settings
 from paribus.data.text import Array
 from paribus.finetuning.joint import Joint
@@ -158,11 +158,8 @@ def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -
     tensors = {f"encoder.{key}": tensor for key, tensor in learner.encoder.named_parameters()}
     for task, head in learner.objective.heads.items():
         tensors |= {f"head.{task}.{key}": tensor for key, tensor in head.state_dict().items()}
-    part = path.with_suffix(".part")
-    kept = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
-    save_file(kept, part)
-    sync(part)
-    part.replace(path)
+    with replacing(path) as work:
+        save_file({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}, work)
     (place / LAST).unlink(missing_ok=True)
     write_sealed(path.parent.parent / ABOUT, {"steps": steps.total, "tasks": steps.describe()})
 

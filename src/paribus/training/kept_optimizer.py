@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paribus.core.errors import UserError
-from paribus.core.sealed import sync
+from paribus.core.files import replacing
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import change_tensors
 from paribus.training.lightning import pl
@@ -32,10 +32,8 @@ class Keep(StepCallback):
         if trainer.global_step == self.total and trainer.is_global_zero:
             state = trainer.optimizers[0].state
             kept = {name: change_tensors(state[p], Tensor.cpu) for name, p in module.named_parameters() if p in state}
-            part = self.path.with_name(f".{OPTIMIZER}")
-            torch.save(kept, part)
-            sync(part)
-            part.replace(self.path)
+            with replacing(self.path) as work:
+                torch.save(kept, work)
 
 
 class Take(pl.Callback):

@@ -114,13 +114,14 @@ def _cpu_field(name: str) -> str:
         return ""
 
 
-def matrix_peak(profile: Profile, size: int = 1024, rounds: int = 6) -> float:
+def matrix_peak(profile: Profile) -> float:
     """Floating-point operations a second of a bare matrix product here, measured: the yardstick of `mfu`."""
     import time
 
+    size = 1024
     left = torch.randn(size, size, device=profile.device, dtype=PRECISIONS[profile.precision])
     best = float("inf")
-    for _ in range(rounds):
+    for _ in range(6):
         start = time.perf_counter()
         product = left @ left
         if profile.device == "cuda":

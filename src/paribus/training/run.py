@@ -16,7 +16,7 @@ from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
 from paribus.runs.record import SCHEMA
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.runs.store import CURVES, RECORD, STAGES, find_finished
+from paribus.runs.store import CURVES, FAILED, RECORD, STAGES, find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.sharing import locked, share_tuning, shared_pretraining
@@ -60,6 +60,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
 
     identity, folder = run.identity, run.identity.folder
     write_text(folder / "signature", identity.signature + "\n")
+    (folder / FAILED).unlink(missing_ok=True)  # of an earlier attempt
     profile, data = resolve(run.profile), run.data()
     write_text(folder / "config.yaml", _yaml(run))
     stages = Stages(run.config, run.logger, identity)

@@ -99,14 +99,14 @@ def check_noise(objective: ObjectiveSpec, masking: NoisePattern, attention: str 
         )
 
 
-def held_out_examples(run: Run, data: Data, split: str = "validation") -> Examples:
+def held_out_examples(run: Run, data: Data) -> Examples:
     """The examples of the held-out evaluation, the same for every arm, under fixed noise.
 
     They are masked exactly at `evaluation.rate` with BERT's 80/10/10, or by the evaluation's own masking, inputs and
     targets. Models that never see noise predict every token of the same text.
     Raises UserError for a split without an example.
     """
-    own = run.evaluation
+    own, split = run.evaluation, "validation"
     if own.masking is not None:
         corruption = Corruption(own.masking, own.inputs, own.targets)
         return open_examples(data, split, own.input, corruption, own.seed, _collator(run, corruption))

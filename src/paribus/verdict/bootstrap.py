@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paribus.verdict.statistics import ALPHA, mean_sd, rounded
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
@@ -30,19 +29,15 @@ class Interval(NamedTuple):
     high: float
 
 
-def generator() -> Generator:
+def draws(n: int, resamples: int = RESAMPLES) -> Array:
+    """Which of n seeds each resample is made of: indices, one row per resample."""
     import numpy as np
 
-    return np.random.Generator(np.random.Philox(_SEED))
-
-
-def draws(n: int, resamples: int = RESAMPLES, random: Generator | None = None) -> Array:
-    """Which of n seeds each resample is made of: indices, one line a resample."""
-    found: Array = (generator() if random is None else random).integers(0, n, (resamples, n))
+    found: Array = np.random.Generator(np.random.Philox(_SEED)).integers(0, n, (resamples, n))
     return found
 
 
-def bca(values: Sequence[float], alpha: float = ALPHA, resamples: int = RESAMPLES) -> Interval | None:
+def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
     """The bias-corrected and accelerated interval of the mean (Efron 1987); None without spread."""
     import numpy as np
     from scipy.special import ndtr, ndtri
@@ -56,7 +51,7 @@ def bca(values: Sequence[float], alpha: float = ALPHA, resamples: int = RESAMPLE
     if not 0.0 < below < 1.0:
         return None
     bias, pull = float(ndtri(below)), _acceleration(sample)
-    ends = bias + np.array([ndtri(alpha / 2.0), -ndtri(alpha / 2.0)])
+    ends = bias + np.array([ndtri(ALPHA / 2.0), -ndtri(ALPHA / 2.0)])
     low, high = np.quantile(means, ndtr(bias + ends / (1.0 - pull * ends)))
     return Interval(rounded(float(low)), rounded(float(high)))
 
@@ -67,14 +62,12 @@ def _acceleration(sample: Array) -> float:
     return float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
 
 
-def percentile(
-    statistic: Callable[[Array], float], n: int, alpha: float = ALPHA, resamples: int = RESAMPLES
-) -> Interval | None:
+def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
     """The percentile interval of a statistic of which seeds (indices) are in the sample; None below two seeds."""
     import numpy as np
 
     if n < 2:
         return None
-    found = [statistic(drawn) for drawn in draws(n, resamples)]
-    low, high = np.quantile(found, [alpha / 2.0, 1.0 - alpha / 2.0])
+    found = [statistic(drawn) for drawn in draws(n)]
+    low, high = np.quantile(found, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
     return Interval(rounded(float(low)), rounded(float(high)))

@@ -78,11 +78,11 @@ def summarize(values: Sequence[float], alpha: float = ALPHA) -> Summary:
     return Summary(len(values), rounded(mean), rounded(sd), rounded(mean - half), rounded(mean + half))
 
 
-def pair_seeds(first: Mapping[int, float], second: Mapping[int, float], alpha: float = ALPHA) -> Paired:
+def pair_seeds(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
     """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has are ignored."""
     seeds = tuple(sorted(first.keys() & second.keys()))
     differences = tuple(first[seed] - second[seed] for seed in seeds)
-    return Paired(seeds, differences, summarize(differences, alpha), t_test(differences))
+    return Paired(seeds, differences, summarize(differences), t_test(differences))
 
 
 class Tost(NamedTuple):

@@ -32,6 +32,7 @@ Features = Mapping[str, Any]
 Ints = NDArray[np.int64]
 
 ID, STARTS = "example_id", "word_start"  # optional columns of an example
+_PER_TOKEN = ("input_ids", "token_type_ids", STARTS)
 _UNSET = -1
 
 
@@ -55,10 +56,10 @@ class Rows:
 class FeatureCollator(ABC):
     """Turns a list of tokenized examples into a batch of tensors; masks are a pure function of (seed, epoch, example).
 
-    An example is {"input_ids": [...]}. Batches, workers, processes and interruptions change no mask. Two columns are
-    optional: `example_id`, an integer that names the example (else a hash of its tokens does), and `word_start`, one
-    0 or 1 for each token (else the tokenizer says where words start). The Trainer keeps them with
-    `remove_unused_columns=False`.
+    An example is {"input_ids": [...]}. If it has an `attention_mask`, its padding is dropped, on either side. Batches,
+    workers, processes and interruptions change no mask. Two columns are optional: `example_id`, an integer that names
+    the example (else a hash of its tokens does), and `word_start`, one 0 or 1 for each token (else the tokenizer says
+    where words start). The Trainer keeps them with `remove_unused_columns=False`.
 
     Args:
         tokenizer: a fast one of `transformers`; it is not changed.
@@ -124,7 +125,7 @@ class FeatureCollator(ABC):
 
     def views(self, features: Sequence[Features]) -> Views:
         """The original of these examples, their noise, and what is read and written."""
-        rows, schedule = self.frame(features), self.corruption.masking.schedule
+        rows, schedule = self.frame([_unpad(feature) for feature in features]), self.corruption.masking.schedule
         epoch = int(self._epoch[0])
         if epoch == _UNSET and not isinstance(schedule, Static):
             mend = "call set_epoch(epoch), give the Trainer callbacks=[collator.follow()], or use masks='static'"
@@ -193,7 +194,7 @@ class InPlaceCollator(FeatureCollator):
 
     def frame(self, features: Sequence[Features]) -> Rows:
         specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
-        ids = [_cut(np.asarray(feature["input_ids"], np.int64), feature) for feature in features]
+        ids = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         free = [~np.isin(ids_L, specials) for ids_L in ids]
         starts = self.find_starts(features, ids, free)
         width = -(-max(map(len, ids), default=1) // WIDTH) * WIDTH
@@ -256,8 +257,9 @@ class TextToTextCollator(FeatureCollator):
     def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
         import torch
 
-        found, first = super().__call__(features), self.tokenizer.vocabulary.cls
-        if any(len(feature["input_ids"]) == 0 or feature["input_ids"][0] != first for feature in features):
+        own = [_unpad(feature) for feature in features]
+        found, first = super().__call__(own), self.tokenizer.vocabulary.cls
+        if any(len(feature["input_ids"]) == 0 or feature["input_ids"][0] != first for feature in own):
             return found
         begins = {"input_ids": first, "attention_mask": 1, "labels": first}
         return {name: torch.cat([rows.new_full((len(rows), 1), begins[name]), rows], 1) for name, rows in found.items()}
@@ -277,10 +279,13 @@ def _require_sentinels(tokenizer: Tokenizer) -> None:
         raise UserError("the sentinel ids do not descend from <extra_id_0>, as they do in T5", mend)
 
 
-def _cut(ids_L: Ints, feature: Features) -> Ints:
-    """Without the padding on the right that the example's own attention mask shows."""
-    mask = feature.get("attention_mask")
-    return ids_L if mask is None else ids_L[: int(np.count_nonzero(mask))]
+def _unpad(feature: Features) -> Features:
+    """Without the padding, left or right, that the example's own attention mask shows."""
+    if (mask := feature.get("attention_mask")) is None:
+        return feature
+    own_L = np.asarray(mask, np.bool_)
+    kept = {name: feature[name] for name in feature if name != "attention_mask"}
+    return kept | {name: np.asarray(kept[name])[own_L] for name in _PER_TOKEN if name in kept}
 
 
 def _attend(arrays: Mapping[str, Any]) -> Ints:

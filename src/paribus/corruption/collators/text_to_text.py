@@ -35,7 +35,8 @@ class EncoderDecoderCollator(Collator):
         written = written_rows(views)
         arrays = self.join(views.inputs, written, vocabulary.pad)
         if written.place_BL is not None:
-            before_BT = np.take_along_axis(views.text.ids_BL, np.maximum(written.place_BL - 1, 0), axis=1)
+            last = views.text.ids_BL.shape[1] - 1  # the padding of place_BL may lie beyond the text
+            before_BT = np.take_along_axis(views.text.ids_BL, np.clip(written.place_BL - 1, 0, last), axis=1)
             arrays["decoder_ids_BT"] = np.where(written.place_BL > 0, before_BT, vocabulary.pad)
             arrays["shown_BL"] = _find_shown(views.inputs, vocabulary)
         return {**arrays, "counts": _count(views, written)}

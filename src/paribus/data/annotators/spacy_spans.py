@@ -35,6 +35,7 @@ class Spacy(ABC):
 
     name: str = "en_core_web_sm"
     semantics: ClassVar[int] = 1
+    ignored_settings: ClassVar[frozenset[str]] = frozenset({"name"})
 
     def require(self) -> None:
         if importlib.util.find_spec("spacy") is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from hashlib import blake2b
 from itertools import chain
 
@@ -49,9 +49,9 @@ def split_documents(documents: Iterable[Document], validation: float = 0.05) -> 
         yield from cut(open_ones, sum(len(document.text) for document in open_ones), validation)
         return
     limit = _limit([draw(document) for document in starts], validation, following is None)
-    yield from _by_hash(head, limit)
+    last = yield from _by_hash(head, limit)
     if following is not None:
-        yield from _by_hash(chain([following], stream), validation)
+        yield from _by_hash(chain([following], stream), validation, last)
 
 
 def cut(parts: Iterable[Document], characters: int, validation: float) -> Iterator[Document]:
@@ -87,13 +87,16 @@ def _limit(draws: list[float], validation: float, complete: bool) -> float:
     return validation
 
 
-def _by_hash(documents: Iterable[Document], limit: float) -> Iterator[Document]:
-    """Documents without a split get one, the parts of a document the same one."""
-    split = "train"
+def _by_hash(documents: Iterable[Document], limit: float, split: str = "train") -> Generator[Document, None, str]:
+    """Documents without a split get one, the parts of a document the same one: `split` if its first part came before.
+
+    Returns the split of the last one.
+    """
     for document in documents:
         if document.split is None and not document.part:
             split = "validation" if draw(document) < limit else "train"
         yield document if document.split else document._replace(split=split)
+    return split
 
 
 def _named(document: Document, split: str) -> Document:

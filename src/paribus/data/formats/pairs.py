@@ -312,8 +312,8 @@ def truncate(start_N2: Ints, length_N2: Ints, most: int, noise: Noise) -> tuple[
     return start_N2 + front_N2, kept_N2
 
 
-def count_kept(a_N: Ints, b_N: Ints, most: int) -> tuple[Ints, Ints]:
-    """Tokens of A and B that truncation leaves."""
+def count_kept(a_N: Ints, b_N: Ints, most: int | Ints) -> tuple[Ints, Ints]:
+    """Tokens of A and B that truncation to `most` tokens, one number or one per pair, leaves."""
     half = most // 2
     b_kept_N = np.where(b_N <= half, b_N, np.maximum(half, most - a_N))
     b_kept_N = np.where(a_N + b_N <= most, b_N, b_kept_N)

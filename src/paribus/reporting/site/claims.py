@@ -165,20 +165,20 @@ def format_effect(table: Table, row: ContrastRow) -> str:
     return number + format_interval(table, row.column, found.low, found.high)
 
 
-def render_effects(line: Line, up: str = "") -> str:
+def render_effects(line: Line) -> str:
     """Every contrast of a claim at the largest scale at which it was measured."""
     if not line.measured:
         return ""
     entry, claim = line.measured[-1]
-    place = f"{up}{line.place}#{entry.scale}"
+    place = f"{line.place}#{entry.scale}"
     parts = [render_effect(entry.table, row, place) for row in claim.contrasts if row.difference is not None]
     return "".join(f'<span class="found">{part}</span>' for part in parts)
 
 
-def render_verdicts(line: Line, up: str = "") -> str:
+def render_verdicts(line: Line) -> str:
     """The verdict at each scale, each a link to its table."""
     found = [
-        (claim, render_link(f"{up}{entry.place}/index.html", claim.word), entry.scale) for entry, claim in line.entries
+        (claim, render_link(f"{entry.place}/index.html", claim.word), entry.scale) for entry, claim in line.entries
     ]
     shown = [render_verdict(claim.verdict, f"{link} <small>{escape(scale)}</small>") for claim, link, scale in found]
     return "".join(shown) or render_verdict(NOT_RUN, NOT_RUN)

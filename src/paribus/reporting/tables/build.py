@@ -39,7 +39,7 @@ from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.claims import Claim, Pair, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
-from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged, find_unmatched
+from paribus.verdict.controls import TOLERANCE, find_plateau, find_stuck, find_unjudged, find_unmatched
 from paribus.verdict.metrics import (
     HELD_OUT,
     MEAN,
@@ -522,4 +522,4 @@ def _sum_budgets(design: Design, evidence: Evidence) -> Budget:
             own = (find_spent(run, design.matched) for run in evidence.done(arm).values())
             spent[design.matched] = [value for value in own if value is not None]
         arms[arm] = {key: rounded(mean_sd(values)[0]) for key, values in spent.items() if values}
-    return Budget(design.matched, 0.01, arms)
+    return Budget(design.matched, TOLERANCE, arms)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paribus.core.errors import UserError
+from paribus.core.files import write_bytes
 from paribus.core.jsonable import to_json
 from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.png import render_pdf, render_png
@@ -89,15 +88,9 @@ def _list_numbers(cell: object) -> dict[str, Any]:
 
 
 def write_files(folder: Path, content: Mapping[str, bytes]) -> None:
-    """Write the files, each whole or not at all. Raises UserError if the folder is not writable."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in content.items():
-            part = folder / f".{name}.part"
-            part.write_bytes(data)
-            os.replace(part, folder / name)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written ({error.strerror})", "choose another out=") from error
+    """Write the files, each whole or not at all. Raises UserError if the disk is full or the folder is not writable."""
+    for name, data in content.items():
+        write_bytes(folder / name, data, durable=False)
 
 
 def check(folder: Path, content: Mapping[str, bytes]) -> list[str]:

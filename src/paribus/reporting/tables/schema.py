@@ -9,6 +9,7 @@ from typing import Any
 from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.core.names import at_scale
 from paribus.verdict.claims import OURS, OWNERS
+from paribus.verdict.controls import TOLERANCE
 from paribus.verdict.words import Relation, find_word
 
 SCHEMA = 1
@@ -376,7 +377,7 @@ class Table:
     paper: Paper | None = field(default=None, metadata=EMPTY)
     audit: Audit = Audit(())
     tuning: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
-    budget: Budget = Budget("tokens", 0.01, {})
+    budget: Budget = Budget("tokens", TOLERANCE, {})
     notes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     tuned: Mapping[str, Tuned] = field(default_factory=dict)

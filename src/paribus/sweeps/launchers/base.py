@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.core.files import read_end
 from paribus.core.processes import stoppable
 
 LOST = -signal.SIGKILL  # the status of a run whose process ended without a result
@@ -194,7 +195,7 @@ class ClusterPool(Pool):
 def failure_reason(end: Ended) -> str:
     """Why a run failed, in one line: the last line of its log, or the signal that ended it."""
     if end.status < 0:
-        name = signal.Signals(-end.status).name
+        name = next((known.name for known in signal.Signals if known == -end.status), f"signal {-end.status}")
         mend = ", perhaps out of memory: a smaller profile.microbatch or fewer slots need less"
         return f"killed by {name}" + (mend if name == "SIGKILL" else "")
     lines = _last_lines(end.work.log)
@@ -203,10 +204,8 @@ def failure_reason(end: Ended) -> str:
     return last.removeprefix("paribus: ").strip()
 
 
-def _last_lines(log: Path, size: int = 8192) -> list[str]:
+def _last_lines(log: Path) -> list[str]:
     """The lines at the end of a log that follow its last `$ command` line."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - size))
-        text = "\n" + file.read().decode("utf-8", "replace")
-    _, command, own = text.rpartition("\n$ ")
-    return own.splitlines()[1:] if command else own.splitlines()
+    lines = read_end(log, 8192)
+    commands = [number for number, line in enumerate(lines) if line.startswith("$ ")]
+    return lines[commands[-1] + 1 :] if commands else lines

@@ -68,6 +68,7 @@ class Server:
         except (EOFError, OSError):
             self.alive = False
             return None
+        self._over.pop(message, None)  # of an earlier process with this number
         return Fork(self, message)
 
     def status(self, pid: int) -> int | None:

@@ -144,11 +144,18 @@ class SlurmPool(ClusterPool):
         return [*known.values(), *self._submit([work for work in queue if work.label not in known])]
 
     def _find_queued(self, queue: Sequence[Work]) -> dict[str, Submitted]:
-        """{label: job} of the jobs that an earlier command submitted and that have not ended."""
+        """{label: job} of the jobs that an earlier command submitted and that have not ended.
+
+        Raises UserError if Slurm does not say which these are, since they would run twice.
+        """
         from submitit import SlurmJob
 
-        states = queue_states() or {}
         tickets = {work.label: _read_ticket(work) for work in queue}
+        states = queue_states()
+        if states is None:
+            if any(tickets.values()):
+                raise UserError("squeue does not answer, but jobs may be queued", "run the same command again later")
+            states = {}
         found: dict[str, Submitted] = {
             work.label: _Job(work, SlurmJob(self.executor.folder, number))
             for work in queue

@@ -222,7 +222,7 @@ class _WindowList:
         """Append the windows of an example."""
         first = len(ids_Q) + 2
         answer = find_tokens(span_T2, row.starts[0], row.starts[0] + len(row.answers[0])) if row.answers else None
-        for begin in window_starts(len(ids_T), room, stride):
+        for begin in squad_windows(len(ids_T), room, stride):
             end = min(begin + room, len(ids_T))
             inside = answer is not None and begin <= answer[0] and answer[1] < end
             self.labels.append((first + answer[0] - begin, first + answer[1] - begin) if answer and inside else (0, 0))
@@ -242,6 +242,6 @@ class _WindowList:
         )
 
 
-def window_starts(tokens: int, room: int, stride: int) -> list[int]:
+def squad_windows(tokens: int, room: int, stride: int) -> list[int]:
     """The starts of windows of `room` tokens, `stride` tokens apart, such that the last window reaches the end."""
     return [0, *range(stride, max(0, tokens - room) + stride, stride)] if tokens > room else [0]
