@@ -49,7 +49,7 @@ from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import ALPHA, LEVEL, summarize
-from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, find_word
+from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_word
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
@@ -259,15 +259,19 @@ def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
     return Record(metrics=dict(zip(plan.columns, means, strict=True)), task_runs=tuple(tunings), **common)
 
 
+def _judge(design: Design, records: Sequence[Record]) -> Verdicts:
+    return judge_claims(design, records, count_seeds=False)
+
+
 def rule_sweep(plan: Plan, random: Any) -> tuple[list[Verdicts], int]:
     """(the tables of one simulated sweep that are read, the last one last; seeds it took)."""
     records, read = simulate(plan, random, plan.last), list[Verdicts]()
     if plan.by_hand is not None or plan.read or plan.most is None:
-        read.append(judge_claims(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds]))
+        read.append(_judge(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds]))
         if plan.last == plan.seeds or not any(claim.open for claim in read[0].claims):
             return read, plan.seeds
     last, seeds = (
-        (judge_claims(plan.design(plan.seeds), records), plan.last) if plan.most is None else add_seeds(plan, records)
+        (_judge(plan.design(plan.seeds), records), plan.last) if plan.most is None else add_seeds(plan, records)
     )
     return [*read, last], seeds
 
@@ -277,17 +281,17 @@ def add_seeds(plan: Plan, records: Sequence[Record]) -> tuple[Verdicts, int]:
     assert plan.most is not None
     looks = Looks(plan.seeds, plan.most)
     if len(plan.claims) == 1:  # its arms get every seed until it is decided: one table has all looks
-        found = judge_claims(plan.design(plan.most, looks), records)
+        found = _judge(plan.design(plan.most, looks), records)
         return found, max(contrast.n for contrast in found.claims[0].contrasts)
     read = [one for one in records if one.seed < plan.seeds]
-    found = judge_claims(plan.design(plan.seeds, looks), read)
+    found = _judge(plan.design(plan.seeds, looks), read)
     for seed in range(plan.seeds, plan.most):
         waiting = [contrast for claim in found.claims if claim.open for contrast in claim.contrasts]
         if not waiting:
             return found, seed
         still = {SCRATCH, *(arm for contrast in waiting for arm in (contrast.arm, contrast.versus))}
         read += [one for one in records if one.seed == seed and one.arm in still]
-        found = judge_claims(plan.design(seed + 1, looks), read)
+        found = _judge(plan.design(seed + 1, looks), read)
     return found, plan.most
 
 
@@ -347,7 +351,7 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     if lent[1]:
         entry["lent"] = {"covered": lent[0], "intervals": lent[1]}
     if plan.name == PLANTED:
-        formula = power([plan.effects["a"]], 1.0, plan.seeds)
+        formula = power([Route(plan.effects["a"])], 1.0, plan.seeds)
         entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
         entry["formula"] = round(formula, 4)
     if plan.most is not None or plan.by_hand is not None:

@@ -312,6 +312,15 @@ def test_the_unit_of_replication_is_named() -> None:
     assert "pre-training seed" not in text
 
 
+def test_a_pilot_of_one_arm_is_no_look_and_other_seeds_than_the_declared_ones_are_none() -> None:
+    pilot = [record("static_x10", seed, {LOSS: 5.0, TASK: 0.4}) for seed in (100, 101, 102)]
+    plain = build(design(), study())
+    assert build(design(), [*study(), *pilot])["claims"] == plain["claims"]
+    moved = build(design(seeds=(10, 11, 12, 13, 14)), study())
+    assert moved["looks"] is None
+    assert [(row["n"], row["level"]) for row in moved["claims"][0]["contrasts"] if row["n"]] == [(5, 0.95)] * 2
+
+
 def test_seeds_beyond_those_of_the_sweep_are_looks() -> None:
     made = build(design(seeds=(0, 1, 2)), study())
     assert (made["looks"]["first"], made["looks"]["most"], made["looks"]["n"]) == (3, 12, 5)

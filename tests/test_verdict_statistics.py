@@ -14,6 +14,7 @@ from paribus.verdict.family import Shares, find_levels
 from paribus.verdict.power import Range, find_range, power, seeds_needed
 from paribus.verdict.ruling import rule
 from paribus.verdict.statistics import holm, pair_seeds, summarize, t_test
+from paribus.verdict.words import Relation, Route, find_routes
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
 
@@ -57,6 +58,15 @@ def test_equal_differences_have_no_p_unless_they_are_zero() -> None:
     assert t_test([1.0]) is None
 
 
+def test_the_rounding_of_large_numbers_is_no_spread() -> None:
+    first, second = [723.4, 1611.2, 4498.7], [723.3, 1611.1, 4498.6]
+    found = pair_seeds(dict(enumerate(first)), dict(enumerate(second)))
+    assert found.summary.sd == 0.0
+    assert found.p is None or found.p == t_test([0.1] * 3)
+    tie = pair_seeds({0: 0.1 + 0.2, 1: 0.5}, {0: 0.3, 1: 0.5})
+    assert tie.differences == (0.0, 0.0)
+
+
 def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
@@ -67,29 +77,29 @@ def test_power_of_one_boundary_is_the_noncentral_t() -> None:
     for effect, n in ((1.0, 5), (0.5, 20), (2.0, 4)):
         critical = stats.t.ppf(0.975, n - 1)
         exact = stats.nct.sf(critical, n - 1, effect * np.sqrt(n))
-        assert power([effect], 1.0, n) == pytest.approx(exact, abs=1e-9)
+        assert power([Route(effect)], 1.0, n) == pytest.approx(exact, abs=1e-9)
 
 
 def test_seeds_needed_is_the_textbook_number() -> None:
-    assert seeds_needed([1.0], 1.0) == 10  # one-sample t-test, d = 1, two-sided 5 %, power 80 %
-    assert seeds_needed([0.5], 1.0) == 34
-    assert seeds_needed([0.5], 1.0, alpha=0.01) == 51
-    assert seeds_needed([0.001], 1.0) is None
-    assert seeds_needed([0.0], 1.0) is None
+    assert seeds_needed([Route(1.0)], 1.0) == 10  # one-sample t-test, d = 1, two-sided 5 %, power 80 %
+    assert seeds_needed([Route(0.5)], 1.0) == 34
+    assert seeds_needed([Route(0.5)], 1.0, alpha=0.01) == 51
+    assert seeds_needed([Route(0.001)], 1.0) is None
+    assert seeds_needed([Route(0.0)], 1.0) is None
 
 
 def test_a_range_of_seeds_is_as_wide_as_what_is_known() -> None:
-    few, many = find_range([1.0], 1.0, 5), find_range([1.0], 1.0, 200)
+    few, many = find_range([Route(1.0)], 1.0, 5), find_range([Route(1.0)], 1.0, 200)
     assert few is not None
     assert few.least == 6
     assert few.most is not None
     assert 50 < few.most < 200
     assert many == Range(201, 201)
-    vague = find_range([0.1], 1.0, 5)
+    vague = find_range([Route(0.1)], 1.0, 5)
     assert vague is not None
     assert 10 < vague.least < 40
     assert vague.most is None
-    assert find_range([0.0], 1.0, 5) is None
+    assert find_range([Route(0.0)], 1.0, 5) is None
     assert str(Range(6, None)) == "needs 6 seeds or more"
     assert (str(Range(6, 71)), str(Range(9, 9))) == ("needs 6 to 71 seeds", "needs about 9 seeds")
 
@@ -98,18 +108,27 @@ def test_the_range_holds_the_number_of_seeds_in_eight_of_ten() -> None:
     """A true distance of one standard deviation needs ten seeds."""
     hits = 0
     for sample in np.random.default_rng(2).normal(1.0, 1.0, (400, 8)):
-        found = find_range([abs(sample.mean())], sample.std(ddof=1), 8)
+        found = find_range([Route(abs(sample.mean()))], sample.std(ddof=1), 8)
         hits += found is not None and found.least <= 10 <= (found.most or 10)
     assert 0.75 < hits / 400 < 0.93
 
 
 def test_seeds_needed_for_equivalence_by_simulation() -> None:
-    n = seeds_needed([0.5, 0.5], 0.6)
+    n = seeds_needed([Route(0.5, 0.5)], 0.6)
     assert n is not None
     draws = np.random.default_rng(0).normal(0.0, 0.6, (20_000, n))
     half = stats.t.ppf(0.975, n - 1) * draws.std(1, ddof=1) / np.sqrt(n)
     decided = float((np.abs(draws.mean(1)) + half < 0.5).mean())
     assert 0.79 < decided < 0.9
+
+
+@pytest.mark.parametrize(("relation", "effect", "n"), [(">", 0.2, 10), (">", 0.24, 40), (">", 0.3, 12), ("~", 0.2, 30)])
+def test_the_power_of_a_claim_with_a_margin_by_simulation(relation: Relation, effect: float, n: int) -> None:
+    draws = np.random.default_rng(0).normal(effect, 0.8, (20_000, n))
+    half = stats.t.ppf(0.975, n - 1) * draws.std(1, ddof=1) / np.sqrt(n)
+    inside, off_zero = np.abs(draws.mean(1)) + half < 0.5, draws.mean(1) - half > 0.0
+    decided = inside | off_zero if relation == ">" else inside
+    assert power(find_routes(relation, effect, 0.5), 0.8, n) == pytest.approx(decided.mean(), abs=0.01)
 
 
 @pytest.mark.parametrize(("relation", "margin"), [(">", 0.0), (">", 0.5), (">=", 0.3), ("~", 0.5)])

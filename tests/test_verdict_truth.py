@@ -10,7 +10,7 @@ from paribus.reporting.tables.schema import qualify
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast
 from paribus.verdict.controls import describe_left, find_plateau, find_stuck, find_unmatched
-from paribus.verdict.metrics import find_incomparable, lower_is_better
+from paribus.verdict.metrics import find_incomparable, find_metric, lower_is_better
 from paribus.verdict.power import Range
 from paribus.verdict.ruling import Ruling, combine, rule
 from paribus.verdict.statistics import pair_seeds
@@ -93,10 +93,12 @@ def test_what_cannot_be_judged() -> None:
     assert (barred.verdict, barred.reason, barred.more) == ("undecided", "on the plateau", False)
 
 
-def test_identical_runs_are_the_same_but_not_better() -> None:
-    zeros = [0.0, 0.0, 0.0]
-    verdicts = [judge_alone(contrast(zeros, r, m)).verdict for r, m in ((">=", 0.1), ("~", 0.1), (">", 0))]
-    assert verdicts == ["reproduced", "reproduced", "undecided"]
+@pytest.mark.parametrize("relation", [">", ">=", "~"])
+def test_equal_numbers_are_no_evidence(relation: str) -> None:
+    """Collapsed runs and small evaluation sets give ties by chance."""
+    found = judge_alone(contrast([0.0, 0.0, 0.0], relation, 0.1))
+    assert found.verdict == "undecided"
+    assert found.reason == "all seeds give the same number in both arms: no spread to judge by"
 
 
 BORDERLINE = [0.3, 1.5, 0.9, 1.8, 0.2]  # p = 0.04 alone
@@ -168,6 +170,32 @@ def test_a_difference_proves_its_sensitivity_and_sameness_does_not(
         assert "not sensitive: " in found.reason
         assert "above the model from scratch" in found.reason
         assert found.more
+
+
+def test_a_claim_is_never_reproduced_by_an_interval_within_its_margin() -> None:
+    """Two columns: the interval at 95% lies within the margin, the one at 97.5% does not."""
+    edge, clear = contrast(CLEAR, margin=1.12, column="t/a"), contrast(CLEAR, margin=0.5, column="t/b")
+    found = rule([[edge, clear]])[0]
+    row = found.rulings[0]
+    assert row.ends is not None
+    assert (row.verdict, found.verdict) == ("reproduced", "reproduced")
+    assert row.ends.level == 0.975
+    assert row.ends.high > 1.12
+
+
+def test_an_undecided_claim_has_no_p_that_decides() -> None:
+    same = contrast([0.1, 0.11, 0.1, 0.09, 0.1], margin=0.5, column="t/same")
+    open_one = contrast(BORDERLINE, column="t/open")
+    found = rule([[same, open_one]])[0]
+    assert found.verdict == "undecided"
+    assert found.p is None or found.p > 0.05
+
+
+@pytest.mark.parametrize("split", ["", "_test", "_mm"])
+def test_a_metric_on_a_further_split_is_the_same_metric(split: str) -> None:
+    assert find_metric(f"wikitext2/perplexity{split}").name == "perplexity"
+    assert find_metric(f"wikitext2/bits_per_byte{split}").lower_is_better
+    assert find_metric(f"mnli/accuracy{split}").points
 
 
 def test_what_the_control_lacks_is_said() -> None:

@@ -18,7 +18,7 @@ from paribus.verdict.claims import Pair
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import Paired, mean_sd, two_sided
-from paribus.verdict.words import CONTRADICTED, REPRODUCED, find_boundaries
+from paribus.verdict.words import CONTRADICTED, REPRODUCED, Route, find_routes
 
 NO_SCRATCH = "no run from scratch shows that the column is sensitive to pre-training"
 ONE_SCRATCH = "one seed cannot show that the column is sensitive to pre-training"
@@ -59,12 +59,12 @@ class Contrast:
     @property
     def judged(self) -> bool:
         """Whether there is an interval, and a spread to judge by."""
-        return self.sd is not None and (self.sd > 0.0 or self.benefit == 0.0)
+        return bool(self.sd)
 
     @property
-    def room(self) -> tuple[float, ...]:
-        """Distances to the boundaries of the verdict that is nearest, nearest first."""
-        return find_boundaries(self.pair.relation, self.benefit, self.margin)
+    def routes(self) -> tuple[Route, ...]:
+        """The ways in which the interval could decide if the mean difference were the true one."""
+        return find_routes(self.pair.relation, self.benefit, self.margin)
 
     def _turn(self, paired: Paired) -> float:
         mean = mean_sd(paired.differences)[0]
@@ -118,9 +118,9 @@ def find_rate(paired: Paired, room: float, looks: Looks | None) -> float:
         looks: then it is the error rate of all looks together.
     """
     n, (_, sd) = len(paired.differences), mean_sd(paired.differences)
-    if room <= 0.0:
+    if room <= 0.0 or not sd:
         return 1.0
-    p = two_sided(n, room * math.sqrt(n) / sd) if sd else 0.0
+    p = two_sided(n, room * math.sqrt(n) / sd)
     return p if looks is None else looks.p(p, n)
 
 

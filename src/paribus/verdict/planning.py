@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paribus.core.errors import UserError
 from paribus.verdict.power import MOST_SEEDS, POWER, detectable, power, seeds_needed
 from paribus.verdict.statistics import ALPHA
-from paribus.verdict.words import Relation, find_boundaries, judge
+from paribus.verdict.words import Relation, find_routes, judge
 
 SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)  # numbers of seeds whose chances are listed
 MOST_ARMS = 1000
@@ -77,17 +77,16 @@ def _write(relation: str, margin: float) -> str:
     return f"A {relation} B" + (f", margin {margin:g}" if margin else "")
 
 
-def _expect(relation: Relation, effect: float, margin: float, boundaries: int) -> str:
+def _expect(relation: Relation, effect: float, margin: float) -> str:
     """The verdict that has the most room: of a `>` claim the sign, unless both margins are farther away than zero."""
-    apart = relation == ">" and boundaries == 1
+    apart = relation == ">" and 2.0 * abs(effect) >= margin
     return judge(relation, effect, effect, 0.0 if apart else margin)
 
 
 def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> SeedPlan:
     """How many seeds decide whether A is better than B, no worse, or the same, if B is `effect` below A in truth.
 
-    By the noncentral t of the paired interval that verdicts are read off; the same within a margin: by the Bonferroni
-    bound of both sides, which is close.
+    By the paired t interval that verdicts are read off.
 
     Args:
         sd: of the difference between two arms with the same seed, over seeds. If the seeds of two arms share nothing,
@@ -107,15 +106,13 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
         )
     level = ALPHA / (arms - 1)
     relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
-    boundaries = {relation: find_boundaries(relation, effect, margin) for relation in relations}
+    routes = {relation: find_routes(relation, effect, margin) for relation in relations}
     needs = tuple(
-        Need(relation, _expect(relation, effect, margin, len(near)), seeds_needed(near, sd, level))
-        for relation, near in boundaries.items()
+        Need(relation, _expect(relation, effect, margin), seeds_needed(own, sd, level))
+        for relation, own in routes.items()
     )
     chances = tuple(
-        Chance(
-            n, {relation: power(near, sd, n, level) for relation, near in boundaries.items()}, detectable(sd, n, level)
-        )
+        Chance(n, {relation: power(own, sd, n, level) for relation, own in routes.items()}, detectable(sd, n, level))
         for n in SHOWN
     )
     return SeedPlan(sd, effect, margin, arms, level, needs, chances)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paribus.verdict.statistics import ALPHA, t_quantile
+from paribus.verdict.words import Route
 
 POWER = 0.8
 MOST_SEEDS = 1000
@@ -35,28 +36,52 @@ def join_ranges(ranges: Sequence[Range]) -> Range:
     return Range(max(one.least for one in ranges), most)
 
 
-def power(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> float:
-    """The chance that a two-sided 1 - alpha interval over n pairs crosses none of the boundaries at these distances.
+def power(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> float:
+    """The chance that a two-sided 1 - alpha interval over n pairs is decided by one of at most two routes.
 
-    Noncentral t for one boundary; for two (equivalence) the Bonferroni bound of both misses, which is close if the
-    chance is high.
+    Noncentral t for one boundary; else over the sample's standard deviation (Gauss-Legendre), since the mean of n
+    pairs does not depend on it.
     """
-    from scipy.special import nctdtr
+    import numpy as np
+    from scipy.special import nctdtr, ndtr
 
     critical = t_quantile(n, alpha)
-    misses = sum(float(nctdtr(n - 1, distance * math.sqrt(n) / sd, critical)) for distance in distances)
-    return max(0.0, 1.0 - misses)
+    if len(routes) == 1 and math.isinf(routes[0].ahead):
+        return 1.0 - float(nctdtr(n - 1, routes[0].behind * math.sqrt(n) / sd, critical))
+    spread, weights = _sample_spreads(n)
+    half = critical * spread  # of the interval, in standard errors
+    error = sd / math.sqrt(n)
+    ends = [(half - route.behind / error, route.ahead / error - half) for route in routes]
+
+    def chance(low: Any, high: Any) -> Any:
+        return np.maximum(ndtr(high) - ndtr(low), 0.0)
+
+    found = sum(chance(*own) for own in ends)
+    if len(ends) == 2:
+        (low, high), (other_low, other_high) = ends
+        found = found - chance(np.maximum(low, other_low), np.minimum(high, other_high))
+    return float((weights * found).sum())
 
 
-def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) -> int | None:
+@cache
+def _sample_spreads(n: int) -> tuple[Any, Any]:
+    """The standard deviation of n numbers, over the true one: its values and their probabilities, for integrals."""
+    import numpy as np
+    from scipy.special import chdtri
+
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    return np.sqrt(chdtri(n - 1, (1.0 - nodes) / 2.0) / (n - 1)), weights / 2.0
+
+
+def seeds_needed(routes: Sequence[Route], sd: float, alpha: float = ALPHA) -> int | None:
     """The smallest number of seeds with a chance of `POWER` for a decision; None above `MOST_SEEDS`."""
-    if sd == 0.0 or not distances or distances[0] <= 0.0:
+    if sd == 0.0 or max(route.room for route in routes) <= 0.0:
         return None
 
     def enough(n: int) -> bool:
-        if len(distances) == 1:
-            return distances[0] / sd >= _least(n, alpha)
-        return power(distances, sd, n, alpha) >= POWER
+        if len(routes) == 1 and math.isinf(routes[0].ahead):
+            return routes[0].behind / sd >= _least(n, alpha)
+        return power(routes, sd, n, alpha) >= POWER
 
     low, high = 1, 2
     while not enough(high):
@@ -69,24 +94,37 @@ def seeds_needed(distances: Sequence[float], sd: float, alpha: float = ALPHA) ->
     return high
 
 
-def find_range(distances: Sequence[float], sd: float, n: int, alpha: float = ALPHA) -> Range | None:
-    """`seeds_needed` at both ends of the 80% interval of the true distance over the true spread.
+def find_range(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> Range | None:
+    """The least and the most `seeds_needed` in the 80% interval of the true distance over the true spread.
 
-    Of the nearest boundary, by the noncentral t of n pairs: both are as uncertain as n pairs leave them. None if even
-    the larger end needs more than `MOST_SEEDS`.
+    Of the boundary that is nearest on the way with most room, by the noncentral t of n pairs: both are as uncertain as
+    n pairs leave them. If there are two routes, one of them is short wherever the mean is, so that the spread matters
+    by itself: both ends of its own 80% interval count. None if every case needs more than `MOST_SEEDS`.
     """
-    from scipy.special import nctdtrinc
+    import numpy as np
+    from scipy.special import chdtri, nctdtrinc
 
-    if sd == 0.0 or not distances or distances[0] <= 0.0:
+    room = max(route.room for route in routes)
+    if sd == 0.0 or room <= 0.0:
         return None
-    root, beyond = math.sqrt(n), [(distance - distances[0]) / sd for distance in distances]
+    root = math.sqrt(n)
     tails = ((1.0 - LIKELY) / 2.0, (1.0 + LIKELY) / 2.0)
-    far, near = (float(nctdtrinc(n - 1, tail, distances[0] / sd * root)) / root for tail in tails)
-    least, most = (seeds_needed([size + more for more in beyond], 1.0, alpha) for size in (far, near))
-    if least is None:
+    far, near = (float(nctdtrinc(n - 1, tail, room / sd * root)) / root for tail in tails)
+    spreads = [sd] if len(routes) == 1 else [sd * math.sqrt((n - 1) / chdtri(n - 1, tail)) for tail in tails]
+    moved = [_move(routes, room, size * sd) for size in np.linspace(near, far, 2 * len(routes))]
+    found = [seeds_needed(own, spread, alpha) for own in moved for spread in spreads]
+    known = [one for one in found if one is not None]
+    if not known:
         return None
-    least = max(least, n + 1)
-    return Range(least, None if most is None else max(most, least))
+    least = max(min(known), n + 1)
+    return Range(least, None if None in found else max(*known, least))
+
+
+def _move(routes: Sequence[Route], room: float, to: float) -> list[Route]:
+    """The routes if the one with most room had another."""
+    best = next(route for route in routes if route.room == room)
+    shift = (min(to, (best.behind + best.ahead) / 2.0) - room) * (1.0 if best.behind == room else -1.0)
+    return [Route(route.behind + shift, route.ahead - shift) for route in routes]
 
 
 def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
@@ -104,7 +142,7 @@ def _least(n: int, alpha: float) -> float:
     from scipy.optimize import brentq
 
     def excess(distance: float) -> float:
-        return power([distance], 1.0, n, alpha) - POWER
+        return power([Route(distance)], 1.0, n, alpha) - POWER
 
     high = 1.0
     while excess(high) < 0.0:

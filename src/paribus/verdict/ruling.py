@@ -56,7 +56,8 @@ class Ruling:
 class Outcome:
     """The verdict of a claim over its contrasts.
 
-    p: the smallest error rate of the whole table at which it is decided; None if no contrast could. range: of seeds.
+    p: the smallest error rate of the whole table at which it is decided; None if no contrast could. range: of seeds
+    that would decide it.
     """
 
     verdict: str
@@ -72,13 +73,14 @@ class Outcome:
         return f"{verdict}{at_scale(scale)}" + (f" ({self.reason})" if self.reason else "")
 
 
-def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None) -> list[Outcome]:
+def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None, count_seeds: bool = True) -> list[Outcome]:
     """The verdicts on all claims of a table, each given as its contrasts, in order. Every measured contrast counts.
 
     Contrasts of a claim that is not reproduced on all of them are read off intervals that hold for all at once.
 
     Args:
         looks: when the table was looked at, if seeds were added until its claims were decided.
+        count_seeds: whether to say how many seeds would decide an open contrast, which takes most of the time.
     """
     shares = share_out(claims)
     rates = [[find_rates(contrast, looks) for contrast in claim] for claim in claims]
@@ -86,12 +88,21 @@ def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None) -> li
     family = make_family(levels, shares)
     found = []
     for claim, own, share, level in zip(claims, rates, shares, levels, strict=True):
-        outcome = combine(Bench(share, family, looks).rule_all(claim, own))
+        outcome = combine(Bench(share, family, looks, count_seeds).rule_all(claim, own))
         if outcome.verdict != REPRODUCED:
-            shown = combine(Bench(share._replace(up=share.apart), family, looks).rule_all(claim, own))
+            wide = share._replace(up=share.apart)
+            shown = combine(Bench(wide, family, looks, count_seeds).rule_all(claim, own))
             outcome = shown if outcome.verdict == EQUIVALENT else replace(outcome, rulings=shown.rulings)
-        found.append(outcome if share.place is None else replace(outcome, p=family.adjust(level.first)))
+        found.append(outcome if share.place is None else replace(outcome, p=_adjust(outcome, level.first, family)))
     return found
+
+
+def _adjust(outcome: Outcome, level: float, family: Family) -> float | None:
+    """The p of a claim. None if only a smaller error rate than the table's would decide it: some of its intervals are
+    then too wide to be within the margin, and at the table's rate they are within it.
+    """
+    p = family.adjust(level)
+    return p if find_word(outcome.verdict).decides or p > ALPHA else None
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,7 @@ class Bench:
     shares: Shares
     family: Family
     looks: Looks | None
+    count_seeds: bool
 
     def rule_all(self, claim: Sequence[Contrast], rates: Sequence[Rates]) -> list[Ruling]:
         """The verdicts of all contrasts of the claim."""
@@ -119,15 +131,22 @@ class Bench:
         return replace(found, detectable=detectable(contrast.sd or 0.0, contrast.paired.summary.n, level))
 
     def _choose(self, contrast: Contrast, rates: Rates) -> tuple[str, int]:
-        """(the word, by what the claim's level is divided for its interval)."""
+        """(the word, by what the claim's level is divided for its interval).
+
+        An interval within the margin of a `>` claim says at most that the arms are equivalent, and only the wide one
+        may say that: so a claim is never reproduced by an interval that is.
+        """
         wide, narrow, level = self.shares.apart, self.shares.up, self.family.level
-        if (added := self._read(contrast, wide)) not in (REPRODUCED, CONTRADICTED, EQUIVALENT, UNDECIDED):
-            return added, wide
+        read = self._read(contrast, wide)
+        if read not in (REPRODUCED, CONTRADICTED, EQUIVALENT, UNDECIDED):
+            return read, wide
         if wide * rates.inside <= level:
             return EQUIVALENT, wide
-        if narrow * rates.up <= level:
-            return REPRODUCED, narrow
-        return (CONTRADICTED if wide * rates.down <= level else UNDECIDED), wide
+        for share in (narrow, wide):
+            if share * rates.up <= level and self._read(contrast, share) != EQUIVALENT:
+                return REPRODUCED, share
+        apart = wide * rates.down <= level and read != EQUIVALENT
+        return (CONTRADICTED if apart else UNDECIDED), wide
 
     def _find_level(self, contrast: Contrast, share: int) -> float:
         """The level of an interval; 0 before the first look."""
@@ -146,13 +165,15 @@ class Bench:
     def _leave_open(self, contrast: Contrast, found: Ruling) -> Ruling:
         """An undecided contrast with the reason, and with what would decide it."""
         narrow, wide = self._read(contrast, self.shares.up), self._read(contrast, self.shares.apart)
-        held = narrow if narrow == REPRODUCED else wide  # a word that only the control withholds
+        held = narrow if narrow == REPRODUCED else wide  # the word that only the control withholds, if any
         if contrast.barred is not None:
             return replace(found, reason=contrast.barred)
         if self._find_level(contrast, 1) == 0.0:
             return replace(found, reason="too few seeds for the first look", more=True)
         if find_word(held).decides:
             return replace(found, reason=contrast.explain_control(held), more=contrast.controlled)
+        if not self.count_seeds:
+            return replace(found, more=True)
         near = judge(contrast.pair.relation, contrast.benefit, contrast.benefit, contrast.margin)
         level = self._find_level(contrast, self.shares.up if near == REPRODUCED else self.shares.apart)
         return _count_seeds(contrast, found, level)
@@ -172,16 +193,17 @@ def _rule_unjudged(contrast: Contrast) -> Ruling:
         return Ruling(NOT_RUN, reason=contrast.absent or NO_SEED)
     if n == 1:
         return Ruling(UNDECIDED, reason=contrast.barred or "one seed has no interval", more=contrast.barred is None)
-    return Ruling(UNDECIDED, reason="all seeds differ by the same amount: no spread to judge by")
+    same = "give the same number in both arms" if contrast.benefit == 0.0 else "differ by the same amount"
+    return Ruling(UNDECIDED, reason=f"all seeds {same}: no spread to judge by")
 
 
 def _count_seeds(contrast: Contrast, found: Ruling, level: float) -> Ruling:
     """How many seeds would decide an open contrast, at the level of its interval."""
     n, sd = contrast.paired.summary.n, contrast.sd or 0.0
-    seen, seeds = detectable(sd, n, level), seeds_needed(contrast.room, sd, level)
-    span = find_range(contrast.room, sd, n, level)
+    seen, seeds = detectable(sd, n, level), seeds_needed(contrast.routes, sd, level)
+    span = find_range(contrast.routes, sd, n, level)
     if span is None:
-        return replace(found, detectable=seen, reason=f"needs more than {MOST_SEEDS} seeds", more=sd > 0.0)
+        return replace(found, detectable=seen, reason=f"needs more than {MOST_SEEDS} seeds", more=True)
     seeds = None if seeds is None else max(seeds, n + 1)
     return replace(found, seeds=seeds, range=span, detectable=seen, reason=str(span), more=True)
 

@@ -82,6 +82,9 @@ def pair_seeds(first: Mapping[int, float], second: Mapping[int, float]) -> Paire
     """Compare two arms over their shared seeds ({seed: value}); seeds that only one of them has are ignored."""
     seeds = tuple(sorted(first.keys() & second.keys()))
     differences = tuple(first[seed] - second[seed] for seed in seeds)
+    noise = 1e-12 * max((abs(value) for seed in seeds for value in (first[seed], second[seed])), default=0.0)
+    if differences and max(differences) - min(differences) <= noise:  # they differ by the rounding of their terms
+        differences = (0.0 if abs(differences[0]) <= noise else differences[0],) * len(differences)
     return Paired(seeds, differences, summarize(differences), t_test(differences))
 
 

@@ -78,8 +78,11 @@ class Verdicts(NamedTuple):
     claims: tuple[ClaimRow, ...]
 
 
-def judge_claims(design: Design, records: Sequence[Record]) -> Verdicts:
-    """The verdicts on a design's claims. Raises UserError as `build_table`."""
+def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = True) -> Verdicts:
+    """The verdicts on a design's claims. Raises UserError as `build_table`.
+
+    count_seeds: whether to say how many seeds would decide an open claim, which takes most of the time.
+    """
     claims, paper, evidence = design.parse_claims(), design.find_paper(), gather(design, records)
     grown = design.count_looks(evidence.find_seeds(tuple(design.arms)))
     if grown is not design:
@@ -89,7 +92,9 @@ def judge_claims(design: Design, records: Sequence[Record]) -> Verdicts:
     _require_matched(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
     reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
-    return Verdicts(design, evidence, reasons, _rule_claims(design, evidence, paper, claims, reasons))
+    found = _rule_looks(design, evidence, claims, reasons, count_seeds)
+    rows = (_make_claim(design, evidence, paper, claim, *ruled) for claim, ruled in zip(claims, found, strict=True))
+    return Verdicts(design, evidence, reasons, tuple(rows))
 
 
 def build_table(design: Design, records: Sequence[Record]) -> Table:
@@ -366,17 +371,8 @@ def _group_alike(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> list
     return groups
 
 
-def _rule_claims(
-    design: Design, evidence: Evidence, paper: PublishedTable | None, claims: Sequence[Claim], reasons: Reasons
-) -> tuple[ClaimRow, ...]:
-    found = _rule_looks(design, evidence, claims, reasons)
-    return tuple(
-        _make_claim(design, evidence, paper, claim, *ruled) for claim, ruled in zip(claims, found, strict=True)
-    )
-
-
 def _rule_looks(
-    design: Design, evidence: Evidence, claims: Sequence[Claim], reasons: Reasons
+    design: Design, evidence: Evidence, claims: Sequence[Claim], reasons: Reasons, count_seeds: bool
 ) -> list[tuple[list[Contrast], Outcome]]:
     """Each claim's contrasts and verdict at the look that decided it, or else at the last one."""
     looks, most = design.looks, len(design.seeds)
@@ -384,7 +380,8 @@ def _rule_looks(
     for n in (None,) if looks is None else range(min(looks.first, most), most + 1):
         seeds = None if n is None else design.seeds[:n]
         groups = [_make_contrasts(design, evidence, claim, reasons, seeds) for claim in claims]
-        for at, (group, outcome) in enumerate(zip(groups, rule(groups, looks), strict=True)):
+        outcomes = rule(groups, looks, count_seeds and n in (None, most))
+        for at, (group, outcome) in enumerate(zip(groups, outcomes, strict=True)):
             if at in found and find_word(found[at][1].verdict).decides:
                 continue
             early = n is not None and n < most and find_word(outcome.verdict).decides

@@ -83,11 +83,14 @@ class Design:
         """The design with one more look for each seed that the user added to the declared ones.
 
         The looks must not depend on how many seeds are there, or more seeds would undo a decision: they end at `MOST`
-        seeds or at twice the declared ones. Seeds beyond are not in the design.
+        seeds or at twice the declared ones. Seeds beyond are not in the design. If none of the declared ones was run,
+        the user has chosen others, and nothing was added.
         """
         added = [seed for seed in seeds if seed not in self.seeds]
         if self.looks is not None or not self.seeds or not added:
             return self
+        if len(added) == len(seeds):
+            return replace(self, seeds=tuple(added))
         looks = Looks(max(FIRST, len(self.seeds)), max(MOST, 2 * len(self.seeds)))
         return replace(self, looks=looks, seeds=(*self.seeds, *added)[: looks.most])
 

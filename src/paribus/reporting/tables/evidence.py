@@ -38,8 +38,9 @@ class Evidence:
         return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run.done}
 
     def find_seeds(self, arms: Sequence[str]) -> tuple[int, ...]:
-        """The seeds with a finished run of any of the arms."""
-        return tuple(sorted({seed for arm in arms for seed in self.done(arm)}))
+        """The seeds of which at least two of the arms have a finished run, so that a contrast may use them."""
+        counts = Counter(seed for arm in arms for seed in self.done(arm))
+        return tuple(sorted(seed for seed, count in counts.items() if count > 1))
 
     def values(self, arm: str, column: str) -> dict[int, float]:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""

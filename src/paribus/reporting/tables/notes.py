@@ -93,8 +93,8 @@ def _describe_looks(design: Design, evidence: Evidence, looks: Looks) -> str:
         )
     return (
         f"Seeds were added while claims were open. Looks after {looks.first} to at most {looks.most} seeds; the "
-        f"last was after {n}. Verdicts and intervals of the claims use the level of that look ({level}; alpha spending "
-        f"of Lan and DeMets), so that all looks together keep the error rate.{more}"
+        f"last was after {n}. A claim's verdict and interval use the level of the look that decided it, or of the last "
+        f"one ({level}; alpha spending of Lan and DeMets), so that all looks together keep the error rate.{more}"
     )
 
 

@@ -86,9 +86,15 @@ def declare(columns: Mapping[str, Metric]) -> Iterator[None]:
 
 
 def find_metric(column: str) -> Metric:
+    """The kind of a column. A task's further split follows the name of its metric, as in `perplexity_test`."""
     if declared := _DECLARED.get({}).get(column):
         return declared
     name = metric(column)
+    found = _longest(name)
+    return found if found.name or "_" not in name else _longest(name.rpartition("_")[0])
+
+
+def _longest(name: str) -> Metric:
     return max((kind for kind in METRICS.all() if name.endswith(kind.name)), key=lambda kind: len(kind.name))
 
 

@@ -16,9 +16,10 @@ were added until the claims were decided, `sequential.py` shares it out among th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from paribus.core.registry import Registry
 
@@ -73,15 +74,26 @@ def judge(relation: Relation, low: float, high: float, margin: float) -> str:
     return UNDECIDED
 
 
-def find_boundaries(relation: Relation, mean: float, margin: float) -> tuple[float, ...]:
-    """Distances from the mean to the boundaries that its interval must not cross, nearest first.
-
-    The interval decides exactly when its half width stays below the first. Of a `>` claim's two ways to be decided
-    (off zero, inside the margins) the one with more room counts.
+class Route(NamedTuple):
+    """A way to be decided, which no boundary may lie inside the interval for: distances to the boundary `ahead`, away
+    from zero, and to the one `behind` (inf: none).
     """
+
+    behind: float
+    ahead: float = math.inf
+
+    @property
+    def room(self) -> float:
+        """The half width at which the interval would meet a boundary."""
+        return min(self)
+
+
+def find_routes(relation: Relation, mean: float, margin: float) -> tuple[Route, ...]:
+    """The ways in which an interval around this mean can be decided; of a `>` claim off zero or inside the margins."""
     size = abs(mean)
+    inside = Route(margin + size, margin - size)
     if relation == ">=":
-        return (abs(mean + margin),)
+        return (Route(abs(mean + margin)),)
     if relation == "~":
-        return (margin - size, margin + size) if size < margin else (size - margin,)
-    return (margin - size, margin + size) if margin - size > size else (size,)
+        return (inside,) if size < margin else (Route(size - margin),)
+    return (Route(size), inside) if margin else (Route(size),)
