@@ -12,7 +12,7 @@ import pytest
 
 from paribus.commands.cli import main
 from paribus.commands.verbs import VERBS, load
-from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, parse, path, verb, whole
+from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, names, parse, path, verb, whole
 from paribus.core.errors import UserError
 
 COUNT = Option("count", "how many", 3, whole(1))
@@ -194,3 +194,10 @@ def test_pages_of_help_fit_the_terminal(columns: str) -> None:
     )
     wide = [line for line in done.stdout.splitlines() if len(line) > int(columns)]
     assert [line for line in wide if not line.startswith(("Example", "`paribus"))] == []
+
+
+def test_names_may_hold_blanks_and_brackets() -> None:
+    assert names("[a, b c]") == ("a", "b c")
+    assert names("WER (%),top 1 [%]") == ("WER (%)", "top 1 [%]")
+    with pytest.raises(ValueError, match="commas between them"):
+        names("[ , ]")

@@ -127,9 +127,70 @@ def test_columns_are_read_by_their_names_unless_it_is_said_otherwise(tmp_path: P
     metrics = ("val_loss", "wer", "bleu", "score")
     about = judge_csv(tmp_path, *lines, metrics=metrics, lower=("score",)).table.about
     assert [about[column].higher_is_better for column in metrics] == [False, False, True, False]
-    assert [about[column].unit for column in metrics] == ["own"] * 4
+    assert [about[column].unit for column in metrics] == ["own", "points", "own", "own"]
     assert judge_csv(tmp_path, *lines, metrics=metrics, higher=("wer",)).table.about["wer"].higher_is_better
     assert judge_csv(tmp_path, *arms()).table.about["acc"].unit == "points"
+
+
+LOWER = (
+    "val_loss_epoch", "valLoss", "valloss", "loss/val", "MSELoss", "val_mse_mean", "test_ppl", "neg_log_likelihood",
+    "word_error_rate", "error_rate", "eer", "ECE", "WER (%)", "top1Err", "accuracy_loss", "step_time",
+)  # fmt: skip
+HIGHER = (
+    "lossless", "gloss", "error_free", "errorReduction", "neg_log_loss", "neg_mean_squared_error", "tokens_per_second",
+    "time_qa/accuracy", "uptime", "steps", "mirror", "bleu",
+)  # fmt: skip
+
+
+def test_losses_and_errors_are_known_by_a_word_anywhere_in_their_names(tmp_path: Path) -> None:
+    rows = (f"{arm},0{',3' * len(LOWER + HIGHER)}" for arm in ("base", "warm"))
+    table = judge_csv(tmp_path, f"arm,seed,{','.join(LOWER + HIGHER)}", *rows, metrics=LOWER + HIGHER).table
+    assert [column for column in table.columns if not table.about[column].higher_is_better] == list(LOWER)
+
+
+def test_a_direction_that_nobody_gave_is_said_to_be_guessed(tmp_path: Path) -> None:
+    lines, metrics = ["arm,seed,wer,odd,said", "base,0,0.2,1,1", "warm,0,0.1,2,2"], ("wer", "odd", "said")
+    notes = judge_csv(tmp_path, *lines, metrics=metrics, higher=("said",)).table.notes
+    guess = "lower is better in wer (--higher changes it); higher is better in odd (--lower changes it)"
+    assert f"Guessed from names: {guess}." in notes
+    assert "Guessed" not in " ".join(judge_csv(tmp_path, *lines, metrics=("odd",), lower=("odd",)).table.notes)
+
+
+def test_a_margin_on_error_rates_is_in_points_and_one_on_losses_in_their_own_unit(tmp_path: Path) -> None:
+    lines = ["arm,seed,wer,mse", "base,0,0.19,0.3", "base,1,0.2,0.3", "warm,0,0.12,0.31", "warm,1,0.11,0.33"]
+    with pytest.raises(UserError, match=r"wer, whose values lie between 0 and 1, is 50 points: write `margin 0\.5"):
+        judge_csv(tmp_path, *lines, metrics=("wer",), claims=("warm ~ base, margin 0.5",))
+    for metric, margin, size in (("wer", "0.5 points", 0.005), ("mse", "0.5", 0.5)):
+        table = judge_csv(tmp_path, *lines, metrics=(metric,), claims=(f"warm ~ base, margin {margin}",)).table
+        assert table.claims[0].contrasts[0].margin == size
+
+
+def test_a_mean_is_in_points_whatever_else_is_judged(tmp_path: Path) -> None:
+    lines = ["arm,seed,a/acc,a/wer,score", "base,0,0.76,0.1,76", "base,1,0.75,0.1,75", "warm,0,0.78,0.2,78"]
+    metrics = ("acc", "wer", "score", "mean")
+    table = judge_csv(tmp_path, *lines, metrics=metrics, claims=("warm ~ base on mean, margin 1 points",)).table
+    assert (table.about["mean"].unit, table.claims[0].contrasts[0].margin) == ("points", 0.01)
+    assert table.arms[1].metrics["mean"].values == (0.78,)
+    with pytest.raises(UserError, match=r"margin 1 on mean.* is 100 points"):
+        judge_csv(tmp_path, *lines, metrics=metrics, claims=("warm ~ base on mean, margin 1",))
+
+
+@pytest.mark.parametrize(
+    ("header", "metrics", "message"),
+    [
+        ("acc", ("mean",), "mean has no column to average: it averages scores such as TASK/acc"),
+        ("a/acc", ("acc", "mean"), r"mean has no column to average: .* write 85\.2 as 0\.852 or 85\.2%"),
+        ("mean", ("mean",), "runs has a column 'mean', a name of the mean over tasks: rename that column"),
+    ],
+)
+def test_a_mean_over_no_task_is_refused(tmp_path: Path, header: str, metrics: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        judge_csv(tmp_path, f"arm,seed,{header}", "base,0,76", "base,0,76", "warm,0,78", metrics=metrics)
+
+
+def test_true_and_false_are_numbers(tmp_path: Path) -> None:
+    table = judge_csv(tmp_path, "arm,seed,acc", "base,0,False", "warm,0,true").table
+    assert [arm.metrics["acc"].mean for arm in table.arms] == [0.0, 1.0]
 
 
 def test_one_name_of_a_column_leaves_others_of_the_process_as_they_are(tmp_path: Path) -> None:
@@ -169,6 +230,7 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
         ({"claims": ("warm > base, margin 0.5",)}, "is 50 points: write `margin 0.5 points`"),
         ({"lower": ("ac",)}, "--lower names 'ac', which is not judged: did you mean acc"),
         ({"higher": ("seed",)}, "--higher names 'seed', which is not judged: known: acc"),
+        ({"metrics": ("acc", "mean"), "lower": ("mean",)}, "--lower names mean, which averages scores"),
         ({"lower": ("acc",), "higher": ("acc",)}, "--lower and --higher both name acc: keep one of them"),
         ({"where": {"split": "test"}}, "has no column 'split': known: arm, seed, acc"),
         ({"pattern": "{arm}_{seed}"}, "no name in runs matches"),
@@ -245,6 +307,15 @@ def test_the_command_writes_the_files(
     assert shown.count("margin 0.5 points") == shown.count("margin 1 points") == 1
     assert (tmp_path / "reports/judged/runs/table.tex").is_file()
     assert "judge needs --baseline" in refusal("judge", file, "--metric", "acc")
+
+
+def test_columns_whose_names_hold_blanks_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path, "the arm,seed,WER (%),top 1 [%]", "base,0,20,70", "warm,0,19,71")
+    given = ["--arm", "the arm", "--metric", "WER (%), top 1 [%]", "--higher", "top 1 [%]", "--baseline", "base"]
+    assert main(["judge", file, *given, "--claim", "warm > base on WER (%)"]) == 0
+    table = json.loads(Path("reports/judged/runs/table.json").read_text())
+    assert table["columns"] == ["WER (%)", "top 1 [%]"]
 
 
 def lm_eval(folder: Path, arm: str, seed: int, acc: float) -> None:

@@ -64,6 +64,20 @@ def test_right_and_wrong_answers_get_mcnemars_exact_test(tmp_path: Path) -> None
     assert "not how two recipes differ" in str(found)
 
 
+@pytest.mark.parametrize("name", ["jsonl", "csv"])
+def test_true_and_false_are_right_and_wrong_answers(tmp_path: Path, name: str) -> None:
+    for side, answers in (("a", A[:40] > 0), ("b", B[:40] > 0)):
+        rows = enumerate(answers.tolist())
+        lines = (
+            [json.dumps({"id": at, "right": one}) for at, one in rows]
+            if name == "jsonl"
+            else ["id,right", *(f"{at},{one}" for at, one in rows)]
+        )
+        (tmp_path / f"{side}.{name}").write_text("\n".join(lines))
+    (row,) = compare_runs(*(str(tmp_path / f"{side}.{name}") for side in "ab")).rows
+    assert (row.first, row.only_first) == (A[:40].mean(), ((A[:40] == 1) & (B[:40] == 0)).sum())
+
+
 def test_scores_get_the_paired_t_test_and_several_columns_holms_correction(tmp_path: Path) -> None:
     first, second = RNG.normal(0.8, size=50), RNG.normal(size=50)
     for name, values in (("a", first), ("b", second)):

@@ -82,6 +82,14 @@ def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
     assert set(re.findall(r"\\(?:tiny|scriptsize|footnotesize|small|resizebox)", body)) == {r"\footnotesize"}
 
 
+def test_latex_keeps_different_names_different() -> None:
+    assert [escape(name) for name in ("α=0.1", "β", "Ωα", "α-1")] == [
+        r"$\alpha$=0.1", r"$\beta$", r"$\Omega\alpha$", r"$\alpha$-1",
+    ]  # fmt: skip
+    assert (escape("≥-1"), escape("$α")) == (r"$\geq-$1", r"\$$\alpha$")
+    assert escape("你 ж") == "你 ж"
+
+
 def test_latex_has_ours_and_the_papers_numbers_in_one_table(rendered: dict[str, bytes]) -> None:
     first = rendered["table.tex"].decode().split(r"\end{tabular}")[0]
     assert r"\multicolumn{2}{c}{ours} & \multicolumn{3}{c}{paper} \\" in first
@@ -148,7 +156,8 @@ def test_latex_compiles(tmp_path: Path) -> None:
     for name, content in render_files(make_table(design(), records)).items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "paper.tex").write_text(
-        rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\input{{evidence}}\end{{document}}"
+        rf"\documentclass{{article}}{packages}\begin{{document}}\input{{table}}\input{{evidence}}"
+        rf"{escape('αβ ως ΓΩ $α α-1 ≥-1 ≤≈≠ → ∞ −')}\end{{document}}"
     )
     command = [engine, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

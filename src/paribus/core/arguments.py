@@ -331,8 +331,10 @@ def number(value: str) -> float:
 
 
 def names(value: str) -> tuple[str, ...]:
-    """`a,b` or `[a,b]`."""
-    found = tuple(name for name in value.strip("[] ").replace(",", " ").split() if name)
+    """`a,b` or `[a,b]`; a name may hold blanks, as a column's often does."""
+    bare = value.strip()
+    listed = bare[1:-1] if bare.startswith("[") and bare.endswith("]") else bare
+    found = tuple(name.strip() for name in listed.split(",") if name.strip())
     if not found:
         raise ValueError("write names or numbers with commas between them")
     return found

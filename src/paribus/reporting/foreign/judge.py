@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from paribus.core.errors import UserError, suggest
+from paribus.reporting.foreign.kinds import Kind, read_kind
 from paribus.reporting.foreign.runs import Asked, Runs, collect_runs, name_arm
 from paribus.reporting.foreign.source import Source
 from paribus.reporting.tables.build import build_table
@@ -17,10 +18,9 @@ from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Table
 from paribus.sweeps.sweep import UNMATCHED
-from paribus.verdict.metrics import Metric, declare, lower_is_better, metric
+from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged, metric
 from paribus.verdict.statistics import is_number
 
-_LOWER = re.compile(r".*(?:^|[^a-z])(?:loss|ppl|err|wer|cer|ter|mse|rmse|mae|nll|bpb|bits_per_byte|fid|latency|time)")
 _DIGITS = 3  # of the range of a column's values that are printed
 
 
@@ -50,7 +50,8 @@ class Judged:
 def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
     """The table of the runs of a source.
 
-    Raises UserError for unknown columns and arms, contradictory directions, and claims that cannot be read.
+    Raises UserError for unknown columns and arms, contradictory directions, a mean over no task, and claims that cannot
+    be read.
     """
     named = study or name_arm(source.name) or "runs"
     runs = collect_runs(source, asked, named)
@@ -61,7 +62,7 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
         why = [note for note in runs.notes if note.startswith(f"{baseline}/seed")]
         raise UserError(f"no run of the baseline '{asked.baseline}' counts", " ".join(why[:3]))
     _check_directions(runs.columns, asked)
-    columns = {column: describe_column(column, runs, source, asked) for column in runs.columns}
+    columns = _describe_columns(runs, source, asked)
     design = Design(
         study=named,
         scale="",
@@ -74,7 +75,8 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
     )
     with declare(columns):
         table = build_table(design, runs.records)
-    return Judged(replace(table, notes=(*table.notes, *runs.notes)), columns)
+    guessed = {column: kind for column, kind in columns.items() if _find_given(column, source, asked) is None}
+    return Judged(replace(table, notes=(*table.notes, *_note_guessed(guessed), *runs.notes)), columns)
 
 
 def _name_arms(claim: str) -> str:
@@ -82,24 +84,42 @@ def _name_arms(claim: str) -> str:
     return re.sub(r"\"([^\"]*)\"|'([^']*)'", lambda found: name_arm(found[1] or found[2]), claim)
 
 
-def describe_column(column: str, runs: Runs, source: Source, asked: Asked) -> Metric:
-    """Which way a column is better, whether it is in points (values from 0 to 1), and its decimals."""
-    cells = [value for record in runs.records for value in _list_values(record.metrics, column)]
-    lower = _is_lower(column, source, asked)
-    points = not lower and all(0.0 <= value <= 1.0 for value in cells)
+def _describe_columns(runs: Runs, source: Source, asked: Asked) -> dict[str, Metric]:
+    """Of each column: which way is better, whether it is in points, and its decimals.
+
+    Raises UserError for a mean over tasks if no task is a score in points.
+    """
+    found = {
+        column: _describe(column, _is_lower(column, source, asked), _list_values(runs, [column]))
+        for column in runs.columns
+        if column != MEAN
+    }
+    if MEAN in runs.columns:
+        with declare(found):
+            cells = _list_values(runs, list(filter(is_averaged, found)))
+        if not cells:
+            mend = "it averages scores such as TASK/acc that lie between 0 and 1; write 85.2 as 0.852 or 85.2%"
+            raise UserError(f"{MEAN} has no column to average", mend)
+        found[MEAN] = _describe(MEAN, False, cells)
+    return found
+
+
+def _describe(column: str, lower: bool, cells: Sequence[float]) -> Metric:
+    points = read_kind(column) is not Kind.LOSS and all(0.0 <= value <= 1.0 for value in cells)
     spread = (max(cells) - min(cells)) * (100.0 if points else 1.0) if cells else 0.0
     digits = _DIGITS - 1 - math.floor(math.log10(spread)) if spread else _DIGITS
     return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
 
 
-def _list_values(metrics: Mapping[str, float | None], column: str) -> Sequence[float]:
-    """The values of a run in that column; for the mean over tasks, those of all tasks."""
-    found = [metrics[column]] if column in metrics else metrics.values()
-    return [value for value in found if is_number(value)]
+def _list_values(runs: Runs, columns: Sequence[str]) -> list[float]:
+    values = (record.metrics.get(column) for record in runs.records for column in columns)
+    return [value for value in values if is_number(value)]
 
 
 def _check_directions(columns: Sequence[str], asked: Asked) -> None:
-    """Raises UserError for a name of `lower` or `higher` that no column has, and for a column that both name."""
+    """Raises UserError for a name that no column has, for a column that both options name, and for a mean of losses."""
+    if MEAN in asked.lower:
+        raise UserError(f"--lower names {MEAN}, which averages scores that are better if higher", "leave it out")
     known = list(dict.fromkeys(name for column in columns for name in (column, metric(column))))
     for option, names in (("lower", asked.lower), ("higher", asked.higher)):
         for name in names:
@@ -114,9 +134,27 @@ def _names(column: str, names: Sequence[str]) -> bool:
     return column in names or metric(column) in names
 
 
-def _is_lower(column: str, source: Source, asked: Asked) -> bool:
+def _find_given(column: str, source: Source, asked: Asked) -> bool | None:
+    """Whether the user or the source says that lower is better; None if neither says anything."""
+    if column == MEAN:
+        return False
     if _names(column, asked.lower) or _names(column, asked.higher):
         return _names(column, asked.lower)
-    if column in source.higher:
-        return not source.higher[column]
-    return _LOWER.fullmatch(column.lower()) is not None or lower_is_better(column)
+    return not source.higher[column] if column in source.higher else None
+
+
+def _is_lower(column: str, source: Source, asked: Asked) -> bool:
+    given = _find_given(column, source, asked)
+    return read_kind(column) in (Kind.LOSS, Kind.RATE) if given is None else given
+
+
+def _note_guessed(guessed: Mapping[str, Metric]) -> list[str]:
+    """Which way is better in the columns of which nobody said it."""
+    lower = [column for column, kind in guessed.items() if kind.lower_is_better]
+    higher = [column for column in guessed if column not in lower]
+    said = [
+        f"{way} is better in {', '.join(found)} (--{other} changes it)"
+        for way, other, found in (("lower", "higher", lower), ("higher", "lower", higher))
+        if found
+    ]
+    return [f"Guessed from names: {'; '.join(said)}."] if said else []

@@ -15,6 +15,7 @@ from paribus.verdict.metrics import MEAN, metric
 from paribus.verdict.statistics import is_number
 
 _MISSING = ("", "na", "n/a", "nan", "none", "null", "-")
+_ANSWERS = {"true": 1.0, "false": 0.0}
 _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
 
 
@@ -78,7 +79,7 @@ def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
     groups = _group(source, asked, notes)
     records = [_make_record(study, arm, seed, group, asked, measured, notes) for (arm, seed), group in groups.items()]
     found = tuple(record for record in records if record is not None)
-    if not any(is_number(value) for record in found for value in record.metrics.values()):
+    if measured and not any(is_number(value) for record in found for value in record.metrics.values()):
         raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
     return Runs(found, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
 
@@ -126,8 +127,13 @@ def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> 
         raise UserError(f"{source} has no column '{column}'", mend + suggest(column, known))
 
 
-def find_columns(asked: Iterable[str], known: Sequence[str], source: Source) -> tuple[str, ...]:
-    """The columns of the metrics that were asked for. Raises UserError for one that no row has."""
+def find_columns(asked: Sequence[str], known: Sequence[str], source: Source) -> tuple[str, ...]:
+    """The columns of the metrics that were asked for.
+
+    Raises UserError for one that no row has, and for one of the source that has the name of the mean over tasks.
+    """
+    if MEAN in asked and MEAN in known:
+        raise UserError(f"{source.name} has a column '{MEAN}', a name of the mean over tasks", "rename that column")
     found: dict[str, None] = {}
     whole = [column for column in known if column not in source.parts]
     for name in asked:
@@ -215,7 +221,7 @@ def _make_record(
         places = ", ".join(row.place for row in done)
         notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); with --step the last one counts.")
         return None
-    if len(done) > 1 and max(map(len, values.values())) > 1:
+    if len(done) > 1 and max(map(len, values.values()), default=0) > 1:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
     metrics = {column: numbers[0] if numbers else math.nan for column, numbers in values.items()}
     return _record(study, arm, seed, done[0], status="done", metrics=metrics)
@@ -231,8 +237,10 @@ def _list_numbers(rows: Iterable[Row], column: str) -> list[float]:
 
 
 def read_number(value: object, otherwise: float = math.nan) -> float:
-    """The number in a cell; 85.2% is 0.852. `otherwise` if it is not a number."""
+    """The number in a cell; 85.2% is 0.852, and true is 1. `otherwise` if it is not a number."""
     text = str(value).strip()
+    if (answer := _ANSWERS.get(text.lower())) is not None:
+        return answer
     try:
         return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
     except ValueError:

@@ -160,7 +160,8 @@ def make_results(table: Table) -> Block:
 
 
 def _name_units(table: Table) -> str:
-    points = "; accuracies in points" if any(about.unit == "points" for about in table.about.values()) else ""
+    what = "scores and error rates from 0 to 1" if table.replication == RUNS else "accuracies"
+    points = f"; {what} in points" if any(about.unit == "points" for about in table.about.values()) else ""
     return points + ("; losses in nats" if any(column.endswith("_loss") for column in table.columns) else "")
 
 

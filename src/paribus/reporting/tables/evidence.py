@@ -12,7 +12,7 @@ from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.verdict.controls import find_unjudged
-from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, in_points, is_task
+from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, is_averaged
 from paribus.verdict.plateau import Course, read_course
 from paribus.verdict.statistics import is_number
 
@@ -121,7 +121,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         else:
             runs.setdefault(arm, {})[seed] = _choose(group)
     notes += _drop_foreign_text(design, runs)
-    tasks = tuple(column for column in design.columns if is_task(column) and in_points(column))
+    tasks = tuple(filter(is_averaged, design.columns))
     evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
     notes += [
         *_note_baseline(design, evidence),

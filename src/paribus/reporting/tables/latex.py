@@ -33,7 +33,12 @@ _WIDE = 340.0  # points, a little less than the line of an article
 _LETTER, _GAP = 4.3, 6.0  # points: of a letter in that size, about; between columns
 _NARROW = 8  # letters up to which a heading is not broken
 _LONG = 80  # letters of a line of words, which is broken beyond
-_FOREIGN = 0x180  # letters from here on are not in LaTeX's usual fonts
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma",
+    "ς": "varsigma", "τ": "tau", "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+_CAPITALS = "ΓΔΘΛΞΠΣΥΦΨΩ"  # the other ones look like Latin letters
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -57,6 +62,14 @@ _ESCAPES = {
     "–": "--",
     "×": r"$\times$",
     "±": r"$\pm$",
+    "−": "$-$",
+    "≤": r"$\leq$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "→": r"$\to$",
+    "∞": r"$\infty$",
+    **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
+    **{letter: rf"$\{_GREEK[letter.lower()].capitalize()}$" for letter in _CAPITALS},
 }
 
 
@@ -272,9 +285,10 @@ def _render_row(columns: Sequence[Column], at: int, titles: Sequence[str]) -> It
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX sets it literally."""
-    letters = (_ESCAPES.get(letter, letter if ord(letter) < _FOREIGN else "?") for letter in _join_lines(text))
-    return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", "".join(letters))
+    """Text as LaTeX sets it literally; letters that its fonts lack are kept, and only some engines set them."""
+    signed = re.sub(r"(?<![\w.-])-(?=\d)", "−", _join_lines(text))
+    letters = "".join(_ESCAPES.get(letter, letter) for letter in signed)
+    return re.sub(r"(?<!\\)\$\$", "", letters)  # signs that follow each other are one formula
 
 
 def _join_lines(text: str) -> str:

@@ -118,6 +118,11 @@ def is_task(column: str) -> bool:
     return "/" in column
 
 
+def is_averaged(column: str) -> bool:
+    """Whether the mean over tasks includes the column."""
+    return is_task(column) and in_points(column) and not lower_is_better(column)
+
+
 def is_score(column: str) -> bool:
     """Whether the column is the score of a task, or the mean of several, of runs that have a model from scratch."""
     kind = find_metric(column)

@@ -1,0 +1,36 @@
+"""What the name of a foreign column says: a loss, a rate of errors, or a score."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+_WORD = re.compile(r"[fF]1|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `val`, `MSE` and `Loss` of `val_MSELoss`
+
+
+class Kind(Enum):
+    """`LOSS`: without an upper end, such as a loss or a time; `RATE`: a share of errors; both are better if lower."""
+
+    LOSS = "loss"
+    RATE = "rate"
+    SCORE = "score"
+
+
+# scikit-learn's `neg_log_loss` and the like, whose sign is turned, come before the losses that they end with
+_KINDS = re.compile(
+    r"\b(?:"
+    r"(?P<score>neg (?:log loss|mean|median|root|max|brier).*|acc|accuracy|correct|f1|auc|auroc|precision|recall|bleu"
+    r"|rouge|match|free|reduction|improvement|gain|saved)"
+    r"|(?P<loss>(?:val|valid|train|test|dev|eval)?loss(?:es)?|ppl|perplexity|nll|neg(?:ative)? log likelihood"
+    r"|cross entropy|b?ce|xent|(?:squared?|absolute|percentage) (?:log )?error|r?mse|n?rmse|s?mape|mae|bits|bp[bcd]|kl"
+    r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration|seconds)"
+    r"|(?P<rate>err|errs|errors?|[wct]er|eer|[em]ce|fpr|fnr|false|failures?|unknown rate)"
+    r")\b"
+)
+
+
+def read_kind(column: str) -> Kind | None:
+    """By the last word that tells: `word_error_rate` and `accuracy_loss` are better if lower, `error_free` is not."""
+    words = " ".join(word.lower() for word in _WORD.findall(column))
+    *_, last = (None, *_KINDS.finditer(words))
+    return None if last is None else Kind(last.lastgroup)
