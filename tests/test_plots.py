@@ -300,6 +300,13 @@ def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: 
     assert len(found) == 2
     assert any("stable over the scales" in text for text in texts(found[0]))
     assert {"smoke", "cpu", "n=5", "1T FLOPs", "10T FLOPs"} <= set(texts(found[0]))
+    assert "shaded: within the margin" in " ".join(texts(found[0]))
+    for panel, unit in zip(found, ("nats", "points"), strict=True):
+        said = re.search(r"moves by (\S+) (\w+) \[(\S+), (\S+)\]", " ".join(texts(panel)))
+        assert said
+        assert said[2] == unit
+        assert len({len(number.partition(".")[2]) for number in said.group(1, 3, 4)}) == 1
+        assert sum(bool(re.fullmatch(r"\+\d+\.\d+", text)) for text in texts(panel)) == 2, "the effect at both scales"
     assert scales.draw_scales(View(table, [table])) == []
 
 

@@ -11,6 +11,7 @@ from paribus.reporting.plots.panel import (
     NAMES,
     RIGHT,
     TOP,
+    WIDTH,
     draw_interval,
     draw_text,
     draw_title,
@@ -95,7 +96,7 @@ def _name_anchors(anchors: Sequence[tuple[float, str]]) -> list[Label]:
         width = measure_text(name, 9)
         for side, place, left in (("start", x + 3, x + 3), ("end", x - 3, x - 3 - width)):
             right = left + width
-            if left > 0 and right <= RIGHT and all(end <= left or right <= start for start, end in taken):
+            if left > 0 and right < WIDTH and all(end <= left or right <= start for start, end in taken):
                 labels.append(Label(place, TOP - 10, name, 9, side, "anchor"))
                 taken.append((left - 3, right + 3))
                 break

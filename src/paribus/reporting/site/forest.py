@@ -15,7 +15,7 @@ from paribus.reporting.tables.html import make_slug
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow
 from paribus.reporting.turned import Turned, measure
 from paribus.verdict.metrics import MEAN
-from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, find_word
+from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 _TICKS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 _NAMED = 9  # as many ticks can have their numbers side by side
@@ -37,11 +37,6 @@ class Contrast(NamedTuple):
     row: ContrastRow
     found: Turned
     below: bool = False
-
-    @property
-    def barred(self) -> bool:
-        """Whether it is undecided for another reason than the number of seeds."""
-        return self.row.verdict == UNDECIDED and self.row.n > 1 and self.row.seeds_range is None
 
 
 class Axis(NamedTuple):
@@ -89,9 +84,9 @@ def render_forest(lines: Sequence[Line]) -> Iterator[str]:
     contrasts = list_contrasts(lines)
     if not contrasts:
         return
-    barred = [one for one in contrasts if one.barred]
+    barred = [one for one in contrasts if one.row.barred]
     yield _render_key(contrasts)
-    yield from _render_table([one for one in contrasts if not one.barred] or barred, "Measured contrasts")
+    yield from _render_table([one for one in contrasts if not one.row.barred] or barred, "Measured contrasts")
     if 0 < len(barred) < len(contrasts):
         said = f"{len(barred)} more, undecided for another reason than too few seeds"
         why = "runs are still on the plateau of a trivial model, or the task is not sensitive"

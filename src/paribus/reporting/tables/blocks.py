@@ -64,8 +64,13 @@ def format_number(table: Table, column: str, value: float | None, extra: int = 0
     """A value in the unit that the column is read in: accuracies in points, losses in their own unit."""
     if value is None:
         return NONE
+    return format_value(column, value * table.about[column].factor, extra, sign)
+
+
+def format_value(column: str, value: float, extra: int = 0, sign: bool = False) -> str:
+    """A value that is already in that unit."""
     decimals = extra + find_metric(column).decimals
-    text = f"{value * table.about[column].factor:{'+' if sign else ''}.{decimals}f}"
+    text = f"{value:{'+' if sign else ''}.{decimals}f}"
     return text if float(text) != 0.0 else f"{0.0:.{decimals}f}"
 
 
