@@ -32,8 +32,9 @@ NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
 NOT_RUN_HERE = f"{ABSENT}: not run here."
 _READ = (
-    "Interval: the one behind the verdict; its level allows for the table's other claims. p in the table: adjusted for "
-    "all claims and looks; below 0.05 the contrast is decided."
+    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the paired "
+    "t-test against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
+    "0.05 the contrast is decided. The two test different things, so either can be the smaller one."
 )
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
@@ -361,8 +362,8 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         "interval",
         "level",
         "margin",
-        "p",
-        "p in the table",
+        "p (zero)",
+        "p of the claim",
         "n",
         "verdict",
     ]
