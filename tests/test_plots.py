@@ -321,6 +321,20 @@ def test_the_ladder_shows_every_scale_and_the_papers_effect(table: Table) -> Non
     assert paper.y < own.y < zero, "both losses are lower, the paper's by more: both lie above zero"
 
 
+def test_a_scale_that_decides_nothing_does_not_flatten_the_others(table: Table) -> None:
+    ladder = build_ladders([table])[0]
+    (rung,) = ladder.rungs
+    assert rung.ci_low is not None
+    assert rung.ci_high is not None
+    wide = rung._replace(scale="test", ci_low=rung.ci_low - 90, ci_high=rung.ci_high + 90, barred=True)
+    both = scales.draw_ladder(ladder._replace(rungs=(wide, rung)), ["test", "smoke"])
+    alone = scales.draw_ladder(ladder, ["smoke"])
+    assert [mark.y for mark in marks(both, "good")] == [marks(alone, "good")[0].y] * 2
+    assert "a bar that ends at the edge goes on beyond it" in " ".join(texts(both))
+    assert "goes on" not in " ".join(texts(alone))
+    assert all(0 <= y <= both.height for item in both.items if isinstance(item, Line) for _, y in item.points)
+
+
 def test_curves_of_runs_are_brought_to_one_grid() -> None:
     left, right = Curve([0.0, 10.0, 20.0], [4.0, 2.0, 1.0]), Curve([0.0, 20.0], [6.0, 2.0])
     assert interpolate(right, 10.0) == 4.0
