@@ -23,7 +23,6 @@ from paribus.reporting.plots.png import render_pdf, render_png
 from paribus.reporting.plots.scene import (
     COLORS,
     DASHES,
-    LETTER,
     SERIES,
     SHAPES,
     Area,
@@ -32,8 +31,10 @@ from paribus.reporting.plots.scene import (
     Line,
     Mark,
     Scene,
+    add_heading,
     fit_label,
     get_style,
+    measure_text,
     place_beside,
 )
 from paribus.reporting.plots.svg import render_svg
@@ -237,12 +238,35 @@ def test_arms_that_share_their_pretraining_are_one_curve_without_a_difference(ta
 
 def test_a_long_label_is_smaller_before_it_is_cut() -> None:
     text = "all_parameters against adapters_2048: +1.83, n=5, undecided"
-    for width in (400.0, 330.0, 275.0):
+    for width in (400.0, 330.0, 260.0):
         label = fit_label(Label(0, 0, text, 10.5), width)
         assert label.text == text
-        assert len(text) * LETTER * label.size <= max(width, len(text) * LETTER * 10.5 * 0.75) + 1e-6
+        assert measure_text(text, label.size) <= width + 1e-6
         assert label.size <= 10.5
     assert fit_label(Label(0, 0, text, 10.5), 100.0).text.endswith("…")
+    assert fit_label(Label(0, 0, text, 10.5, bold=True), 350.0).size < fit_label(Label(0, 0, text, 10.5), 350.0).size
+
+
+def test_text_is_never_wider_than_it_is_measured() -> None:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    names, columns = ("mask80_random20 (n=5)", "ensemble4", "two_way"), ("own/mlm_loss", "docs_package/accuracy")
+    for bold, words in ((False, names), (True, columns)):
+        font = FontProperties("DejaVu Sans", weight="bold" if bold else "normal")
+        for text in words:
+            assert TextPath((0, 0), text, 10, prop=font).get_extents().width <= 1.05 * measure_text(text, 10, bold)
+
+
+def test_a_long_heading_is_wrapped() -> None:
+    scene = add_heading(
+        Scene(360, 50, (Mark(20, 20),)), "label_efficiency at cpu scale: arms with their intervals", "n=2"
+    )
+    heads = [item for item in scene.items if isinstance(item, Label)]
+    assert [head.text for head in heads] == ["label_efficiency at cpu scale: arms with", "their intervals", "n=2"]
+    assert all(find_box(head)[1] <= scene.width for head in heads)
+    assert all(one.y + 10 < other.y for one, other in itertools.pairwise(heads))
+    assert heads[-1].y < next(item.y for item in scene.items if isinstance(item, Mark))
 
 
 def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
@@ -276,6 +300,13 @@ def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: 
     assert len(found) == 2
     assert any("stable over the scales" in text for text in texts(found[0]))
     assert {"smoke", "cpu", "n=5", "1T FLOPs", "10T FLOPs"} <= set(texts(found[0]))
+    assert "shaded: within the margin" in " ".join(texts(found[0]))
+    for panel, unit in zip(found, ("nats", "points"), strict=True):
+        said = re.search(r"moves by (\S+) (\w+) \[(\S+), (\S+)\]", " ".join(texts(panel)))
+        assert said
+        assert said[2] == unit
+        assert len({len(number.partition(".")[2]) for number in said.group(1, 3, 4)}) == 1
+        assert sum(bool(re.fullmatch(r"\+\d+\.\d+", text)) for text in texts(panel)) == 2, "the effect at both scales"
     assert scales.draw_scales(View(table, [table])) == []
 
 
@@ -288,6 +319,20 @@ def test_the_ladder_shows_every_scale_and_the_papers_effect(table: Table) -> Non
     (own,), (paper,) = marks(panel, "good"), marks(panel, "paper")
     zero = next(item for item in panel.items if isinstance(item, Line) and item.color == "ink").points[0][1]
     assert paper.y < own.y < zero, "both losses are lower, the paper's by more: both lie above zero"
+
+
+def test_a_scale_that_decides_nothing_does_not_flatten_the_others(table: Table) -> None:
+    ladder = build_ladders([table])[0]
+    (rung,) = ladder.rungs
+    assert rung.ci_low is not None
+    assert rung.ci_high is not None
+    wide = rung._replace(scale="test", ci_low=rung.ci_low - 90, ci_high=rung.ci_high + 90, barred=True)
+    both = scales.draw_ladder(ladder._replace(rungs=(wide, rung)), ["test", "smoke"])
+    alone = scales.draw_ladder(ladder, ["smoke"])
+    assert [mark.y for mark in marks(both, "good")] == [marks(alone, "good")[0].y] * 2
+    assert "a bar that ends at the edge goes on beyond it" in " ".join(texts(both))
+    assert "goes on" not in " ".join(texts(alone))
+    assert all(0 <= y <= both.height for item in both.items if isinstance(item, Line) for _, y in item.points)
 
 
 def test_curves_of_runs_are_brought_to_one_grid() -> None:
@@ -346,18 +391,29 @@ def test_no_labels_collide(table: Table) -> None:
             assert apart, f"{panel.title}: {one} | {other}"
 
 
-def test_names_of_anchors_near_the_edge_do_not_collide(table: Table) -> None:
-    cells = {"from scratch": 0.600, "bag of words": 0.602, "majority class": 0.604}
-    anchors = tuple(AnchorRow(name, None, {TASK: Level(mean)}) for name, mean in cells.items())
-    panel = arms.draw_arms(View(replace(table, anchors=anchors)))[1]
-    boxes = sorted(find_box(item)[:2] for item in panel.items if isinstance(item, Label) and item.color == "anchor")
-    assert len(boxes) == 3
-    assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
+def test_an_anchor_is_named_beside_its_own_line_or_in_the_legend_alone(table: Table) -> None:
+    cells = {"from scratch": 0.600, "bag of words": 0.602, "unigram (dynamic, static)": 0.604, "majority class": 0.606}
+    for shift in (0.0, -0.02, -0.04):
+        anchors = tuple(AnchorRow(name, None, {TASK: Level(mean + shift)}) for name, mean in cells.items())
+        panel = arms.draw_arms(View(replace(table, anchors=anchors)))[1]
+        lines = [item.points[0][0] for item in panel.items if isinstance(item, Line) and item.color == "anchor"]
+        named = [item for item in panel.items if isinstance(item, Label) and item.color == "anchor"]
+        assert len(lines) == 4
+        assert named
+        assert all(name in " ".join(texts(panel)) for name in cells)
+        for label in named:
+            left, right = find_box(label)[:2]
+            assert min(min(abs(left - x), abs(right - x)) for x in lines) < 8
+            assert not any(left < x < right for x in lines)
+            assert 0 <= left < right <= panel.width
+            assert "(" not in label.text
+        boxes = sorted(find_box(label)[:2] for label in named)
+        assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
 
 
 def find_box(label: Label) -> tuple[float, float, float, float]:
     """(left, right, top, bottom) of a label, about."""
-    width = LETTER * label.size * len(label.text)
+    width = measure_text(label.text, label.size, label.bold)
     left = label.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[label.anchor] * width
     return left, left + width, label.y - 0.7 * label.size, label.y
 

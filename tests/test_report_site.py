@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,17 @@ from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
-from paribus.reporting.site.claims import render_arxiv
+from paribus.reporting.site.claim_page import render_claim_page
+from paribus.reporting.site.claims import make_lines, render_arxiv, render_source
+from paribus.reporting.site.collect import load_sweeps
 from paribus.reporting.site.cost import add_hours, describe_cost, format_hours
-from paribus.reporting.site.forest import Axis, Contrast
+from paribus.reporting.site.forest import Axis
 from paribus.reporting.site.samples import color_html
 from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
 from paribus.reporting.tables.schema import Table
 from paribus.reporting.turned import measure, name_unit, turn
+from paribus.verdict.claims import PAPER
 from paribus.verdict.published import ids
 from paribus.verdict.published import table as published_table
 
@@ -147,18 +151,24 @@ def test_contrasts_undecided_for_another_reason_than_seeds_are_folded_away(
     assert main(["table", "sweeps/roberta_table1.yaml", "scale=smoke"]) == 0
     report(["examples=0"])
     text = (tmp_path / "reports/site/index.html").read_text()
-    forests = re.findall(r'(?:<summary>([^<]*)</summary>)?\s*<table class="forest"(.*?)</table>', text, re.DOTALL)
-    scales = [(said, re.findall(r'<td class="value"><a href="[^"#]*#(\w+)">', forest)) for said, forest in forests]
+    forests = re.findall(
+        r'(?:<summary>([^<]*)</summary>)?\s*<ul class="key">(.*?)</ul>\s*<table class="forest"(.*?)</table>',
+        text,
+        re.DOTALL,
+    )
+    scales = [(said, re.findall(r'<td class="value"><a href="[^"#]*#(\w+)">', forest)) for said, _, forest in forests]
     assert scales[0] == ("", ["cpu", "cpu"])
     assert scales[1][0].startswith("2 more, undecided for another reason than too few seeds")
     assert scales[1][1] == ["smoke", "smoke"]
+    keys = [key for _, key, _ in forests]
+    assert ["reproduced" in key for key in keys] == [True, False], "each key is of its own rows"
+    assert all("bar and [brackets]: the interval behind the verdict, 95% or wider" in key for key in keys)
 
 
 def test_a_contrast_of_one_seed_is_not_folded_away() -> None:
     few, stuck = study(seeds=1), [{**each, "own": own(5.9)} for each in study()]
     rows = [make_table(design(), records).claims[0].contrasts[0] for records in (few, stuck)]
-    nowhere: Any = None
-    assert [Contrast(nowhere, nowhere, row, nowhere).barred for row in rows] == [False, True]
+    assert [row.barred for row in rows] == [False, True]
 
 
 def test_the_numbers_of_a_wide_axis_are_powers_of_ten() -> None:
@@ -200,8 +210,11 @@ def test_the_page_of_a_claim_stands_its_scales_side_by_side(site: Path) -> None:
     assert "Effects against tokens" not in text, "one evaluation is no curve"
     assert "dynamic: masking.schedule = Dynamic (baseline: Copies)" in text
     assert "margin 0.02 nats." in text
+    assert "[Brackets]: the interval behind the verdict, 95% or wider" in text
+    assert re.search(r'<p class="lead">Our claim\. <a href="../published/roberta_table1.html">Liu .*</a>\.</p>', text)
     assert "mlm_loss (nats)" in text
     matrix = (site / "scales.html").read_text()
+    assert "[Brackets]: the interval behind the verdict, 95% or wider" in matrix
     row = re.search(r'<tr><th scope="row"><span class="say"><a href="roberta_table1/claim-1.html.*?</tr>', matrix)
     assert row
     cells = re.findall(r"<td[^>]*>(.*?)</td>", row[0])
@@ -328,6 +341,82 @@ def test_claims_below_a_bag_of_words_are_counted_and_marked(tmp_path: Path, monk
     )
     assert "† no arm beats a bag of words on the task" in text
     assert len(re.findall(r"</a>\*?† <span", text)) == 1
+
+
+def test_contrasts_of_one_claim_on_one_column_name_their_arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    place = tmp_path / "reports/roberta_table1/smoke/table.json"
+    content = json.loads(place.read_text())
+    found = content["claims"][0]["contrasts"]
+    content["claims"][0]["contrasts"] = [found[0], {**found[0], "arm": "static"}, {**found[1], "margin": 0.01}]
+    place.write_text(json.dumps(content))
+    report(["examples=0"])
+    forest = (tmp_path / "reports/site/index.html").read_text().partition('<table class="forest"')[2]
+    names = re.findall(r'<th scope="row" class="what"><a[^>]*>[^<]*</a>(.*?)</th>', forest)
+    against = [f' <span class="small">{arm} against static_x10</span>' for arm in ("dynamic", "static")]
+    assert sorted(names) == sorted(["", *against])
+    page = (tmp_path / "reports/site/roberta_table1/claim-1.html").read_text()
+    assert "; margin 1 point." in page
+
+
+def test_runs_without_a_recorded_cost_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    for path in (tmp_path / "runs/roberta_table1").glob("*/seed*/result.json"):
+        path.write_text(json.dumps(seal({**json.loads(path.read_text()), "budget": {}, "task_runs": []})))
+    report(["examples=0"])
+    assert '<td data-name="cost">not recorded</td>' in (tmp_path / "reports/site/index.html").read_text()
+    page = (tmp_path / "reports/site/roberta_table1/claim-1.html").read_text()
+    assert "<p>Cost of these arms: not recorded.</p>" in page
+
+
+def test_the_front_page_says_what_was_trained_and_starts_with_the_largest_scale(site: Path) -> None:
+    text = (site / "index.html").read_text()
+    lead = text.partition("<table")[0]
+    for words in ("A margin is the smallest difference that matters", "trains models of text", "smoke: minutes",
+                  'href="#contrasts"', 'href="#claims"'):  # fmt: skip
+        assert words in lead, words
+    counts = text.partition('<table class="counts">')[2].partition("</table>")[0]
+    assert re.findall(r'<tr><th scope="row">(\w+)', counts) == ["cpu", "smoke"]
+    links = re.findall(r'href="#([^"]*)">(\d+)<', counts)
+    assert all(place.endswith("&amp;whose=not A/A") for place, _ in links)
+    (key,) = re.findall(r'<td data-name="measured" data-key="([^"]*)">', text)
+    effects = [measure(row) for row in read_table(site, "cpu").claims[0].contrasts]
+    assert float(key) == pytest.approx(min(one.effect for one in effects if one is not None), rel=1e-5)
+
+
+def read_table(site: Path, scale: str) -> Table:
+    return from_json(Table, json.loads((site / "roberta_table1" / scale / "table.json").read_text()))
+
+
+def test_every_claim_of_a_paper_has_a_source() -> None:
+    lines = make_lines([], load_sweeps())
+    of_papers = [line for line in lines if line.claim.whose == PAPER]
+    assert len(of_papers) > 100
+    assert [line.place for line in of_papers if not render_source(line)] == []
+    (figure,) = [line for line in lines if line.place == "bert_figure5/claim-1.html"]
+    assert render_source(figure) == "arXiv 1810.04805, appendix C.1"
+    pages = {line.study: render_claim_page(line, []).decode() for line in lines if not line.published}
+    assert '<p class="lead">An A/A test.</p>' in pages["aa"]
+    assert all("no published table" not in page for page in pages.values())
+
+
+def test_tests_of_identical_arms_come_last(site: Path) -> None:
+    items = re.findall(
+        r'<li><span class="say">.*?<span class="small name">(\w+)</span></li>', (site / "scales.html").read_text()
+    )
+    twins = [study == "aa" for study in items]
+    assert any(twins)
+    assert twins == sorted(twins)
+
+
+def test_notes_of_a_published_table_stand_above_its_flags(site: Path) -> None:
+    pages = [
+        path.read_text().partition("<h2>Flags and sources</h2>")[2] for path in (site / "published").glob("*.html")
+    ]
+    assert sum(page.startswith("\n<p>") for page in pages) > 10
+    assert not any(re.search(r"</ul>\n<p>.*</p>\n<ul>", page) for page in pages)
 
 
 def test_what_a_table_page_tells(site: Path) -> None:
@@ -532,6 +621,11 @@ def test_search_filters_and_sorting_in_a_real_browser(site: Path, tmp_path: Path
     assert len(chosen) == sum("cpu:undecided" in row for row in everything)
     assert f"{len(chosen)} of {len(everything)} shown" in dom
     assert rows(browse(f"{home}#q=nothing+has+this", tmp_path)[0]) == []
+    counts = re.findall(r'href="#(verdict=[^"]*scale=cpu[^"]*)">(\d+)<', (site / "index.html").read_text())
+    for place, count in counts:
+        if int(count):
+            shown = rows(browse(f"{home}#{unescape(place).replace(' ', '%20')}", tmp_path)[0])
+            assert len(shown) == int(count), place
     up, down = (names(rows(browse(f"{home}#q=spans&sort={turn}claim", tmp_path)[0])) for turn in ("", "-"))
     assert len(up) > 3
     assert up == sorted(up)

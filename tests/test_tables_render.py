@@ -69,6 +69,13 @@ def test_a_claim_is_told_in_words_with_its_owner() -> None:
     assert "New masks do not hurt" in made["evidence.tex"].decode()
 
 
+def test_evidence_says_what_its_two_p_values_test(rendered: dict[str, bytes]) -> None:
+    for name in ("table.md", "table.html"):
+        text = rendered[name].decode()
+        for words in ("p (zero)", "p of the claim", "against its margin, adjusted for all claims and looks"):
+            assert words in text, (name, words)
+
+
 def test_latex_is_balanced_and_escaped(rendered: dict[str, bytes]) -> None:
     text = (rendered["table.tex"] + rendered["evidence.tex"]).decode()
     assert text.count(r"\begin{") == text.count(r"\end{")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_records import LOSS, TASK, design, make_table, study
+from fake_records import LOSS, TASK, design, make_table, own, study
 from scipy import stats
 
 from paribus.reporting.ladder import Ladder, build_ladders, rate_stability
@@ -47,6 +47,14 @@ def test_the_change_between_the_ends_is_welchs() -> None:
     assert found.change.ci_low > 0.0
     assert found.stability == "changes"
     assert of(build_ladders([table("smoke", 1e12)]), LOSS).change is None
+
+
+def test_a_scale_at_which_an_arm_learned_nothing_has_no_change() -> None:
+    records = [{**record, "scale": "cpu", "own": own(5.9)} for record in study()]
+    stuck = make_table(design(scale="cpu"), records)
+    found = of(build_ladders([table("smoke", 1e12), stuck]), LOSS)
+    assert [rung.barred for rung in found.rungs] == [False, True]
+    assert found.change is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ SCALES = ("test", "smoke", "cpu", "gpu", "paper")  # of the recipes, small ones 
 class Rung(NamedTuple):
     """A contrast at one scale: the effect is first - second in the metric's unit.
 
-    `flops`: mean of its two arms, None if it was not recorded.
+    `flops`: mean of its two arms, None if it was not recorded; `barred`: see `ContrastRow`.
     """
 
     scale: str
@@ -28,10 +28,14 @@ class Rung(NamedTuple):
     sd: float | None
     n: int
     verdict: str
+    barred: bool
 
 
 class Change(NamedTuple):
-    """How much the effect differs between the largest and the smallest scale, with a 95% interval (Welch)."""
+    """How much the effect differs between the largest and the smallest scale, with a 95% interval (Welch).
+
+    There is none if one of the two is barred: an arm that learned nothing has no effect to compare.
+    """
 
     difference: float
     ci_low: float
@@ -72,7 +76,7 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
                 if row.difference is not None:
                     rung = Rung(
                         table.scale, _average_flops(table, row), row.difference, row.ci_low, row.ci_high, row.sd, row.n,
-                        row.verdict,
+                        row.verdict, row.barred,
                     )  # fmt: skip
                     found.setdefault(key, []).append(rung)
     return [_build_ladder(key, first[key], sorted(rungs, key=_rank)) for key, rungs in found.items()]
@@ -109,7 +113,7 @@ def rate_stability(verdicts: Sequence[str]) -> str:
 def _compare_ends(small: Rung, large: Rung) -> Change | None:
     from scipy.special import stdtrit
 
-    if small.scale == large.scale or not small.sd or not large.sd:
+    if small.scale == large.scale or small.barred or large.barred or not small.sd or not large.sd:
         return None
     parts = [rung.sd**2 / rung.n for rung in (small, large) if rung.sd]
     degrees = sum(parts) ** 2 / (parts[0] ** 2 / (small.n - 1) + parts[1] ** 2 / (large.n - 1))

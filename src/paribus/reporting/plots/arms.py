@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from paribus.reporting.plots import axes
@@ -10,13 +11,14 @@ from paribus.reporting.plots.panel import (
     NAMES,
     RIGHT,
     TOP,
+    WIDTH,
     draw_interval,
     draw_text,
     draw_title,
     format_heading,
     make_scene,
 )
-from paribus.reporting.plots.scene import LETTER, Item, Label, Line, Mark, Scene, fit_label
+from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, fit_label, measure_text
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.schema import Cell, Table
 
@@ -43,7 +45,7 @@ def _draw_panel(table: Table, column: str) -> Scene:
     bottom = TOP + _ROW * len(arms)
     references = _find_references(table, column)
     items = [*draw_title(format_heading(table, column)), *axes.across(scale, TOP - 8, bottom)]
-    items += _draw_find_references([one for one in references if scale.low <= one.value <= scale.high], scale, bottom)
+    items += _draw_references([one for one in references if scale.low <= one.value <= scale.high], scale, bottom)
     for at, arm in enumerate(arms):
         y = TOP + _ROW * (at + 0.5)
         items.append(fit_label(Label(NAMES - 8, y + 4, f"{arm.name} (n={arm.n})", 10.5, "end"), NAMES - 12))
@@ -73,22 +75,32 @@ def _make_scale(table: Table, column: str) -> axes.Scale:
     return axes.spread([end * table.about[column].factor for end in ends], NAMES, RIGHT, room=0.2)
 
 
-def _draw_find_references(references: list[Reference], scale: axes.Scale, bottom: float) -> list[Item]:
-    """Published values as open diamonds, anchors as lines whose names do not overlap."""
+def _draw_references(references: list[Reference], scale: axes.Scale, bottom: float) -> list[Item]:
+    """Published values as open diamonds, anchors as lines with their names."""
     items: list[Item] = [
         Mark(scale(one.value), TOP + _ROW * (one.at + 0.5) - 9, "diamond", "paper", 7, filled=False)
         for one in references
         if one.at is not None
     ]
-    limit = RIGHT
-    for one in sorted((one for one in references if one.at is None), key=lambda one: -one.value):
-        x, width = scale(one.value), LETTER * 9 * len(one.name) + 6
-        right = x + width <= limit
-        items.append(Line(((x, TOP - 8), (x, bottom)), "anchor", 1.4, (5, 3)))
-        place, side = (x + 3, "start") if right else (min(x - 3, limit), "end")
-        items.append(Label(place, TOP - 10, one.name, 9, side, "anchor"))
-        limit = x if right else place - width
-    return items
+    anchors = sorted(((scale(one.value), one.name) for one in references if one.at is None), reverse=True)
+    items += [Line(((x, TOP - 8), (x, bottom)), "anchor", 1.4, (5, 3)) for x, _ in anchors]
+    return items + _name_anchors(anchors)
+
+
+def _name_anchors(anchors: Sequence[tuple[float, str]]) -> list[Label]:
+    """Names beside their lines; one that would stand over another line or name is in the legend alone."""
+    taken = [(x, x) for x, _ in anchors]
+    labels = []
+    for x, full in anchors:
+        name = full.partition(" (")[0]
+        width = measure_text(name, 9)
+        for side, place, left in (("start", x + 3, x + 3), ("end", x - 3, x - 3 - width)):
+            right = left + width
+            if left > 0 and right < WIDTH and all(end <= left or right <= start for start, end in taken):
+                labels.append(Label(place, TOP - 10, name, 9, side, "anchor"))
+                taken.append((left - 3, right + 3))
+                break
+    return labels
 
 
 def _draw_arm(scale: axes.Scale, y: float, found: Cell, unit: float) -> list[Item]:

@@ -25,7 +25,7 @@ from paribus.verdict.words import Word, find_word
 
 WIDTH: Final = 360.0
 LEFT: Final = 56.0  # of a panel with numbers on its left
-NAMES: Final = 128.0  # of a panel with names on its left
+NAMES: Final = 136.0  # of a panel with names on its left
 RIGHT: Final = WIDTH - 14.0
 TOP: Final = 42.0
 

@@ -28,7 +28,6 @@ _DOTS = 200  # an inch; a pixel of a scene is 1/100 inch
 _COLORS = 256  # in the palette; half of them are the picture's most frequent ones
 _PLACE = (1 << 16, 1 << 8, 1)  # of red, green and blue in a color as one number
 _POINT = 0.72  # typographic points in a pixel of a scene
-_SLIM = 0.93  # DejaVu Sans is wider than the fonts that scenes are measured for
 
 
 def render_png(scene: Scene) -> bytes:
@@ -186,7 +185,7 @@ def _text(axes: Axes, label: Label, at: int) -> None:
         label.x,
         label.y,
         label.text.replace("$", r"\$"),
-        fontsize=label.size * _POINT * _SLIM,
+        fontsize=label.size * _POINT,
         fontfamily="DejaVu Sans",
         fontweight="bold" if label.bold else "normal",
         color=COLORS[label.color],

@@ -20,6 +20,7 @@ from paribus.reporting.plots.panel import (
     make_scene,
 )
 from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, fit_label
+from paribus.reporting.tables.blocks import format_value
 from paribus.reporting.turned import name_unit
 from paribus.verdict.metrics import in_points
 from paribus.verdict.words import find_word
@@ -52,29 +53,38 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Scene:
     for at, scale in enumerate(scales):
         x = LEFT + wide * (at + 0.5)
         items.append(fit_label(Label(x, bottom + 16, scale, 10.5, "middle", bold=scale in rungs), wide))
-        items += _draw_rung(rungs.get(scale), x, wide, y, unit * turn, bottom)
+        items += _draw_rung(rungs.get(scale), ladder.column, x, wide, y, unit * turn)
     if ladder.published is not None:
         items.append(Mark(RIGHT - 4, y(ladder.published * unit * turn), "diamond", "paper", 9, filled=False))
-    words, end = draw_text(_write_legend(ladder, unit * turn), bottom + 48)
+    words, end = draw_text(_write_legend(ladder, unit * turn, y), bottom + 60)
     return make_scene([*items, *words], end, f"{pair} on {title}: effect at each scale")
 
 
 def _make_scale(ladder: Ladder, unit: float, bottom: float) -> axes.Scale:
-    found = [end for rung in ladder.rungs for end in (rung.difference, rung.ci_low, rung.ci_high)]
-    ends = [end for end in (*found, ladder.published, ladder.margin, -ladder.margin) if end is not None]
+    """Room for every effect, but not for the interval of a scale that decides nothing, if others may decide."""
+    kept = [rung for rung in ladder.rungs if not rung.barred] or ladder.rungs
+    found = [*(rung.difference for rung in ladder.rungs), *(end for rung in kept for end in _list_ends(rung))]
+    ends = [*found, *(end for end in (ladder.published, ladder.margin, -ladder.margin) if end is not None)]
     return axes.spread([0.0, *(value * unit for value in ends)], bottom, TOP)
 
 
-def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: float, bottom: float) -> list[Item]:
+def _list_ends(rung: Rung) -> list[float]:
+    """The ends of its interval, or nothing."""
+    return [] if rung.ci_low is None or rung.ci_high is None else [rung.ci_low, rung.ci_high]
+
+
+def _draw_rung(rung: Rung | None, column: str, x: float, wide: float, y: axes.Scale, unit: float) -> list[Item]:
+    bottom = y.start
     if rung is None:
         return [fit_label(Label(x, bottom + 30, "not run", 9, "middle", "soft"), wide)]
     color = find_color(rung.verdict)
     items: list[Item] = []
-    if rung.ci_low is not None and rung.ci_high is not None:
-        items += draw_interval((x, y(rung.ci_low * unit)), (x, y(rung.ci_high * unit)), color)
+    if ends := [(x, y(min(max(end * unit, y.low), y.high))) for end in _list_ends(rung)]:
+        items += draw_interval(ends[0], ends[1], color)
     word = find_word(rung.verdict)
     items.append(Mark(x, y(rung.difference * unit), word.mark, color, 8, word.decides))
-    below = [f"n={rung.n}", f"{axes.short(rung.flops, 2)} FLOPs" if rung.flops else ""]
+    effect = format_value(column, rung.difference * unit, sign=True)
+    below = [effect, f"n={rung.n}", f"{axes.short(rung.flops, 2)} FLOPs" if rung.flops else ""]
     return [
         *items,
         *(
@@ -84,11 +94,14 @@ def _draw_rung(rung: Rung | None, x: float, wide: float, y: axes.Scale, unit: fl
     ]
 
 
-def _write_legend(ladder: Ladder, unit: float) -> list[str]:
+def _write_legend(ladder: Ladder, unit: float, y: axes.Scale) -> list[str]:
     verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
     several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
     marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
-    shown = [f"{marks}; bar: the interval behind the verdict"]
+    band = "; shaded: within the margin" if ladder.margin else ""
+    beyond = any(not y.low <= end * unit <= y.high for rung in ladder.rungs for end in _list_ends(rung))
+    cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
+    shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
     shown += ["◇ the paper's effect"] if ladder.published is not None else []
     return [*shown, *several]
 
@@ -98,8 +111,9 @@ def _describe_change(ladder: Ladder, unit: float) -> str:
     if change is None:
         return ""
     low, high = sorted((change.ci_low * unit, change.ci_high * unit))
-    moved = f"{change.difference * unit:+.3g} [{low:.3g}, {high:.3g}]"
-    return f"From {rungs[0].scale} to {rungs[-1].scale} the effect moves by {moved} (95% interval)."
+    ends = ", ".join(format_value(ladder.column, end) for end in (low, high))
+    moved = f"{format_value(ladder.column, change.difference * unit, sign=True)} {name_unit(ladder.column)}".strip()
+    return f"From {rungs[0].scale} to {rungs[-1].scale} the effect moves by {moved} [{ends}] (95% interval)."
 
 
 DRAWINGS.add(Drawing("scales", "effect at each scale", draw_scales, 5))

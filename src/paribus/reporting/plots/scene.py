@@ -30,7 +30,9 @@ SYMBOLS: Final = {
 HOLLOW: Final = {"square": "□", "circle": "○", "up": "△", "diamond": "◇", "down": "▽"}
 SHAPES: Final = tuple(SYMBOLS)
 DASHES: Final = ((), (7, 3), (2, 2), (8, 3, 2, 3), (12, 3), (4, 2, 1, 2), (1, 3), (10, 2, 2, 2, 2, 2))
-LETTER: Final = 0.56  # mean width of a letter, in font sizes
+_SLIM, _BROAD = frozenset(" fijlrtI.,:;|'()[]/-"), frozenset("mwMW%+=<>~≥↑↓—…")
+_WIDTHS: Final = (0.37, 0.62, 0.92)  # of slim, other and broad letters in DejaVu Sans, in font sizes
+_BOLD = 1.1  # times as wide
 
 
 class Line(NamedTuple):
@@ -114,27 +116,41 @@ def place_beside(scenes: Sequence[Scene], most: float = 1100.0) -> Scene:
 
 def add_heading(scene: Scene, text: str, below: str = "") -> Scene:
     """The scene below a heading, and below a line of what it is of."""
-    lines = wrap_text(below, scene.width - 20, 10) if below else []
-    space = 26.0 + 14.0 * len(lines)
-    said = [Label(10, 35 + 14 * at, line, 10, color="soft") for at, line in enumerate(lines)]
+    heads = wrap_text(text, scene.width - 20, 13, bold=True)
+    lines = wrap_text(below, scene.width - 20, 10)
+    top = 17.0 * len(heads)
+    space = top + 9.0 + 14.0 * len(lines)
+    said = [Label(10, 19 + 17 * at, head, 13, bold=True) for at, head in enumerate(heads)]
+    said += [Label(10, top + 18 + 14 * at, line, 10, color="soft") for at, line in enumerate(lines)]
     items = tuple(move(item, 0.0, space) for item in scene.items)
-    return replace(scene, height=scene.height + space, items=(Label(10, 19, text, 13, bold=True), *said, *items))
+    return replace(scene, height=scene.height + space, items=(*said, *items))
+
+
+def measure_text(text: str, size: float, bold: bool = False) -> float:
+    """The width of a text, within about 5%."""
+    slim, other, broad = _WIDTHS
+    width = sum(slim if letter in _SLIM else broad if letter in _BROAD else other for letter in text)
+    return width * size * (_BOLD if bold else 1.0)
 
 
 def fit_label(label: Label, width: float) -> Label:
     """The label in a type that fits the width, at most a quarter smaller, and cut if even that is too wide."""
-    size = label.size * min(1.0, max(0.75, width / (LETTER * label.size * max(1, len(label.text)))))
-    return label._replace(text=cut_text(label.text, width, size), size=size)
+    wide = measure_text(label.text, label.size, label.bold)
+    size = label.size * min(1.0, max(0.75, width / max(1.0, wide)))
+    return label._replace(text=_cut_text(label.text, width + 1e-6, size, label.bold), size=size)
 
 
-def cut_text(text: str, width: float, size: float = 11.0) -> str:
-    """Text cut to about this width at most."""
-    most = max(2, int(width / (LETTER * size) + 1e-6))
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _cut_text(text: str, width: float, size: float, bold: bool) -> str:
+    cuts = (text, *(text[:end] + "…" for end in range(len(text) - 1, 1, -1)))
+    return next((cut for cut in cuts if measure_text(cut, size, bold) <= width), text[:1] + "…")
 
 
-def wrap_text(text: str, width: float, size: float = 11.0) -> list[str]:
-    """Text in lines of about that width."""
-    from textwrap import wrap
-
-    return wrap(text, max(8, int(width / (LETTER * size))))
+def wrap_text(text: str, width: float, size: float, bold: bool = False) -> list[str]:
+    """Text in lines of that width at most; a longer word has a line of its own."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and measure_text(f"{lines[-1]} {word}", size, bold) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines

@@ -7,13 +7,13 @@ from html import escape
 
 from paribus.reporting.ladder import build_ladders, rate_stability
 from paribus.reporting.plots.scales import STABILITY, draw_ladder
-from paribus.reporting.site.claims import Line, format_effect, list_scales, render_effect, render_source
+from paribus.reporting.site.claims import INTERVAL, Line, format_effect, list_scales, render_effect, render_source
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.cost import describe_cost
+from paribus.reporting.site.cost import NO_COST, describe_cost
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.site.tokens import draw_tokens
 from paribus.reporting.tables.blocks import format_number, say_claim
-from paribus.reporting.tables.html import render_figure, render_scroll, render_verdict
+from paribus.reporting.tables.html import capitalize, render_figure, render_scroll, render_verdict
 from paribus.reporting.tables.notes import REVISED
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.reporting.turned import name_unit
@@ -32,7 +32,8 @@ def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
 def _render_body(line: Line, title: str, scales: Sequence[str]) -> Iterator[str]:
     yield f'<p class="crumbs">{render_link("../index.html", "Claims")} / {escape(line.study)}</p>'
     yield f"<h1>{escape(title)}</h1>"
-    yield f'<p class="lead">{OWNERS[line.claim.whose or ""].capitalize()}. {render_source(line, "../")}.</p>'
+    said = [capitalize(OWNERS[line.claim.whose or ""]), render_source(line, "../")]
+    yield f'<p class="lead">{" ".join(f"{part}." for part in said if part)}</p>'
     yield f"<p><code>{escape(line.claim.text)}</code></p>"
     yield _render_ladder(line, scales)
     yield f"<p>{STABILITY[rate_stability([claim.verdict for _, claim in line.entries])]}</p>" if line.entries else ""
@@ -60,8 +61,11 @@ def _render_ladder(line: Line, scales: Sequence[str]) -> str:
         rows.append(Row([name, *(_render_rung(*found[one], key) if one in found else "" for one in scales)], {}))
     columns = {one: one for one in ("", *scales)}
     table = render_list(columns, rows, "Effects at each scale", sortable=False)
-    below = "Effects are turned: + favors the arm that the claim names first. A scale without a verdict was not run."
-    return f'{render_scroll(table, "Effects at each scale")}<p class="below">{below}</p>'
+    below = (
+        f"Effects are turned: + favors the arm that the claim names first. [Brackets]: {INTERVAL}. A scale without a "
+        "verdict was not run."
+    )
+    return f'{render_scroll(table, "Effects at each scale")}<p class="below">{escape(below)}</p>'
 
 
 def _render_line(name: str, cells: Sequence[str]) -> str:
@@ -88,7 +92,7 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
     arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
     cost = describe_cost(record for record in entry.found.records if record.arm in arms)
     yield from (f"<p>{escape(note)}</p>" for note in entry.table.notes if note.startswith(REVISED))
-    yield f"<p>Cost of these arms: {escape(cost)}.</p>" if cost else ""
+    yield f"<p>Cost of these arms: {escape(cost or NO_COST)}.</p>"
     changes = [line for arm in arms if (line := _describe_changes(entry.table, arm))]
     yield f"<p>How the arms differ from the baseline, {escape(entry.table.baseline)}:</p>" if changes else ""
     yield render_bullets(changes) if changes else ""
@@ -101,8 +105,8 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
 
 def _say_contrast(table: Table, row: ContrastRow) -> str:
     reason = f" ({escape(row.reason)})" if row.reason else ""
-    size = f"{row.margin * table.about[row.column].factor:g} {name_unit(row.column)}".strip()
-    margin = f"; margin {size}" if row.margin else ""
+    size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
+    margin = f"; margin {size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
     place = f"{table.scale}/{row.arm}.html"
     return f"{render_effect(table, row, place)}{margin}. {render_verdict(row.verdict, escape(row.verdict))}{reason}"
 

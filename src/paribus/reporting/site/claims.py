@@ -15,14 +15,16 @@ from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.blocks import format_interval, format_number
 from paribus.reporting.tables.html import render_verdict
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
-from paribus.reporting.turned import name_unit, turn
+from paribus.reporting.turned import measure, name_unit, turn
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.claims import OURS, TWINS, Sentence
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
 from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
 
-OWN = "no paper"
+OWN = "no published table"
+CLAIMED = f"not {TWINS}"  # of the owners of claims: the papers and us
+INTERVAL = "the interval behind the verdict, 95% or wider to allow for the table's other claims and looks"
 
 
 def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
@@ -76,6 +78,12 @@ class Line:
         """Such as Liu et al. 2019."""
         return OWN if self.paper is None else self.paper.authors_year.partition(" (")[0]
 
+    @property
+    def citation(self) -> str:
+        """What the sweep's title has behind three spaces, such as `arXiv 1810.04805, appendix C.1`."""
+        title = self.sweep.title if self.sweep else self.entries[0][0].table.title
+        return title.partition("   ")[2]
+
 
 def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Line]:
     """Claims of tables and of sweeps without any: first those that some scale has decided, then the undecided ones."""
@@ -123,9 +131,9 @@ def render_arxiv(paper: PublishedTable | None) -> str:
 
 
 def render_source(line: Line, up: str = "") -> str:
-    """The table that a claim is from, its page here, and the paper."""
+    """The table that a claim is from, its page here, and the paper; if there is no such table, what the sweep cites."""
     if line.paper is None or line.published is None:
-        return OWN
+        return escape(line.citation)
     named = render_link(f"{up}published/{line.published}.html", f"{line.authors}, {line.paper.table}")
     return f"{named}, {render_arxiv(line.paper)}"
 
@@ -163,6 +171,12 @@ def format_effect(table: Table, row: ContrastRow) -> str:
     found, unit = turn(row), name_unit(row.column)
     number = format_number(table, row.column, found.effect, sign=True) + (f" {unit}" if unit else "")
     return number + format_interval(table, row.column, found.low, found.high)
+
+
+def find_weakest(claim: ClaimRow) -> tuple[ContrastRow, float] | None:
+    """The contrast that favors the claim least, and its effect in margins."""
+    found = [(row, size.effect) for row in claim.contrasts if (size := measure(row)) is not None]
+    return min(found, key=lambda one: -abs(one[1]) if one[0].relation == "~" else one[1], default=None)
 
 
 def render_effects(line: Line) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 from paribus.runs.record import Record
 
+NO_COST = "not recorded"
+
 
 def add_hours(records: Iterable[Record]) -> dict[str, float]:
     """{unit: hours of pre-training} of finished runs; one that several of them start from counts once."""

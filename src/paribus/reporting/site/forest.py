@@ -8,14 +8,14 @@ from html import escape
 from typing import NamedTuple
 
 from paribus.reporting.plots.svg import render_mark
-from paribus.reporting.site.claims import Line, format_effect
+from paribus.reporting.site.claims import INTERVAL, Line, format_effect
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.html import make_slug
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow
 from paribus.reporting.turned import Turned, measure
 from paribus.verdict.metrics import MEAN
-from paribus.verdict.words import NOT_RUN, UNDECIDED, WORDS, find_word
+from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 _TICKS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 _NAMED = 9  # as many ticks can have their numbers side by side
@@ -29,19 +29,15 @@ _TWINS = ("A/A tests", "identical arms: any difference is chance")
 
 class Contrast(NamedTuple):
     """A contrast of a claim at a scale. `found`: in margins; `below`: it is decided, and every arm is below a linear
-    model.
+    model; `among`: the claim has several on its column.
     """
 
     line: Line
     entry: Entry
     row: ContrastRow
     found: Turned
-    below: bool = False
-
-    @property
-    def barred(self) -> bool:
-        """Whether it is undecided for another reason than the number of seeds."""
-        return self.row.verdict == UNDECIDED and self.row.n > 1 and self.row.seeds_range is None
+    below: bool
+    among: bool
 
 
 class Axis(NamedTuple):
@@ -68,7 +64,7 @@ class Axis(NamedTuple):
 def list_contrasts(lines: Sequence[Line]) -> list[Contrast]:
     """Every contrast with a number, at each scale."""
     return [
-        Contrast(line, entry, row, found, _is_below(claim, row))
+        Contrast(line, entry, row, found, _is_below(claim, row), _is_among(claim, row))
         for line in lines
         for entry, claim in line.entries
         for row in claim.contrasts
@@ -81,17 +77,20 @@ def _is_below(claim: ClaimRow, row: ContrastRow) -> bool:
     return find_word(row.verdict).decides and (averaged or row.column in claim.below)
 
 
+def _is_among(claim: ClaimRow, row: ContrastRow) -> bool:
+    return sum(other.column == row.column for other in claim.contrasts) > 1
+
+
 def render_forest(lines: Sequence[Line]) -> Iterator[str]:
-    """The plot with its key, as a table: a row per contrast, by what its claim says and by size.
+    """Each plot with its key, as a table: a row per contrast, by what its claim says and by size.
 
     Contrasts that are undecided for another reason than too few seeds are folded away, unless there are no others.
     """
     contrasts = list_contrasts(lines)
     if not contrasts:
         return
-    barred = [one for one in contrasts if one.barred]
-    yield _render_key(contrasts)
-    yield from _render_table([one for one in contrasts if not one.barred] or barred, "Measured contrasts")
+    barred = [one for one in contrasts if one.row.barred]
+    yield from _render_table([one for one in contrasts if not one.row.barred] or barred, "Measured contrasts")
     if 0 < len(barred) < len(contrasts):
         said = f"{len(barred)} more, undecided for another reason than too few seeds"
         why = "runs are still on the plateau of a trivial model, or the task is not sensitive"
@@ -101,6 +100,7 @@ def render_forest(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _render_table(contrasts: Sequence[Contrast], what: str) -> Iterator[str]:
+    yield _render_key(contrasts)
     axis = _make_axis(contrasts)
     ticks = ", ".join(_draw_tick(axis(tick)) for tick in axis.list_ticks())
     caption = f"{what}: effect over margin, turned so that right favors the claim"
@@ -150,6 +150,7 @@ def _render_key(contrasts: Sequence[Contrast]) -> str:
         for word in WORDS.all()
         if word.name in shown and word.name != NOT_RUN
     ]
+    marks.append(f"bar and [brackets]: {escape(INTERVAL)}")
     marks.append(
         '<span class="patch"></span>where the claim needs the interval; a task must also tell arms from scratch'
     )
@@ -170,7 +171,8 @@ def _render_group(words: tuple[str, str], group: Sequence[Contrast], axis: Axis)
 def _render_row(one: Contrast, axis: Axis) -> str:
     row, table, line = one.row, one.entry.table, one.line
     says = line.claim.says or line.claim.text
-    name = f'<a href="{escape(line.place)}" title="{escape(says)}">{escape(says)}</a>'
+    pair = f' <span class="small">{escape(row.arm)} against {escape(row.versus)}</span>' if one.among else ""
+    name = f'<a href="{escape(line.place)}" title="{escape(says)}">{escape(says)}</a>{pair}'
     signs = "*" * (not row.margin) + "†" * one.below
     value = f"{render_link(f'{line.place}#{one.entry.scale}', format_effect(table, row))}{signs}"
     where = f'<span class="small">{escape(row.column)}, {escape(one.entry.scale)}</span>'

@@ -8,7 +8,9 @@ from html import escape
 
 from paribus.reporting.ladder import rate_stability
 from paribus.reporting.site.claims import (
+    CLAIMED,
     Line,
+    find_weakest,
     list_scales,
     render_effects,
     render_source,
@@ -16,7 +18,7 @@ from paribus.reporting.site.claims import (
     tell_below,
 )
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.cost import add_hours, describe_cost, describe_tuning, format_hours
+from paribus.reporting.site.cost import NO_COST, add_hours, describe_cost, describe_tuning, format_hours
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.site.searches import Search, render_searches
@@ -29,6 +31,13 @@ COSTS = {  # heading: what stands behind the number on a phone
     "pre-training": "of pre-training",
     "pre-training per decided claim": "of it per decided claim",
     "fine-tuning": "of fine-tuning",
+}
+SCALES = {
+    "test": "seconds, to see that a sweep works",
+    "smoke": "minutes on two cores, too small for most claims",
+    "cpu": "hours on two cores, mostly 2-layer models",
+    "gpu": "a day at most on one GPU",
+    "paper": "the paper's own setting",
 }
 WAITING = {"claim": "claim", "study": "table", "source": "source"}
 _SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
@@ -44,11 +53,16 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
     ran, waiting = [line for line in lines if line.measured], [line for line in lines if not line.measured]
     yield "<h1>Does the published choice hold here?</h1>"
     yield (
-        '<p class="lead">Claims are fixed before their first run; a table says so if its sweep file has changed since '
-        "then. A verdict holds only at its scale; each number links to its runs.</p>"
+        '<p class="lead">Each table trains models of text in several ways, its arms, over the same seeds. Claims are '
+        "fixed before their first run; a table says so if its sweep file has changed since then. A margin is the "
+        "smallest difference that matters. A verdict holds only at its scale; each number links to its runs.</p>"
     )
-    yield _render_counts(entries, lines)
-    yield "<h2>Every measured contrast</h2>"
+    scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
+    known = "; ".join(f"{scale}: {SCALES[scale]}" for scale in scales if scale in SCALES)
+    yield f'<p class="lead">Scales: {escape(known)}.</p>' if known else ""
+    yield f"<p>{render_link('#contrasts', 'Contrasts')} · {render_link('#claims', 'Claims')}</p>"
+    yield _render_counts(entries, lines, scales)
+    yield '<h2 id="contrasts">Every measured contrast</h2>'
     yield '<p class="lead">Effect over margin, turned so that right favors the arm that the claim names first.</p>'
     yield from render_forest(lines)
     yield '<h2 id="claims">Claims</h2>'
@@ -56,7 +70,7 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
         "verdict": ("every verdict", [word.name for word in WORDS.all()]),
         "scale": ("every scale", list_scales(entries)),
         "paper": ("every paper", sorted({line.authors for line in lines})),
-        "whose": ("whoever's claim", list(OWNERS)),
+        "whose": ("whoever's claim", [*OWNERS, CLAIMED]),
     })  # fmt: skip
     yield render_list(COLUMNS, [_render_row(line) for line in ran], "Claims with a measured contrast")
     yield f'<p class="below">{render_link("claims.md", "The same as Markdown")}</p>'
@@ -65,10 +79,9 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
         yield f"<details><summary>{len(waiting)} claims that were not run at any scale</summary>{rows}</details>"
 
 
-def _render_counts(entries: Sequence[Entry], lines: Sequence[Line]) -> str:
-    """Verdicts at each scale that has tables; claims about identical arms are counted separately."""
+def _render_counts(entries: Sequence[Entry], lines: Sequence[Line], scales: Sequence[str]) -> str:
+    """Verdicts at each of the scales; claims about identical arms are counted separately."""
     words = [word.name for word in WORDS.all()]
-    scales = [scale for scale in list_scales(entries) if any(entry.scale == scale for entry in entries)]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("scale", *words))
     head += "".join(f'<th scope="col" class="cost">{name}</th>' for name in COSTS)
     own = [line for line in lines if not line.of_twins]
@@ -92,7 +105,7 @@ def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entri
     counts[NOT_RUN] += len(lines) - len(found)
     cells = "".join(
         f'<td class="v-{make_slug(word)}" data-name="{escape(word)}">'
-        f'<a href="#verdict={escape(word)}&amp;scale={escape(scale)}">{counts[word]}</a></td>'
+        f"{render_link(f'#verdict={word}&scale={scale}&whose={CLAIMED}', str(counts[word]))}</td>"
         for word in words
     )
     records = [record for entry in entries if entry.scale == scale for record in entry.found.records]
@@ -113,8 +126,9 @@ def _render_row(line: Line) -> Row:
     stability = _SAME.get(rate_stability([one.verdict for _, one in line.entries]), "")
     verdicts = render_verdicts(line) + (f'<span class="small">{stability}</span>' if stability else "")
     study = f'<span class="name">{render_link(f"{entry.place}/index.html", line.study)}</span>'
-    cells = [_render_claim(line), verdicts, render_effects(line), escape(cost), study]
-    return Row(cells, _describe_row(line), [None, claim.verdict])
+    cells = [_render_claim(line), verdicts, render_effects(line), escape(cost or NO_COST), study]
+    weakest = find_weakest(claim)
+    return Row(cells, _describe_row(line), [None, claim.verdict, f"{weakest[1]:.6g}" if weakest else ""])
 
 
 def _render_waiting(line: Line) -> Row:
@@ -123,8 +137,8 @@ def _render_waiting(line: Line) -> Row:
 
 def _render_claim(line: Line) -> str:
     """The plain sentence, who claims it, and its source."""
-    source = "" if line.paper is None else f", {render_source(line)}"
-    owner = f'<span class="small">{OWNERS[line.claim.whose or ""]}{source}</span>' if line.claim.says else ""
+    said = ", ".join(part for part in (OWNERS[line.claim.whose or ""], render_source(line)) if part)
+    owner = f'<span class="small">{said}</span>' if line.claim.says else ""
     return f'<span class="say">{render_link(line.place, line.claim.says or line.claim.text)}</span><br>{owner}'
 
 

@@ -62,9 +62,9 @@ def _render_body(entry: PublishedTable, uses: Sequence[str]) -> Iterator[str]:
     flags = row_flags(entry)
     yield render_bullets(f"[{at}] {flag}" for at, flag in enumerate(flags, 1)) if flags else ""
     yield "<h2>Flags and sources</h2>"
-    yield render_bullets([f"Flag: {flag}" for flag in entry.flags] or ["No flag on the table as a whole."])
     yield f"<p>{escape(entry.notes)}</p>" if entry.notes else ""
-    yield render_bullets(f"Read in: {place}" for place in entry.verified)
+    found = [f"Flag: {flag}" for flag in entry.flags] or ["No flag on the table as a whole."]
+    yield render_bullets([*found, *(f"Read in: {place}" for place in entry.verified)])
     yield "<h2>Here</h2>"
     yield (
         "<ul>" + "".join(f"<li>{use}</li>" for use in uses) + "</ul>" if uses else "<p>No sweep reproduces it yet.</p>"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from paribus.reporting.site.claims import Line, format_effect, list_scales
+from paribus.reporting.site.claims import INTERVAL, Line, find_weakest, format_effect, list_scales
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list
 from paribus.reporting.tables.html import render_scroll, render_verdict
-from paribus.reporting.tables.schema import ClaimRow, ContrastRow
-from paribus.reporting.turned import measure
+from paribus.reporting.tables.schema import ClaimRow
 
 
 def render_scales(entries: Sequence[Entry], lines: Sequence[Line]) -> bytes:
@@ -19,12 +18,13 @@ def render_scales(entries: Sequence[Entry], lines: Sequence[Line]) -> bytes:
 
 
 def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[str]:
-    ran = sorted((line for line in lines if line.entries), key=lambda line: (line.study, line.number))
-    waiting = sorted((line for line in lines if not line.entries), key=lambda line: (line.study, line.number))
+    ordered = sorted(lines, key=lambda line: (line.of_twins, line.study, line.number))
+    ran, waiting = [line for line in ordered if line.entries], [line for line in ordered if not line.entries]
     yield "<h1>Claims at every scale</h1>"
     yield (
         '<p class="lead">Each claim with its verdict at each scale, and below it the contrast that favors it '
-        "least: + favors the arm that the claim names first. Nothing is carried from one scale to another.</p>"
+        f"least: + favors the arm that the claim names first. [Brackets]: {escape(INTERVAL)}. Nothing is carried from "
+        "one scale to another.</p>"
     )
     scales = list_scales(entries)
     columns = {one: one for one in ("claim", *scales)}
@@ -49,15 +49,10 @@ def _name(line: Line) -> str:
 def _render_cell(line: Line, entry: Entry, claim: ClaimRow) -> str:
     place = f"{line.place}#{entry.scale}"
     verdict = render_verdict(claim.verdict, render_link(place, claim.word))
-    row = _find_weakest(claim)
-    if row is None:
+    weakest = find_weakest(claim)
+    if weakest is None:
         return verdict
+    row = weakest[0]
     below = f'<span class="small">{escape(row.column)}, n = {row.n}</span>'
     number = render_link(place, format_effect(entry.table, row))
     return f'{verdict}<span class="found name">{number}<br>{below}</span>'
-
-
-def _find_weakest(claim: ClaimRow) -> ContrastRow | None:
-    """The contrast that favors the claim least, by its margin."""
-    found = [(row, size.effect) for row in claim.contrasts if (size := measure(row)) is not None]
-    return min(found, key=lambda one: -abs(one[1]) if one[0].relation == "~" else one[1])[0] if found else None

@@ -32,8 +32,9 @@ NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
 NOT_RUN_HERE = f"{ABSENT}: not run here."
 _READ = (
-    "Interval: the one behind the verdict; its level allows for the table's other claims. p in the table: adjusted for "
-    "all claims and looks; below 0.05 the contrast is decided."
+    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the paired "
+    "t-test against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
+    "0.05 the contrast is decided. The two test different things, so either can be the smaller one."
 )
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
@@ -64,8 +65,13 @@ def format_number(table: Table, column: str, value: float | None, extra: int = 0
     """A value in the unit that the column is read in: accuracies in points, losses in their own unit."""
     if value is None:
         return NONE
+    return format_value(column, value * table.about[column].factor, extra, sign)
+
+
+def format_value(column: str, value: float, extra: int = 0, sign: bool = False) -> str:
+    """A value that is already in that unit."""
     decimals = extra + find_metric(column).decimals
-    text = f"{value * table.about[column].factor:{'+' if sign else ''}.{decimals}f}"
+    text = f"{value:{'+' if sign else ''}.{decimals}f}"
     return text if float(text) != 0.0 else f"{0.0:.{decimals}f}"
 
 
@@ -357,8 +363,8 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         "interval",
         "level",
         "margin",
-        "p",
-        "p in the table",
+        "p (zero)",
+        "p of the claim",
         "n",
         "verdict",
     ]

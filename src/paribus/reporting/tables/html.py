@@ -125,7 +125,12 @@ def render_figure(title: str, scenes: Sequence[Scene]) -> str:
     if not scenes:
         return ""
     panels = "".join(render_svg(scene, standalone=False) for scene in scenes)
-    return f"<h2>{escape(title[:1].upper() + title[1:])}</h2>\n<figure>{panels}</figure>"
+    return f"<h2>{escape(capitalize(title))}</h2>\n<figure>{panels}</figure>"
+
+
+def capitalize(text: str) -> str:
+    """The text with a capital at its start; its other letters stay as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def render_block(block: Block, link: Link | None = None) -> str:

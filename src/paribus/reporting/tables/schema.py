@@ -10,7 +10,7 @@ from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.core.names import at_scale
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
-from paribus.verdict.words import Relation, find_word
+from paribus.verdict.words import UNDECIDED, Relation, find_word
 
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
@@ -224,6 +224,11 @@ class ContrastRow:
     def pair(self) -> str:
         """Such as `dynamic - static`."""
         return f"{self.arm} - {self.versus}"
+
+    @property
+    def barred(self) -> bool:
+        """Whether it is undecided for another reason than the number of seeds."""
+        return self.verdict == UNDECIDED and self.n > 1 and self.seeds_range is None
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,19 @@ function themed() {
   });
 }
 
+const fits = (value, choice) => choice.startsWith("not ") ? value !== choice.slice(4) : value === choice;
+
+// A claim that has no verdict at a scale was not run there.
 function matches(row, state) {
   const said = row.dataset;
   if (state.q && !state.q.toLowerCase().split(/\s+/).every((word) => (said.text || "").includes(word))) return false;
   if (state.paper && said.paper !== state.paper) return false;
-  if (state.whose && said.whose !== state.whose) return false;
+  if (state.whose && !fits(said.whose, state.whose)) return false;
   if (!state.verdict && !state.scale) return true;
-  return (said.at || "").split(";").some((one) => {
-    const [scale, verdict] = one.split(":");
-    return (!state.scale || scale === state.scale) && (!state.verdict || verdict === state.verdict);
-  });
+  const found = (said.at || "").split(";").map((one) => one.split(":"))
+    .filter(([scale]) => !state.scale || scale === state.scale);
+  if (!found.length) return state.verdict === "not run";
+  return found.some(([, verdict]) => !state.verdict || verdict === state.verdict);
 }
 
 function compared(left, right) {
@@ -74,7 +77,7 @@ function lists(tables) {
   for (const control of controls) {
     control.addEventListener("input", () => write({ ...read(), [control.dataset.filter]: control.value }));
   }
-  addEventListener("hashchange", () => { draw(); document.querySelector(".filters")?.scrollIntoView(); });
+  addEventListener("hashchange", () => { draw(); if (location.hash.includes("=")) document.querySelector(".filters")?.scrollIntoView(); });
   draw();
 }
 
