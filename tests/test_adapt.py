@@ -42,7 +42,7 @@ def test_the_answer_is_one_sentence_with_intervals(
     interval = rf"{number} (points|nats) \[{number}, {number}\]"
     assert re.fullmatch(
         rf"Further pre-training changes mine/accuracy by {interval} \({number} as it is, {number} further pre-trained, "
-        rf"{number} from scratch\), raises the held-out loss on general text by {interval}, and takes [\d.e-]+ hours: "
+        rf"{number} from scratch\), changes the held-out loss on general text by {interval}, and takes [\d.e-]+ hours: "
         r"means and 95% intervals over 2 seeds\.",
         said,
     )

@@ -27,7 +27,7 @@ def answer(sweep: Sweep, scale: str, roots: Sequence[Path]) -> str:
     names = {AS_IT_IS: "as it is", ADAPTED: "further pre-trained", SCRATCH: "from scratch"}
     levels = [f"{_number(mean, score, '')} {names[arm]}" for arm, mean in _levels(table, score).items()]
     lost = _difference(table, "stage_forgetting")
-    cost = f"raises the held-out loss on general text by {lost}" if lost else _UNKNOWN
+    cost = f"changes the held-out loss on general text by {lost}" if lost else _UNKNOWN
     hours = _hours(sweep, scale, roots)
     seeds = max(arm.n for arm in table.arms)
     return (
