@@ -169,9 +169,9 @@ def test_broken_file_is_named(folder: Path, tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("null\n\na\tb\tc", r"readable jsonl file \(line 1 is not a JSON object\)"),  # Arrow's reader crashes on it
-        ('{"sentence": "a"', "is not a readable jsonl file"),
+        ('{"sentence": "a", "label": 1}\n{"sentence": "a"', r"is not a readable jsonl file \(line 2 is not JSON: "),
         ('{"sentence": "a", "label": ' + "9" * 30 + "}", "is not a readable jsonl file"),
-        ("[" * 100_000, r"\(nested too deep\)"),
+        ("[" * 100_000, r"\(line 1 is not JSON: nested too deep\)"),
     ],
 )
 def test_lines_that_are_no_objects_are_refused(content: str, message: str, folder: Path, tmp_path: Path) -> None:

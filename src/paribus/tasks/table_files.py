@@ -103,7 +103,10 @@ def _read_json_lines(file: Path) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
         if line.strip():
-            rows.append(row := parse(line))
+            try:
+                rows.append(row := parse(line))
+            except ValueError as error:
+                raise ValueError(f"line {number} is not JSON: {str(error).partition(':')[0]}") from error
             if not isinstance(row, dict):
                 raise ValueError(f"line {number} is not a JSON object")
     names = dict.fromkeys(name for row in rows for name in row)
