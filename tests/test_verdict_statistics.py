@@ -113,6 +113,17 @@ def test_the_range_holds_the_number_of_seeds_in_eight_of_ten() -> None:
     assert 0.75 < hits / 400 < 0.93
 
 
+@pytest.mark.parametrize("effect", [0.05, 0.4])
+def test_the_range_of_a_claim_with_a_margin_holds_the_number_of_seeds(effect: float) -> None:
+    """Here the spread is what is uncertain: the number grows with its square."""
+    needed, hits = seeds_needed(find_routes(">", effect, 0.5), 0.8), 0
+    assert needed is not None
+    for sample in np.random.default_rng(1).normal(effect, 0.8, (60, 5)):
+        found = find_range(find_routes(">", float(sample.mean()), 0.5), float(sample.std(ddof=1)), 5)
+        hits += found is not None and found.least <= needed <= (found.most or needed)
+    assert hits / 60 > 0.8
+
+
 def test_seeds_needed_for_equivalence_by_simulation() -> None:
     n = seeds_needed([Route(0.5, 0.5)], 0.6)
     assert n is not None

@@ -46,7 +46,7 @@ def power(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> f
     from scipy.special import nctdtr, ndtr
 
     critical = t_quantile(n, alpha)
-    if len(routes) == 1 and math.isinf(routes[0].ahead):
+    if _has_one_boundary(routes):
         return 1.0 - float(nctdtr(n - 1, routes[0].behind * math.sqrt(n) / sd, critical))
     spread, weights = _sample_spreads(n)
     half = critical * spread  # of the interval, in standard errors
@@ -61,6 +61,10 @@ def power(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> f
         (low, high), (other_low, other_high) = ends
         found = found - chance(np.maximum(low, other_low), np.minimum(high, other_high))
     return float((weights * found).sum())
+
+
+def _has_one_boundary(routes: Sequence[Route]) -> bool:
+    return len(routes) == 1 and math.isinf(routes[0].ahead)
 
 
 @cache
@@ -79,7 +83,7 @@ def seeds_needed(routes: Sequence[Route], sd: float, alpha: float = ALPHA) -> in
         return None
 
     def enough(n: int) -> bool:
-        if len(routes) == 1 and math.isinf(routes[0].ahead):
+        if _has_one_boundary(routes):
             return routes[0].behind / sd >= _least(n, alpha)
         return power(routes, sd, n, alpha) >= POWER
 

@@ -152,14 +152,12 @@ class SlurmPool(ClusterPool):
 
         tickets = {work.label: _read_ticket(work) for work in queue}
         states = queue_states()
-        if states is None:
-            if any(tickets.values()):
-                raise UserError("squeue does not answer, but jobs may be queued", "run the same command again later")
-            states = {}
+        if states is None and any(tickets.values()):
+            raise UserError("squeue does not answer, but jobs may be queued", "run the same command again later")
         found: dict[str, Submitted] = {
             work.label: _Job(work, SlurmJob(self.executor.folder, number))
             for work in queue
-            if (number := tickets[work.label]) in states and number is not None
+            if (number := tickets[work.label]) in (states or {}) and number is not None
         }
         if found:
             say(f"{len(found)} jobs are already in the queue")

@@ -75,8 +75,8 @@ def judge(relation: Relation, low: float, high: float, margin: float) -> str:
 
 
 class Route(NamedTuple):
-    """A way to be decided, which no boundary may lie inside the interval for: distances to the boundary `ahead`, away
-    from zero, and to the one `behind` (inf: none).
+    """A way to be decided: the interval crosses no boundary. Distances from the mean to the boundary toward zero
+    (`behind`) and to the one away from zero (`ahead`; inf: none).
     """
 
     behind: float
