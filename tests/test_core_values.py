@@ -37,6 +37,9 @@ REFUSED = {
     "tasks.x.classes is missing: add 'classes:' to its file": [
         "+tasks.x={_target_:paribus.tasks.tables.LabelTable,name:x,columns:{text:a,label:b},path:y}"
     ],
+    r"tasks.x.classes=DESC is not a list: give tasks.x.classes=\[DESC\]": [
+        "+tasks.x={_target_:paribus.tasks.tables.LabelTable,name:x,columns:{text:a,label:b},path:y,classes:DESC}"
+    ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],
     "tasks.x names no _target_: write a class, such as": ["+tasks.x.y=3", "+tasks.x=3"],
@@ -49,6 +52,20 @@ REFUSED = {
 def test_a_wrong_value_is_refused(message: str, override: str) -> None:
     with pytest.raises(UserError, match=message):
         Run.of(compose(["scale=test", "logger=none", override]))
+
+
+def test_numbers_of_others_components_may_be_negative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[..., None]
+) -> None:
+    """Only they know their bounds; the labels of our own tasks may lie below zero too."""
+    (tmp_path / "shifted.py").write_text("class Shifted:\n    def __init__(self, offset: int, inner): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    trust("shifted")
+    own = {"_target_": "shifted.Shifted", "offset": -3, "inner": {"size": -1}}
+    check_values({"masking": own})
+    check_values({"_target_": "paribus.tasks.types.regression.Regression", "least": -1.0, "most": -0.5}, "tasks.x.type")
+    with pytest.raises(UserError, match=r"masking.inner.size=nan is not finite"):
+        check_values({"masking": {**own, "inner": {"size": float("nan")}}})
 
 
 def test_what_an_interpolation_gives_has_the_type_of_its_key() -> None:

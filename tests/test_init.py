@@ -82,7 +82,11 @@ def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
         assert Path(path).read_text().count("#") >= 5, "it is commented"
     before = Path("sweeps/books_trec.yaml").read_text()
     assert main(["init", *given]) == 0, "the same again changes nothing"
-    assert "sweeps/books_trec.yaml already exists: add name=NAME" in refusal("init", *given, "batch.size=2")
+    said = "sweeps/books_trec.yaml already exists with other settings: add name=NAME, or remove the file"
+    assert said in refusal("init", *given, "batch.size=2")
+    Path("conf/task/trec.yaml").write_text("# mine\n")
+    said = "conf/task/trec.yaml already exists with other settings: rename trec, or remove the file"
+    assert said in refusal("init", *given, "name=other")
     assert Path("sweeps/books_trec.yaml").read_text() == before
 
 
@@ -218,11 +222,15 @@ def test_a_share_that_is_held_out_is_checked(here: Path, change: str, message: s
 
 
 def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> None:
-    assert (name_of("my/Fine Texts.jsonl"), name_of("20news"), name_task("my/sst2")) == (
+    assert (name_of("my/Fine Texts.jsonl"), name_of("20news"), name_task("my/sst2"), name_task("mails/Train.csv")) == (
         "fine_texts",
         "my_20news",
         "my_sst2",
+        "mails",
     )
+    packaged = Question("roberta_table1", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
+    with pytest.raises(UserError, match="roberta_table1 is the name of a packaged sweep"), write_files(packaged):
+        pass
     assert split_compared("masking/schedule=static,dynamic") == ("masking/schedule", ["static", "dynamic"])
     labeled = guess_task("trec")
     with write_files(Question("mine", "books", "trec", labeled, "masking/schedule=static,dynamic")):

@@ -299,6 +299,16 @@ def test_the_manifest_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_
 
 
 @pytest.mark.slow
+def test_a_study_holds_one_sweep(ask: Ask, tmp_path: Path) -> None:
+    """Else the manifest of the second would hide the runs of the first."""
+    signatures = {"full/seed0": "a" * 12, "doc/seed0": "b" * 12}
+    before = store.write_manifest(tmp_path / "runs", "roberta_table1", "smoke", store.Manifest("x", [], signatures, {}))
+    request = ask("seed=1")
+    with pytest.raises(UserError, match=r"study=roberta_table1 holds runs of another sweep \(doc, full\)"):
+        run_sweep(request, command=Commands(request, tmp_path / "ready"), plan=plan)
+    assert store.read_manifest(tmp_path / "runs", "roberta_table1", "smoke") == before
+
+
 def test_roberta_table1_runs_at_scale_test_and_is_found_again(ask: Ask, capfd: pytest.CaptureFixture[str]) -> None:
     request = ask(scale="test")
     assert run_sweep(request) == 0

@@ -184,6 +184,12 @@ def test_what_cannot_be_trained_together_is_told(
     assert said in refusal("train", *two, *bad)
 
 
+def test_a_task_that_cannot_name_a_head_is_told(two: list[str], tmp_path: Path, refusal: Callable[..., str]) -> None:
+    task = f"_target_:paribus.tasks.tables.LabelTable,name:train,path:{tmp_path},classes:[a,b]"
+    own = f"+tasks.train={{{task},columns:{{text:sentence,label:label}}}}"
+    assert "cannot train a task named train: rename it, for example my_train" in refusal("train", *two, own)
+
+
 def test_a_task_without_training_rows_is_told(two: list[str], tmp_path: Path, refusal: Callable[..., str]) -> None:
     import pyarrow.parquet as pq
 

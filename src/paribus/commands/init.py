@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from paribus.core.arguments import Arguments, Option, names, text, verb
 from paribus.core.console import say
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, located
 from paribus.core.names import read_name
 from paribus.sweeps.request import CACHE, RUNS, SCALE, Request
 
@@ -96,7 +96,11 @@ def _draw(request: Request) -> None:
     from paribus.sweeps.expand import expand
     from paribus.training.streams import training_examples
 
-    run = expand(request).run(request.sweep.baseline)
+    expanded = expand(request)
+    for arm in expanded.configs:
+        with located(f"arm {arm}"):
+            expanded.run(arm)
+    run = expanded.run(request.sweep.baseline)
     data = run.data()
     say(f"\n{SHOWN} examples of the arm {request.sweep.baseline}:")
     draw_examples(training_examples(run, data), data.tokenizer, SHOWN)

@@ -1,7 +1,8 @@
 """Types and bounds of a run's settings, checked on the whole resolved config before anything is computed.
 
 The types are the annotations of the component that a node names; Hydra checks those of the plain groups
-(`core.settings`). A number is finite, not negative, and inside the bounds of its key.
+(`core.settings`). A number is finite; in our own groups and components it is also not negative, and inside the bounds
+of its key.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ BOUNDS: dict[str, tuple[float, float]] = {  # (least, most) by a key, or by the 
     "evaluation.examples": (1, 10**9),
     "own_examples": (1, 10**9),
     "read": (-1000, 1000),  # layers, counted from either end
+    "least": (-HIGHEST, HIGHEST),  # of labels that are numbers
+    "most": (-HIGHEST, HIGHEST),
 }
 COMPONENTS = {  # settings that are components, although their groups leave the type open; False if null will do
     **dict.fromkeys(
@@ -65,6 +68,7 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(("objective.view", "objective.shuffling"), False),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
+_OURS = __name__.partition(".")[0]
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
 _LIST = re.compile(r"\b(?:list|Sequence)\[([\w |]+)\]")
 _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a message calls it)
@@ -76,23 +80,24 @@ _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a m
 }
 
 
-def check_values(node: object, key: str = "") -> None:
-    """Check a resolved config, or the part of it at `key`.
+def check_values(node: object, key: str = "", ours: bool = True) -> None:
+    """Check a resolved config, or the part of it at `key`. `ours`: whether it belongs to one of our own components.
 
     Raises UserError naming the first key whose value has the wrong type or is out of bounds.
     """
     if isinstance(node, Mapping):
+        ours = str(node["_target_"]).partition(".")[0] == _OURS if "_target_" in node else ours
         types = _annotations(node, key)
         for name, value in node.items():
             own = f"{key}.{name}" if key else str(name)
             _check_type(own, value, types.get(str(name), ""))
             _check_component(own, value)
-            check_values(value, own)
+            check_values(value, own, ours)
     elif isinstance(node, list):
         for value in node:
-            check_values(value, key)
+            check_values(value, key, ours)
     elif isinstance(node, int | float) and not isinstance(node, bool):
-        _check_bounds(key, node)
+        _check_bounds(key, node, ours)
 
 
 def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
@@ -110,10 +115,14 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
 
 
 def _check_type(key: str, value: object, annotation: str) -> None:
-    if (listed := _LIST.search(annotation)) and isinstance(value, list):
-        for one in value:
+    if listed := _LIST.search(annotation):
+        others = {part.strip() for part in annotation.replace(listed[0], "").split("|")}
+        if isinstance(value, str | int | float) and others <= {"", "None"}:
+            raise UserError(f"{key}={str(value)[:60]} is not a list", f"give {key}=[{str(value)[:60]}]")
+        for one in value if isinstance(value, list) else ():
             _check_type(key, one, listed[1])
-        return
+        if isinstance(value, list):
+            return
     allowed = [part.strip() for part in annotation.split("|")]
     if not set(allowed) <= _TYPES.keys():
         plain = isinstance(value, str | int | float) or (isinstance(value, Mapping) and "_target_" not in value)
@@ -137,9 +146,10 @@ def _check_component(key: str, value: object) -> None:
         raise UserError(f"{key}={str(value)[:60]} is not a component", f"give a choice of {key.replace('.', '/')}=")
 
 
-def _check_bounds(key: str, value: float) -> None:
-    known = BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2])
-    least, most = known or (0, LARGEST if isinstance(value, int) else HIGHEST)
+def _check_bounds(key: str, value: float, ours: bool) -> None:
+    known = (BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2])) if ours else None
+    largest = LARGEST if isinstance(value, int) else HIGHEST
+    least, most = known or (0 if ours else -largest, largest)
     if math.isfinite(value) and least <= value <= most:
         return
     shown = f"{key}={str(value)[:60]}"
@@ -147,5 +157,6 @@ def _check_bounds(key: str, value: float) -> None:
         raise UserError(f"{shown} is out of bounds", f"give a number from {least} to {most}")
     if not math.isfinite(value):
         raise UserError(f"{shown} is not finite", "give a finite number")
-    wrong, mend = ("out of bounds", "give a number from 0 up") if value < least else ("too large", "give a smaller one")
-    raise UserError(f"{shown} is {wrong}", mend)
+    if value > most:
+        raise UserError(f"{shown} is too large", "give a smaller one")
+    raise UserError(f"{shown} is out of bounds", "give a number from 0 up" if ours else "give a larger one")

@@ -151,9 +151,8 @@ class Manifest(NamedTuple):
         """Whether a run, such as `dynamic/seed0`, is of the sweep under this signature."""
         return self.runs.get(label) == signature
 
-    def count_seeds(self) -> int:
-        """How many seeds the sweep has, whether all their runs have finished or not."""
-        return len({label.rpartition("/seed")[2] for label in self.runs})
+    def arms(self) -> set[str]:
+        return {label.rpartition("/seed")[0] for label in self.runs}
 
 
 def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
@@ -190,7 +189,7 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
         old = read_manifest(root, study, scale)
         if old is not None and old[:2] == manifest[:2]:
             manifest = _join(old, manifest)
-        ran = {label.rpartition("/seed")[0] for label in manifest.runs}  # another machine may have run an absent arm
+        ran = manifest.arms()  # another machine may have run an absent arm
         manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
         if manifest != old:
             optional = ("absent", "until", "tuning")

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from paribus.core.config import choices, conf_dir, family_of, table_seeds
+from paribus.core.config import choices, conf_dir, family_of, sweeps_dir, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.data.corpus.files import find
+from paribus.data.corpus.files import SPLITS, find
 from paribus.sweeps.adapt import LOSSES
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import quote
@@ -54,8 +54,13 @@ class Files(NamedTuple):
 
 
 def name_of(path: str, taken: Sequence[str] = ()) -> str:
-    """A name for the text at a path: letters, digits and _; with the prefix `my_` if the name is taken."""
-    name = re.sub(r"\W+", "_", Path(path).expanduser().absolute().name.partition(".")[0].lower(), flags=re.ASCII)
+    """A name for the text at a path: letters, digits and _; with the prefix `my_` if the name is taken.
+
+    A file that is named after a split has the name of its folder.
+    """
+    whole = Path(path).expanduser().absolute()
+    stem = whole.name.partition(".")[0].lower()
+    name = re.sub(r"\W+", "_", whole.parent.name.lower() if stem in SPLITS else stem, flags=re.ASCII)
     name = name.strip("_") or "task"
     return f"my_{name}" if name in taken or not name[0].isalpha() else name
 
@@ -80,14 +85,19 @@ def split_compared(text: str) -> tuple[str, list[str]]:
 def write_files(question: Question) -> Iterator[Files]:
     """Write `sweeps/NAME.yaml` and `conf/task/TASK.yaml` in the working directory; they are removed if the block fails.
 
-    Raises UserError, before anything is written, if one of them exists with different content.
+    Raises UserError, before anything is written, if one of them exists with different content, or if a packaged sweep
+    has the name.
     """
+    if (sweeps_dir() / f"{question.name}.yaml").is_file():
+        raise UserError(f"{question.name} is the name of a packaged sweep", "add name=NAME with another name")
     files = Files(Path("sweeps") / f"{question.name}.yaml", Path("conf/task") / f"{question.task}.yaml")
     content = dict(zip(files, (write_sweep(question), write_task(question)), strict=True))
     new = [path for path in files if not path.is_file()]
     for path, text in content.items():
         if path not in new and path.read_text(encoding="utf-8") != text:
-            raise UserError(f"{path} already exists", "add name=NAME, or remove the file")
+            other = "add name=NAME" if path == files.sweep else f"rename {question.task}"
+            mend = f"{other}, or remove the file"
+            raise UserError(f"{path} already exists with other settings", mend)
     folders = [folder for path in new for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     try:
         for path in new:

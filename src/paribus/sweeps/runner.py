@@ -23,7 +23,7 @@ from paribus.sweeps.board import Board, Cell, absent_lines, metric_of, name_metr
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.request import Request
-from paribus.sweeps.sweep import TRIAL, Job
+from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
 from paribus.verdict.controls import describe_left, find_stuck
@@ -154,8 +154,10 @@ class _SweepRun:
     def run(self) -> int:
         """Write the manifest, skip what is done, train the rest. Returns 1 if a run failed, else 0.
 
-        Raises UserError if the study is of another text, or if a seed's runs would differ in precision.
+        Raises UserError if the study holds another sweep or is of another text, or if a seed's runs would differ in
+        precision.
         """
+        self._check_study()
         self._check_text()
         self._write_manifest()
         found = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
@@ -173,6 +175,16 @@ class _SweepRun:
                 else:
                     self._run_in_pool(pending)
         return self._report()
+
+    def _check_study(self) -> None:
+        """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""
+        request = self.request
+        if (manifest := store.find_manifest(request.roots, request.named, request.scale)) is None:
+            return
+        held = manifest.arms() - {SCRATCH}
+        if held and not held & self.expanded.configs.keys():
+            what = f"study={request.named} holds runs of another sweep ({', '.join(sorted(held))})"
+            raise UserError(what, "choose another name with study=NAME")
 
     def _check_text(self) -> None:
         request = self.request

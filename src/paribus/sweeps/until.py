@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.runs.store import find_manifest
+from paribus.runs.store import find_manifest, find_records
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.verdict.sequential import FIRST, Looks
@@ -83,7 +83,8 @@ def _planned(request: Request, most: int) -> Looks:
     if manifest is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(FIRST, most)
     if manifest.until is None:
-        if (ran := manifest.count_seeds()) > most:
+        records = find_records(request.named, request.scale, request.roots).records
+        if (ran := len({record.seed for record in records})) > most:
             raise UserError(
                 f"max_seeds={most}, but {ran} seeds of {request.named} ran before", f"set max_seeds={ran + 1}"
             )

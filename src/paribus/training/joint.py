@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from paribus.core.errors import UserError
 from paribus.core.files import replacing, write_sealed
@@ -119,6 +119,8 @@ def check_joint(run: Run) -> None:
     if written := next((name for name in chosen if run.task_type(name).writes_text), None):
         mend = "leave the task out of finetune.joint.tasks, or set finetune/joint=none"
         raise UserError(f"finetune/joint gives each task a head, but the answers of {written} are text", mend)
+    if reserved := next((name for name in chosen if hasattr(nn.ModuleDict, name)), None):
+        raise UserError(f"finetune/joint cannot train a task named {reserved}", f"rename it, for example my_{reserved}")
     if run.members * run.finetune.ensemble > 1:
         raise UserError("finetune/joint does not work with an ensemble", "set members=1 finetune.ensemble=1")
     others = [name for name in run.tuned_tasks if name not in chosen]
