@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,3 +72,22 @@ def test_a_text_to_text_model_trains_on_a_new_pattern_and_a_new_view() -> None:
     assert batch["label_BT"][:, :-1].tolist() == text.ids_BL[:, ::-1].tolist()
     with pytest.raises(UserError, match="the model is an encoder"):
         EncoderCollator().check(corruption)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda text: text.free_BL, "the masking Broken returned ndarray: return Marks"),
+        (lambda text: Marks(text.free_BL), r"a span_BL of bool \[.*: give int16"),
+        (lambda text: Marks(text.free_BL[:, :-1].astype(np.int16)), r"a span_BL of int16 \[.*: give int16 \["),
+        (lambda text: Marks(np.ones_like(text.sentence_BL)), "marked special tokens or padding as noise: choose only"),
+    ],
+)
+def test_what_a_masking_of_the_user_returns_is_checked(made: Callable[[Text], Marks], said: str) -> None:
+    @dataclass(frozen=True)
+    class Broken(NoisePattern):
+        def __call__(self, text: Text, noise: Noise) -> Marks:
+            return made(text)
+
+    with pytest.raises(UserError, match=said):
+        measure(examples_of(random_store(300), 64, masking=Broken(0.25)), VOCABULARY)

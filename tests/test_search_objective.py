@@ -33,3 +33,17 @@ def test_objectives_and_directions_are_compared_before_the_first_trial(
     own = ["-m", "hydra/sweeper=optuna", "masking.rate=interval(0.1,0.5)", given, "logger=none", "task=none"]
     assert "objectives for" in refusal("train", *arguments, *own)
     assert not list(tmp_path.rglob("result.json"))
+
+
+@pytest.mark.parametrize("pruner", ["null", "{_target_: optuna.pruners.MedianPruner}"])
+def test_an_objective_that_no_run_has_ends_the_search_after_one_trial(
+    pruner: str, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ["-m", "hydra/sweeper=optuna", "masking.rate=interval(0.1,0.5)", "logger=none", "task=none"]
+    search = ["objective=recall", "n_trials=5", f"folder={tmp_path}", "study_name=s", f"pruner={pruner}"]
+    assert main(["train", *arguments, *own, *(f"hydra.sweeper.{text}" for text in search)]) == 2
+    told = capsys.readouterr().err
+    assert "paribus: hydra.sweeper.objective=recall: the run has no recall: it has" in told
+    assert "mlm_loss" in told
+    study = optuna.load_study(study_name="s", storage=open_storage(f"journal:{tmp_path / 'journal.log'}"))
+    assert len(study.trials) == 1

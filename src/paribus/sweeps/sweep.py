@@ -186,7 +186,7 @@ def find(name: str) -> Path:
         raise UserError(
             f"'{name}' is a search, not a sweep", f"`paribus run {name}` runs it, `paribus status {name}` shows it"
         )
-    near = nearest(name, names())
+    near = nearest(name, [*names(), *searches()])
     mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
     raise UserError(f"unknown sweep '{name}'", mend)
 

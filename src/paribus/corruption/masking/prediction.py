@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.units import number_spans
@@ -32,15 +33,37 @@ def predicted_rate(rate: float, predict: float | None) -> float:
 
 
 def mark_rows(masking: NoisePattern, text: Text, noise: Noise) -> tuple[Text, Noise, Marks]:
-    """The rows, each repeated once per reading, with their noise and their marks."""
+    """The rows, each repeated once per reading, with their noise and their marks.
+
+    Raises UserError if the masking is not ours and returns something else than marks of the rows.
+    """
     rate, predict = masking.rate, masking.predict
     if predict is None or predict == rate:
-        return text, noise, masking(text, noise)
+        return text, noise, _draw(masking, text, noise)
     if predict < rate:
-        marks = masking(text, noise)
+        marks = _draw(masking, text, noise)
         return text, noise, replace(marks, predicted_BL=_thin(marks, noise, predict / rate))
     whole, times = replace(masking, rate=predict, predict=None), count_readings(rate, predict)
-    return text.repeat(times), Noise(np.repeat(noise.row_B, times)), _deal(whole(text, noise), noise, times)
+    return text.repeat(times), Noise(np.repeat(noise.row_B, times)), _deal(_draw(whole, text, noise), noise, times)
+
+
+def _draw(masking: NoisePattern, text: Text, noise: Noise) -> Marks:
+    marks = masking(text, noise)
+    if type(masking).__module__.partition(".")[0] != __name__.partition(".")[0]:
+        _check_marks(f"the masking {type(masking).__name__}", marks, text)
+    return marks
+
+
+def _check_marks(who: str, marks: object, text: Text) -> None:
+    if not isinstance(marks, Marks):
+        raise UserError(f"{who} returned {type(marks).__name__}", "return Marks(span_BL)")
+    spans, shape = marks.span_BL, text.ids_BL.shape
+    if not isinstance(spans, np.ndarray) or spans.shape != shape or spans.dtype != np.int16:
+        found = f"{spans.dtype} {list(spans.shape)}" if isinstance(spans, np.ndarray) else type(spans).__name__
+        mend = f"give int16 {list(shape)}, for example by mark_runs"
+        raise UserError(f"{who} returned a span_BL of {found}", mend)
+    if spans[~text.free_BL].any():
+        raise UserError(f"{who} marked special tokens or padding as noise", "choose only places of text.free_BL")
 
 
 def _thin(marks: Marks, noise: Noise, share: float) -> NDArray[np.bool_]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paribus.core.build import build
+from paribus.core.errors import UserError
 from paribus.verdict.metrics import LOSS, held_out_loss
 
 if TYPE_CHECKING:
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 PRUNER = "pruner"  # attribute of the study: the pruner's config
+
+
+class UnknownObjective(UserError):
+    """No run of the search has this objective, so that more trials would fail alike. `known`: what a run has."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"hydra.sweeper.objective={name}: the run has no {name}", f"it has {', '.join(sorted(known))}")
+        self.given = name, list(known)
+
+    def __reduce__(self) -> tuple[type[UnknownObjective], tuple[str, list[str]]]:
+        return type(self), self.given
 
 
 @dataclass
@@ -26,11 +38,11 @@ class Reporter:
     def report(self, step: int, values: Mapping[str, float], tokens: int = 0) -> bool:
         """Report a validation; returns whether to stop. A resumed run may report a step again without effect.
 
-        Raises KeyError if the validation does not have the metric.
+        Raises UnknownObjective if the validation does not have the metric.
         """
         value = values.get(self.metric)
         if value is None and (self.metric != LOSS or (value := held_out_loss(values)) is None):
-            raise KeyError(self.metric)
+            raise UnknownObjective(self.metric, values)
         self.trial.report(float(value), step)
         self.trial.set_user_attr("tokens", tokens)
         return bool(self.trial.should_prune())

@@ -23,7 +23,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
 from paribus.sweeps.search.findings import describe_importances
 from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
-from paribus.sweeps.search.pruning import PRUNER
+from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
 from paribus.sweeps.search.settings import Settings
 from paribus.sweeps.search.storage import RENEWED, STUDY, Place, open_storage, this_worker
 from paribus.sweeps.sweep import quote
@@ -149,6 +149,7 @@ class _Worker:
     ledger: Ledger
     launcher: Launcher
     returns: Returns
+    unknown: UnknownObjective | None = None  # ends the search
 
     def run(self) -> None:
         # the basic launcher runs jobs in this very process, where Hydra's state is global
@@ -167,6 +168,8 @@ class _Worker:
                 continue
             with _alarm(self.settings.timeout):
                 self._run_trial(claim)
+            if self.unknown is not None:
+                raise self.unknown
 
     def _run_side_by_side(self) -> None:
         """One thread per slot; a free slot claims a trial at once."""
@@ -184,6 +187,8 @@ class _Worker:
                 thread.start()
             changed.wait(POLL)
             changed.clear()
+            if self.unknown is not None:
+                raise self.unknown
             for thread, (claim, start) in list(running.items()):
                 overdue = timeout is not None and time.monotonic() - start > timeout and thread.is_alive()
                 if overdue:
@@ -203,6 +208,9 @@ class _Worker:
             self.ledger.prune(claim, str(error))
         except Overdue as error:
             self.ledger.fail(claim, str(error), OVERDUE)
+        except UnknownObjective as error:
+            self.unknown = error
+            self.ledger.fail(claim, str(error))
         except Exception as error:
             self.ledger.fail(claim, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
@@ -247,7 +255,7 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
     """What a job returned, as numbers: a number, a sequence, or a dict from which `objective` selects."""
     if isinstance(returned, Mapping):
         if missing := [name for name in settings.objectives if not isinstance(returned.get(name), int | float)]:
-            raise UserError(f"the run has no {missing[0]}", f"it has {', '.join(sorted(returned))}")
+            raise UnknownObjective(missing[0], returned)
         returned = [returned[name] for name in settings.objectives]
     values: list[Any] = (
         list(returned) if isinstance(returned, Sequence) and not isinstance(returned, str) else [returned]
