@@ -136,6 +136,21 @@ def test_a_path_without_files_is_refused(path: str, message: str) -> None:
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"text,label\nx,1\n", r"a\.csv is a table \(\.csv\): save the texts as \.txt"),
+        ("a.docx", b"PK\x03\x04\x14\x00\x06\x00", r"a\.docx is not text: save the texts as \.txt"),
+    ],
+)
+def test_a_single_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read(tmp_path / name)
+    (tmp_path / "README").write_bytes(b"a text without an ending")
+    assert len(read(tmp_path / "README")) == 1
+
+
 def test_long_documents_come_in_parts_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "LONGEST", 50)
     blocks = ["word " * 30, "short", "x" * 120, "a b"]

@@ -78,7 +78,7 @@ def find_runs(asked: Asked) -> tuple[str, list[Run]]:
     if not done:
         raise UserError(
             f"no finished run of {asked.study} at scale={asked.scale}",
-            f"run `paribus run {asked.sweep.path.stem}` first",
+            f"run `paribus run {asked.sweep.path.stem} scale={asked.scale}` first",
         )
     tasks = sorted({one.task for record in done for one in record.task_runs})
     task = asked.task or next(iter(tasks), "")

@@ -27,7 +27,8 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
     design = make_design(sweep, scale, study, find_manifest(roots, study, scale))
     found = find_records(study, scale, roots)
     if not found.records and not found.left_out:
-        raise UserError(f"no run of {study} at scale={scale} to audit", "run `paribus run` first, or give runs=")
+        mend = f"run `paribus run {sweep.path.stem} scale={scale}` first, or give runs="
+        raise UserError(f"no run of {study} at scale={scale} to audit", mend)
     checked = audit_records(design, found, roots)
     if out is None:
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]

@@ -19,6 +19,8 @@ KINDS = {
     ".json": "json",
     ".parquet": "parquet",
 }
+TABLES = (".csv", ".tsv")
+SAMPLE = 1 << 12  # bytes of a file of an unknown kind that must be text
 SPLITS = {"train": "train", "test": "test"} | dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 # train, train-00000-of-00001-1a2b, train_3; with the prefixes of the files of C4 and WikiText
@@ -39,7 +41,8 @@ def find(path: str, key: str = "corpus.path") -> list[TextFile]:
 
     If all files are named after one split, or none is, the name is ignored. If no file is named validation, training
     files have no split: it is drawn by document.
-    Raises UserError that names `key` for an empty path, if there is no such file, and for a folder without text.
+    Raises UserError that names `key` for an empty path, if there is no such file, for a folder without text, and for a
+    file of an unknown kind that is a table or no text.
     """
     if not path:
         raise UserError(f"{key} is empty", "give a file, a folder or a glob")
@@ -48,6 +51,8 @@ def find(path: str, key: str = "corpus.path") -> list[TextFile]:
     chosen = [root] if root.is_file() else _inside(root, given) if root.is_dir() else _matching(root, given)
     common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
     base = root if root.is_dir() else next(common)
+    for file in chosen:
+        _check_kind(file, given)
     names = [file.relative_to(base).as_posix() for file in chosen]
     splits = decide_splits([_named(name) for name in names])
     found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
@@ -64,6 +69,19 @@ def stem(name: str) -> str:
 def kind(name: str) -> str:
     """The kind of a file by its ending; plain text if the ending is unknown."""
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix, "text")
+
+
+def _check_kind(file: Path, given: str) -> None:
+    """A file with an unknown ending is read as plain text, so it must not be a table or a binary file."""
+    ending = Path(file.name.lower().removesuffix(".gz")).suffix
+    if ending in KINDS or file.suffix == ".gz":
+        return
+    with file.open("rb") as opened:
+        binary = b"\0" in opened.read(SAMPLE)
+    if binary or ending in TABLES:
+        what = "is not text" if binary else f"is a table ({ending})"
+        mend = f"save the texts as .txt, or as .jsonl with a key text; known are {', '.join(KINDS)}"
+        raise UserError(f"{given}: {file.name} {what}", mend)
 
 
 def _inside(root: Path, given: str) -> list[Path]:

@@ -20,6 +20,7 @@ from paribus.reporting.site.scales_page import render_scales
 from paribus.reporting.site.searches import Search, find_searches, render_search_page
 from paribus.reporting.site.table_page import count_runs, render_table_page
 from paribus.reporting.tables.files import render_texts, write_files
+from paribus.sweeps.sweep import names
 
 
 def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: int, cache: Path | None) -> None:
@@ -34,9 +35,10 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
     Raises:
         UserError: if there is no table yet.
     """
-    entries = collect(reports, runs, results)
+    entries, named = collect(reports, runs, results), names()
     for study, scale in find_untabled(entries, runs, results):
-        say(f"{study} at scale={scale} has runs but no table: paribus table {study} scale={scale}")
+        asked = study if study in named else f"SWEEP study={study}"
+        say(f"{study} at scale={scale} has runs but no table: `paribus table {asked} scale={scale}`")
     searches = find_searches(runs)
     if not entries and not searches:
         raise UserError("there is no table yet", "run `paribus table SWEEP scale=...` first")

@@ -24,7 +24,7 @@ from paribus.reporting.tables.schema import (
     Table,
 )  # fmt: skip
 from paribus.sweeps.control import describe_changes
-from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.metrics import find_metric, lower_is_better
 from paribus.verdict.plateau import FALLING, LEFT
 
@@ -408,7 +408,8 @@ def say_claim(table: Table, claim: ClaimRow) -> str:
 def compare_costs(table: Table, claim: ClaimRow) -> list[str]:
     """The ratios of FLOPs and predictions, for each pair of a claim's arms in which they are not alike."""
     matched = table.budget.matched
-    equal = "" if matched == UNMATCHED else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
+    unequal = matched == UNMATCHED or table.scale == TRIAL
+    equal = "" if unequal else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
     found = []
     for arm, versus in dict.fromkeys((row.arm, row.versus) for row in claim.contrasts):
         own, other = (table.budget.arms.get(name, {}) for name in (arm, versus))

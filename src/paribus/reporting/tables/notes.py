@@ -62,7 +62,8 @@ def describe_revised(design: Design) -> list[str]:
 
 
 def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
-    notes = ["Two training steps show that the sweep runs, and nothing else."] if design.scale == TRIAL else []
+    trial = "Two training steps show that the sweep runs, and nothing else; budgets are not compared."
+    notes = [trial] if design.scale == TRIAL else []
     notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
     absent = [column for column in design.columns if column not in about]
     return [*notes, *([f"Not run{at_scale(design.scale)}: {', '.join(absent)}."] if absent else [])]
