@@ -12,7 +12,8 @@ from conftest import story
 from paribus.commands.cli import main
 from paribus.commands.completion import complete
 from paribus.core.config import compose
-from paribus.sweeps.adapt import Question, describe_sweep, express
+from paribus.sweeps.adapt import Question, describe_sweep, express, write_sweep
+from paribus.sweeps.sweep import arm_overrides, load
 from paribus.training.run import run
 
 TASK = """_target_: paribus.tasks.tables.LabelTable
@@ -61,6 +62,20 @@ def test_general_text_is_that_of_the_checkpoints_own_run(
     assert "corpus=text" in base
     other = Question(words["--text"], "sst2", words["--from"], general="docstrings")
     assert "corpus=docstrings" in describe_sweep(other, tmp_path / "runs")["base"]
+
+
+def test_a_second_question_on_a_task_leaves_the_first_alone(question: list[str], tmp_path: Path) -> None:
+    words, runs = dict(zip(question[::2], question[1::2], strict=True)), tmp_path / "runs"
+    first = Question(words["--text"], words["--task"], words["--from"])
+    second = first._replace(epochs=3.0)
+    files = [write_sweep(one, runs) for one in (first, second, first, second)]
+    assert [file.parent.name for file in files] == ["adapt_mine", "adapt_mine_2"] * 2
+    assert [load(str(file)).study for file in files[:2]] == ["adapt_mine", "adapt_mine_2"]
+    sweep = load(str(files[0]))
+    further = [
+        compose([*arm_overrides(sweep, scale, "adapted"), "seed=0"]).stages.further.trainer for scale in ("test", "cpu")
+    ]
+    assert [(one.max_steps, one.max_epochs) for one in further] == [(2, None), (None, 10.0)]
 
 
 @pytest.mark.parametrize(

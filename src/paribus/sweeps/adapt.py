@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from paribus.core.files import write_text
 from paribus.core.strict_yaml import load_strict, readable
 from paribus.data.corpus.files import find
 from paribus.sweeps.columns import list_metrics
-from paribus.sweeps.sweep import quote
+from paribus.sweeps.sweep import TRIAL, quote
 
 AS_IT_IS, ADAPTED, STAGE = "as_it_is", "adapted", "further"
 RATE = 5e-5  # of further pre-training (Sun et al., arXiv 1905.05583, section 5.1), for checkpoints of others
@@ -44,15 +45,23 @@ class Question(NamedTuple):
 def write_sweep(question: Question, runs: Path) -> Path:
     """Write the sweep that answers a question below the folder of the runs; returns its file.
 
+    The study of a second question on the same task ends in _2, so that both keep their tables.
     Raises UserError for a checkpoint, a text or a task that does not exist.
     """
     import yaml
 
     content = describe_sweep(question, runs)
-    path = runs / str(content["study"]) / "sweep.yaml"
     title = f"# Further pre-training of {question.checkpoint} on {question.text}: what it gains on {question.task}\n"
-    write_text(path, title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000))
-    return path
+    for number in itertools.count(1):
+        study = content["study"] if number == 1 else f"{content['study']}_{number}"
+        path = runs / study / "sweep.yaml"
+        own = {**content, "study": study}
+        text = title + yaml.safe_dump(own, sort_keys=False, allow_unicode=True, width=1000)
+        if not path.is_file():
+            write_text(path, text)
+        if path.read_text(encoding="utf-8") == text:
+            return path
+    raise AssertionError
 
 
 def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
@@ -61,18 +70,19 @@ def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
     own = _read_run(folder)
     task, metric, tasks = _name_task(question.task)
     family = str(own.get("family", "bert"))
-    score, lost = f"{task}/{metric}", f"{task}/forgetting"
+    score, lost, at = f"{task}/{metric}", f"{task}/forgetting", f"stages.{STAGE}.trainer"
     says = "Further pre-training on the text makes fine-tuning on the task better"
     return {
         "study": f"adapt_{task}",
         "family": family,
         "base": [*tasks, *_start(folder, own), *_general(question, own), *_further(question, own)],
-        "varies": [f"stages.{STAGE}.trainer.max_steps"],
+        "varies": [f"{at}.max_steps"],
         "matched": f"{STAGE}.tokens",
-        "arms": {AS_IT_IS: [f"+stages.{STAGE}.trainer.max_steps=0"], ADAPTED: []},
+        "arms": {AS_IT_IS: [f"+{at}.max_steps=0"], ADAPTED: []},
         "baseline": AS_IT_IS,
         "columns": [score, LOSSES.get(family, "mlm_loss"), "stage_forgetting", lost],
         "claims": [{"claim": f"{ADAPTED} > {AS_IT_IS} on {score}", "says": says, "whose": "ours"}],
+        "scales": {TRIAL: {"overrides": [f"+{at}.max_epochs=null", f"+{at}.max_steps=2"]}},
     }
 
 
