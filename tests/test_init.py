@@ -179,6 +179,21 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
         guess_task("odd", ("words", "kind"))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("train.jsonl", "", "mine has no examples: give a file with a line for each"),
+        ("train.csv", "text;label\na;b\n", "mine separates its columns by ';': save it with commas"),
+        ("train.csv", "", r"--task: mine/train\.csv is not a readable csv file"),
+    ],
+)
+def test_tables_without_columns_are_told(here: Path, name: str, content: str, said: str) -> None:
+    (here / "mine").mkdir()
+    (here / "mine" / name).write_text(content)
+    with pytest.raises(UserError, match=said):
+        guess_task("mine")
+
+
 def test_one_file_is_split_by_a_hash_of_its_texts(
     here: Path, quick: None, arguments: list[str], refusal: Callable[..., str]
 ) -> None:

@@ -90,6 +90,10 @@ def _has(folder: Path, split: str) -> bool:
 
 def _name_columns(table: pa.Table, path: str, given: Sequence[str] | None) -> dict[str, str]:
     names = table.column_names
+    if not table.num_rows:
+        raise UserError(f"{path} has no examples", "give a file with a line for each")
+    if len(names) == 1 and (mark := next((mark for mark in ";|" if mark in names[0]), None)):
+        raise UserError(f"{path} separates its columns by '{mark}'", "save it with commas, or with tabs as .tsv")
     if given is not None:
         if unknown := [name for name in given if name not in names]:
             raise UserError(f"{path} has no column '{unknown[0]}'", f"choose from {', '.join(names)}")

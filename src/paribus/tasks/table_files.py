@@ -22,7 +22,7 @@ def find_files(folder: Path, config: str | None, split: str, key: str) -> list[P
     Raises UserError, under the config key of the task, if there are none.
     """
     if not folder.is_dir():
-        raise UserError(f"{key}.path: no folder {folder}", "give a folder with train.parquet and validation.parquet")
+        raise UserError(f"{_place(key)}: no folder {folder}", "give a folder with train.parquet and validation.parquet")
     places = [folder, folder / "data", *([folder / config, folder / "data" / config] if config else [])]
     for place in places:
         for suffix in SUFFIXES:
@@ -30,9 +30,14 @@ def find_files(folder: Path, config: str | None, split: str, key: str) -> list[P
                 return files
     there = ", ".join(sorted(file.name for file in folder.iterdir())[:8]) or "nothing"
     raise UserError(
-        f"{key}.path: {folder} has no {split}.parquet (.jsonl, .csv, .tsv), only {there}",
+        f"{_place(key)}: {folder} has no {split}.parquet (.jsonl, .csv, .tsv), only {there}",
         f"add the file or name another split with {key}.splits",
     )
+
+
+def _place(key: str) -> str:
+    """What a message calls the path: an option has it as its value, a task under a key."""
+    return key if key.startswith("--") else f"{key}.path"
 
 
 def identify_file(file: Path) -> list[Any]:
@@ -56,7 +61,7 @@ def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Ta
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         kind = files[0].suffix[1:]
         raise UserError(
-            f"{key}.path: {files[0]} is not a readable {kind} file ({_first_line(error)})", "replace it"
+            f"{_place(key)}: {files[0]} is not a readable {kind} file ({_first_line(error)})", "replace it"
         ) from error
 
 
