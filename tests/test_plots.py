@@ -69,6 +69,7 @@ def test_a_scale_maps_its_ends_to_its_pixels() -> None:
     assert (scale(10.0), scale(100.0), scale(1000.0)) == pytest.approx((40.0, 90.0, 140.0))
     opened = axes.spread([5.0, 5.0], 0.0, 10.0)
     assert opened.low < 5.0 < opened.high
+    assert axes.plain(axes.spread([0.0, 1e-17], 0.0, 10.0).ticks()) == ["-0.010", "-0.005", "0.000", "0.005", "0.010"]
 
 
 def test_numbers_are_short() -> None:

@@ -12,6 +12,9 @@ _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
+ROUNDING, OPENED = 1e-9, 0.01  # values nearer to zero than the first count as zero; what an axis shows around them
+
+
 @dataclass(frozen=True)
 class Scale:
     """Values low..high on pixels start..end; `log`: by orders of magnitude. low < high."""
@@ -38,7 +41,8 @@ def spread(values: Sequence[float], start: float, end: float, log: bool = False,
     if log:
         factor = max((high / low) ** room, 1.3)
         return Scale(low / factor, high * factor, start, end, True)
-    pad = max(room * (high - low), 0.002 * max(abs(low), abs(high)), 1e-9)
+    pad = max(room * (high - low), 0.002 * max(abs(low), abs(high)))
+    pad = pad if pad > ROUNDING else OPENED
     return Scale(low - pad, high + pad, start, end)
 
 
