@@ -179,7 +179,8 @@ class _SweepRun:
     def _check_study(self) -> None:
         """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""
         request = self.request
-        if (manifest := store.find_manifest(request.roots, request.named, request.scale)) is None:
+        manifest = store.find_manifest(request.roots, request.named, request.scale)
+        if manifest is None or store.is_trial_study(request.named):  # arms are searched one after another
             return
         held = manifest.arms() - {SCRATCH}
         if held and not held & self.expanded.configs.keys():
