@@ -1,8 +1,8 @@
 """Types and bounds of a run's settings, checked on the whole resolved config before anything is computed.
 
 The types are the annotations of the component that a node names; Hydra checks those of the plain groups
-(`core.settings`). A number is finite; in our own groups and components it is also not negative, and inside the bounds
-of its key.
+(`core.settings`). A number is finite; outside the user's own components it is also not negative, and inside the
+bounds of its key.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from paribus.core.build import kind, parameters, require_task
 from paribus.core.errors import UserError
 from paribus.core.settings import GROUPS
+from paribus.core.trust import KNOWN, is_trusted
 
 LARGEST = 10**15  # of whole numbers
 HIGHEST = 3e38  # of others: what 32 bits hold
@@ -68,7 +69,6 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(("objective.view", "objective.shuffling"), False),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
-_OURS = __name__.partition(".")[0]
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
 _LIST = re.compile(r"\b(?:list|Sequence)\[([\w |]+)\]")
 _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a message calls it)
@@ -80,24 +80,25 @@ _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a m
 }
 
 
-def check_values(node: object, key: str = "", ours: bool = True) -> None:
-    """Check a resolved config, or the part of it at `key`. `ours`: whether it belongs to one of our own components.
+def check_values(node: object, key: str = "", known: bool = True) -> None:
+    """Check a resolved config, or the part of it at `key`. `known`: whether it belongs to a component that is not the
+    user's own.
 
     Raises UserError naming the first key whose value has the wrong type or is out of bounds.
     """
     if isinstance(node, Mapping):
-        ours = str(node["_target_"]).partition(".")[0] == _OURS if "_target_" in node else ours
+        known = is_trusted(str(node["_target_"]), KNOWN) if "_target_" in node else known
         types = _annotations(node, key)
         for name, value in node.items():
             own = f"{key}.{name}" if key else str(name)
             _check_type(own, value, types.get(str(name), ""))
             _check_component(own, value)
-            check_values(value, own, ours)
+            check_values(value, own, known)
     elif isinstance(node, list):
         for value in node:
-            check_values(value, key, ours)
+            check_values(value, key, known)
     elif isinstance(node, int | float) and not isinstance(node, bool):
-        _check_bounds(key, node, ours)
+        _check_bounds(key, node, known)
 
 
 def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
@@ -116,13 +117,13 @@ def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
 
 def _check_type(key: str, value: object, annotation: str) -> None:
     if listed := _LIST.search(annotation):
+        if isinstance(value, list):
+            for one in value:
+                _check_type(key, one, listed[1])
+            return
         others = {part.strip() for part in annotation.replace(listed[0], "").split("|")}
         if isinstance(value, str | int | float) and others <= {"", "None"}:
             raise UserError(f"{key}={str(value)[:60]} is not a list", f"give {key}=[{str(value)[:60]}]")
-        for one in value if isinstance(value, list) else ():
-            _check_type(key, one, listed[1])
-        if isinstance(value, list):
-            return
     allowed = [part.strip() for part in annotation.split("|")]
     if not set(allowed) <= _TYPES.keys():
         plain = isinstance(value, str | int | float) or (isinstance(value, Mapping) and "_target_" not in value)
@@ -146,17 +147,17 @@ def _check_component(key: str, value: object) -> None:
         raise UserError(f"{key}={str(value)[:60]} is not a component", f"give a choice of {key.replace('.', '/')}=")
 
 
-def _check_bounds(key: str, value: float, ours: bool) -> None:
-    known = (BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2])) if ours else None
+def _check_bounds(key: str, value: float, known: bool) -> None:
+    bounds = (BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2])) if known else None
     largest = LARGEST if isinstance(value, int) else HIGHEST
-    least, most = known or (0 if ours else -largest, largest)
+    least, most = bounds or (0 if known else -largest, largest)
     if math.isfinite(value) and least <= value <= most:
         return
     shown = f"{key}={str(value)[:60]}"
-    if known:
+    if bounds:
         raise UserError(f"{shown} is out of bounds", f"give a number from {least} to {most}")
     if not math.isfinite(value):
         raise UserError(f"{shown} is not finite", "give a finite number")
     if value > most:
         raise UserError(f"{shown} is too large", "give a smaller one")
-    raise UserError(f"{shown} is out of bounds", "give a number from 0 up" if ours else "give a larger one")
+    raise UserError(f"{shown} is out of bounds", "give a number from 0 up" if known else "give a larger one")

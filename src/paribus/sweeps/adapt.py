@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,16 +51,17 @@ def write_sweep(question: Question, runs: Path) -> Path:
 
     content = describe_sweep(question, runs)
     title = f"# Further pre-training of {question.checkpoint} on {question.text}: what it gains on {question.task}\n"
-    for number in itertools.count(1):
-        study = content["study"] if number == 1 else f"{content['study']}_{number}"
-        path = runs / study / "sweep.yaml"
-        own = {**content, "study": study}
-        text = title + yaml.safe_dump(own, sort_keys=False, allow_unicode=True, width=1000)
+    first, number = content["study"], 1
+    while True:
+        path = runs / str(content["study"]) / "sweep.yaml"
+        text = title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
         if not path.is_file():
             write_text(path, text)
+            return path
         if path.read_text(encoding="utf-8") == text:
             return path
-    raise AssertionError
+        number += 1
+        content["study"] = f"{first}_{number}"
 
 
 def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
