@@ -200,6 +200,9 @@ def test_the_plan_of_one_arm_is_in_the_singular(arguments: list[str], capsys: py
     prices = price(expand(request), [Slot((0,))], lambda _: budget, lambda _: took)
     assert capsys.readouterr().err.endswith("measuring one arm with a few steps, threads per run: 1\n")
     assert text(request, prices.of(), 1).endswith("about 3 s on this machine, one run at a time")
+    assert text(request, prices.of(), 1, 4.0).endswith(
+        "about 7 s on this machine, one run at a time, 4 s of it to load libraries"
+    )
 
 
 def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[str], task_folder: Path) -> None:

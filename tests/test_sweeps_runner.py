@@ -318,3 +318,11 @@ def test_roberta_table1_runs_at_scale_test_and_is_found_again(ask: Ask, capfd: p
     assert {made.sweep_hash for made in found.records} == {request.sweep.hash("test")}
     assert run_sweep(request) == 0
     assert "6 found, 0 new" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["runs", "results"])
+def test_a_folder_that_cannot_be_written_is_told_before_the_text_is_read(ask: Ask, tmp_path: Path, key: str) -> None:
+    request = ask(f"cache={tmp_path / 'cache'}")._replace(**{key: Path("/proc/none")}, keep=True)
+    with pytest.raises(UserError, match=r"^/proc/none.*/smoke\.json cannot be written"):
+        run_sweep(request, plan=plan)
+    assert not (tmp_path / "cache").exists()

@@ -79,11 +79,15 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def check_room(path: Path) -> None:
-    """Make the folder of a file that will be written later. Raises UserError if it is not writable."""
+    """Raise UserError if a file could not be written here; leaves no new folder behind."""
+    missing = [folder for folder in path.parents if not folder.exists()]
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
+        for folder in missing:
+            with suppress(OSError):  # another process has put something there
+                folder.rmdir()
 
 
 def write_cached(path: Path, content: bytes, most: int) -> None:

@@ -42,6 +42,8 @@ class BertShape(Shape):
     groups: int = 1
 
     def __post_init__(self) -> None:
+        if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
+            raise UserError("model has a size below 1", "give positive whole numbers")
         if self.hidden % self.heads:
             raise UserError(
                 f"model.hidden={self.hidden} is not a multiple of model.heads={self.heads}", "change one of them"
@@ -49,8 +51,6 @@ class BertShape(Shape):
         for key, value, known in (("norm", self.norm, NORMS), ("attention", self.attention, ATTENTIONS)):
             if value not in known:
                 raise UserError(f"model.{key}={value} is unknown", f"use {' or '.join(known)}")
-        if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
-            raise UserError("model has a size below 1", "give positive whole numbers")
         if self.embedding is not None and self.embedding < 1:
             raise UserError(f"model.embedding={self.embedding} is below 1", "give a width, or null for model.hidden")
         self._check_sharing()

@@ -234,7 +234,8 @@ def text(request: Request, found: Sequence[Cost], slots: int, loading: float = 0
     flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in found)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
     beside = f"{slots} runs side by side" if slots > 1 else "one run at a time"
-    end = f"about {duration(loading + seconds / slots)} on this machine, {beside}"
+    loads = f", {duration(loading)} of it to load libraries" if loading >= 1.0 else ""
+    end = f"about {duration(loading + seconds / slots)} on this machine, {beside}{loads}"
     return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
 
 

@@ -13,7 +13,7 @@ from paribus.core.build import build
 from paribus.core.config import compose_launcher, plain
 from paribus.core.console import EVERY, duration, say
 from paribus.core.errors import UserError
-from paribus.core.files import read_end
+from paribus.core.files import check_room, read_end
 from paribus.core.processes import ranks_of
 from paribus.runs import store
 from paribus.runs.identity import Identity
@@ -57,6 +57,8 @@ def run_sweep(
     """
     means = (build(compose_launcher(request.launcher)), train or _train, command or train_command)
     expanded, tuning = expand(request), Tuning()
+    for root in (request.runs, *([request.results / request.scale] if request.keep else [])):
+        check_room(root / request.named / f"{request.scale}.json")
     if request.tuned is not None:
         check_tuning(expanded, request.tuned)
         steps = _plan_steps(expanded, plan)
