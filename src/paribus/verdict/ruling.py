@@ -20,6 +20,7 @@ from paribus.verdict.statistics import ALPHA, rounded, summarize
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, find_word, judge
 
 NO_SEED = "no seed is done in both arms"
+NO_COLUMN = "none of its columns was run"
 
 
 class Ends(NamedTuple):
@@ -217,7 +218,7 @@ def combine(rulings: Sequence[Ruling]) -> Outcome:
     own = tuple(rulings)
     if all(ruling.verdict == NOT_RUN for ruling in rulings):
         reasons = dict.fromkeys(ruling.reason for ruling in rulings if ruling.reason != NO_SEED)
-        return Outcome(NOT_RUN, None, "; ".join(reasons), rulings=own)
+        return Outcome(NOT_RUN, None, "; ".join(reasons) or (NO_SEED if own else NO_COLUMN), rulings=own)
     heaviest = max((find_word(ruling.verdict) for ruling in rulings), key=lambda word: word.weight)
     if heaviest.decides:
         return Outcome(heaviest.name, None, "", rulings=own)
