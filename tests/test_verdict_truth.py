@@ -12,7 +12,7 @@ from paribus.verdict.contrast import Contrast
 from paribus.verdict.controls import describe_left, find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import find_incomparable, find_metric, lower_is_better
 from paribus.verdict.power import Range
-from paribus.verdict.ruling import Ruling, combine, rule
+from paribus.verdict.ruling import NO_SEED, Ruling, combine, rule
 from paribus.verdict.statistics import pair_seeds
 from paribus.verdict.words import judge
 
@@ -268,6 +268,10 @@ def test_a_verdict_says_its_scale_its_columns_and_the_seeds_it_needs() -> None:
         == "undecided (3 of 6 columns) at smoke scale (needs 8 seeds or more)"
     )
     assert combine([*open_ones, Ruling("undecided", reason="not sensitive")]).reason == "not sensitive"
+    assert combine([]).describe("cpu", "not run") == "not run at cpu scale (none of its columns was run)"
+    unseen, absent = Ruling("not run", reason=NO_SEED), Ruling("not run", reason="x: spaCy is not installed")
+    assert combine([unseen, unseen]).reason == "no seed is done in both arms"
+    assert combine([unseen, absent]).reason == "x: spaCy is not installed"
     assert (
         combine([R["contradicted"]]).describe("cpu", qualify("contradicted", 1, 6, ()))
         == "contradicted (1 of 6 columns) at cpu scale"
