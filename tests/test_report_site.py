@@ -26,10 +26,11 @@ from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
 from paribus.reporting.site.claim_page import render_claim_page
 from paribus.reporting.site.claims import make_lines, render_arxiv, render_source
-from paribus.reporting.site.collect import load_sweeps
+from paribus.reporting.site.collect import collect, load_sweeps
 from paribus.reporting.site.cost import add_hours, describe_cost, format_hours
 from paribus.reporting.site.forest import Axis
 from paribus.reporting.site.samples import color_html
+from paribus.reporting.site.tokens import suggest_points
 from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
 from paribus.reporting.tables.schema import Table
@@ -710,3 +711,20 @@ def test_claims_stand_in_a_markdown_page_at_the_largest_scale(site: Path) -> Non
         assert f"`{contrast['arm']}` is {better} than `{contrast['versus']}` by " in row
         assert f" on `{contrast['column']}`, n\u00a0=\u00a0{contrast['n']}" in row
     assert '<a href="claims.md">' in (site / "index.html").read_text()
+
+
+def test_a_page_says_how_to_measure_tasks_during_pre_training_if_that_can_be_done() -> None:
+    results = Path(__file__).parents[1] / "analysis/results"
+    lines = make_lines(collect(results / "none", results / "none", results), load_sweeps())
+    asked = {
+        (entry.study, entry.scale): suggest_points(entry, claim) for line in lines for entry, claim in line.entries
+    }
+    command = "paribus run roberta_table2 scale=cpu study=roberta_table2_over_tokens evaluation.task_points=3"
+    assert asked["roberta_table2", "cpu"] == command
+    page = next(line for line in lines if line.study == "roberta_table2")
+    assert f"<pre>{command}</pre>" in render_claim_page(page, []).decode()
+    assert asked["bert_figure5", "cpu"] == asked["roberta_table1", "cpu"] == "", "they were measured"
+    assert asked["houlsby_table1", "cpu"] == "", "its pre-training is another's"
+    assert asked["t5_table13", "smoke"] == asked["cove", "smoke"] == "", (
+        "an ensemble, and an encoder that is trained on"
+    )

@@ -11,7 +11,7 @@ from paribus.reporting.site.claims import INTERVAL, Line, format_effect, list_sc
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.cost import NO_COST, describe_cost
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
-from paribus.reporting.site.tokens import draw_tokens
+from paribus.reporting.site.tokens import draw_tokens, suggest_points
 from paribus.reporting.tables.blocks import format_number, say_claim
 from paribus.reporting.tables.html import capitalize, render_figure, render_scroll, render_verdict
 from paribus.reporting.tables.notes import REVISED
@@ -93,6 +93,9 @@ def _render_scale(entry: Entry, claim: ClaimRow) -> Iterator[str]:
     cost = describe_cost(record for record in entry.found.records if record.arm in arms)
     yield from (f"<p>{escape(note)}</p>" for note in entry.table.notes if note.startswith(REVISED))
     yield f"<p>Cost of these arms: {escape(cost or NO_COST)}.</p>"
+    if more := suggest_points(entry, claim):
+        said = "The tasks were fine-tuned at the end alone. To see the effect on them against the tokens as well:"
+        yield f"<p>{said}</p><pre>{escape(more)}</pre>"
     changes = [line for arm in arms if (line := _describe_changes(entry.table, arm))]
     yield f"<p>How the arms differ from the baseline, {escape(entry.table.baseline)}:</p>" if changes else ""
     yield render_bullets(changes) if changes else ""

@@ -8,7 +8,7 @@ from paribus.reporting.site.collect import Entry
 from paribus.reporting.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reporting.tables.schema import Band, ClaimRow, ContrastRow
 from paribus.reporting.turned import name_unit
-from paribus.verdict.metrics import in_points, lower_is_better
+from paribus.verdict.metrics import in_points, is_score, lower_is_better
 
 _LEAST = 2  # points of a curve
 
@@ -17,6 +17,17 @@ def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Scene]:
     """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
     found = ((row, _measure_on_the_way(entry, row)) for row in claim.contrasts)
     return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
+
+
+def suggest_points(entry: Entry, claim: ClaimRow) -> str:
+    """The command that also measures the claim's tasks during pre-training; empty if they were, or there is none."""
+    rows = [row for row in claim.contrasts if row.difference is not None and is_score(row.column)]
+    arms = {arm for row in rows for arm in (row.arm, row.versus)}
+    trained = [record for record in entry.found.records if record.arm in arms and record.budget.get("steps")]
+    if entry.sweep is None or not trained or any(record.task_points for record in trained) or not entry.takes_points:
+        return ""
+    name = entry.sweep.path.stem
+    return f"paribus run {name} scale={entry.scale} study={name}_over_tokens evaluation.task_points=3"
 
 
 def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
