@@ -32,11 +32,12 @@ class TaskRun:
 
 @dataclass(frozen=True)
 class TaskPoint:
-    """The scores of fine-tunings from a checkpoint during pre-training."""
+    """The scores of fine-tunings from a checkpoint during pre-training, and their seconds (None if not recorded)."""
 
     step: int
     tokens: int
     task_runs: tuple[TaskRun, ...]
+    finetune_seconds: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,12 @@ class Record:
     """A run that ended: what was run, what it spent, and what was measured.
 
     `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
-    really used, by name; `finetune_seconds`: of all fine-tunings, None if not recorded; `task_points`: scores of tasks
-    during pre-training; `realised`: statistics of what was really masked; `overlap`: {task: the share of its evaluation
-    texts that occurs in the pre-training text}; `gold`: the file with the probability of each right answer, its hash
-    and the log-losses (see `runs.gold`); `own`: the loss on the run's own noise beside its trivial floor (see
-    `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a run failed or diverged.
+    really used, by name; `finetune_seconds`: of all fine-tunings, those of `task_points` included, None if not
+    recorded; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really masked;
+    `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file with the
+    probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
+    noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a
+    run failed or diverged.
     """
 
     signature: str
