@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 TOLD = """
 import sys, os, gc
 import paribus.training.pretrain
@@ -24,6 +26,7 @@ print(gc.get_threshold() == OFTEN, gc.get_freeze_count() == frozen > 100_000)
 """
 
 
+@pytest.mark.slow
 def test_training_starts_with_huge_pages_without_torchmetrics_and_without_searches_for_garbage() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "THP_MEM_ALLOC_ENABLE"}
     done = subprocess.run([sys.executable, "-c", TOLD], capture_output=True, text=True, env=environment, check=True)

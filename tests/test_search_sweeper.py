@@ -63,6 +63,7 @@ def test_the_grammar_seeds_conditional_spaces_and_resume(tmp_path: Path) -> None
     assert "another search space" in run(tmp_path, *own, "x=interval(0,2)", fails=True)
 
 
+@pytest.mark.slow
 def test_pruning_spends_fewer_tokens_for_the_same_best(tmp_path: Path) -> None:
     spent, best = {}, {}
     for name, pruner in (("all", "optuna.pruners.NopPruner"), ("pruned", "optuna.pruners.MedianPruner")):

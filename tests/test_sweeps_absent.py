@@ -85,6 +85,7 @@ def test_the_other_arms_run_and_the_table_says_why(given: list[str], capsys: pyt
     assert "2 found, 0 new" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_plan_costs_the_others(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *given, "slots=2"]) == 0
     shown, said = capsys.readouterr()

@@ -140,6 +140,7 @@ def test_forks_end_with_a_pool_that_is_killed(long: tuple[subprocess.Popen[str],
     assert read_state(log.parent)[0] == "stopped"
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_takes_its_runs_along_and_the_next_run_has_another(
     arguments: list[str], tmp_path: Path
 ) -> None:

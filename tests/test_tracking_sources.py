@@ -84,6 +84,7 @@ def test_records_and_offline_runs_are_one_frame(runs: Path) -> None:
     equal(ours, load(Offline([runs]), "s", "test"))
 
 
+@pytest.mark.slow
 def test_a_server_gives_the_same_frame(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
     with server(project(served([runs]))) as (url, asked):

@@ -351,6 +351,7 @@ def test_a_tasks_own_text_is_that_of_its_training_examples(
     assert "task" in refusal("train", *first, "+corpus@stages.further.corpus=task_text")
 
 
+@pytest.mark.slow
 def test_replay_of_text_is_remembered(first: list[str], other_text: Path, task_folder: Path) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.optimizer.lr=1e-2", "finetune.epochs=5"]
     asked = [*first, *task, "trainer.max_steps=20", "optimizer.lr=1e-3", "finetune.forgetting=true"]

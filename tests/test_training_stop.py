@@ -97,6 +97,7 @@ def test_a_stopped_run_has_a_checkpoint_and_says_so(
     assert torch.load(last, weights_only=True)["global_step"] == steps_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_job_that_submitit_is_warned_of_has_a_checkpoint_before_it_is_queued_again(
     arguments: list[str], tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_unigram_model_knows_how_often_sentinels_come(t5: list[str], tmp_pat
     assert entropy < found < entropy + 2.0
 
 
+@pytest.mark.slow
 def test_a_loss_falls(t5: list[str], tmp_path: Path) -> None:
     folder = run(compose([*t5, "trainer.max_steps=150", "trainer.log_every=1", "model.dropout=0", "batch.size=8"]))
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
