@@ -79,15 +79,10 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def check_room(path: Path) -> None:
-    """Raise UserError if a file could not be written here; leaves no new folder behind."""
-    missing = [folder for folder in path.parents if not folder.exists()]
-    with _named(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-        for folder in missing:
-            with suppress(OSError):  # another process has put something there
-                folder.rmdir()
+    """Raise UserError if a file, and the folders that it needs, could not be written here. Makes nothing."""
+    nearest = next(folder for folder in path.parents if folder.exists())
+    with _named(path), tempfile.TemporaryFile(dir=nearest):
+        pass
 
 
 def write_cached(path: Path, content: bytes, most: int) -> None:
