@@ -6,20 +6,35 @@ and it has no kernel for a learned bias. The plain form costs memory for [B, H, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-PLAIN = "paribus_plain"
+PLAIN, SCORED = "paribus_plain", "paribus_scored_sdpa"
 
 
-def kernel() -> str:
-    """The fastest attention on this machine, by its name in the configs of `transformers`."""
-    return "sdpa" if torch.cuda.is_available() else PLAIN
+class Score(Protocol):
+    """What is done to queries [B, H, Q, E] and keys [B, H, S, E] before they are multiplied.
+
+    `place_BQ`: where the queries are in their rows; None if there is one for each key.
+    """
+
+    def __call__(self, query: Tensor, key: Tensor, place_BQ: Tensor | None, /) -> tuple[Tensor, Tensor]: ...
+
+
+def kernel(scored: bool = False) -> str:
+    """The fastest attention on this machine, by its name in the configs of `transformers`.
+
+    `scored`: whether a `Score` is passed to it.
+    """
+    if not torch.cuda.is_available():
+        return PLAIN
+    return SCORED if scored else "sdpa"
 
 
 class _Plain(torch.autograd.Function):
@@ -73,13 +88,17 @@ def attend(
     scaling: float,
     dropout: float = 0.0,
     position_bias: Tensor | None = None,
+    score: Score | None = None,
+    place_BQ: Tensor | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
     """[B, L, H, E], and no probabilities: what `transformers` asks of its attention functions.
 
     `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one, a causal
-    module hides what is to the right.
+    module hides what is to the right. `score` changes queries, which are at `place_BQ`, and keys.
     """
+    if score is not None:
+        query, key = score(query, key, place_BQ)
     bias = _bias(module, query, key, attention_mask, position_bias)
     if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
         score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
@@ -103,5 +122,22 @@ def _bias(module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position
     return bias.to(query.dtype, memory_format=torch.contiguous_format)
 
 
-AttentionInterface.register(PLAIN, attend)
-AttentionMaskInterface.register(PLAIN, sdpa_mask)
+def attend_scored(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    score: Score,
+    place_BQ: Tensor | None = None,
+    **further: Any,
+) -> tuple[Tensor, None]:
+    """As `attend`, by the fused attention of PyTorch."""
+    query, key = score(query, key, place_BQ)
+    read: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **further)
+    return read
+
+
+for name, function in ((PLAIN, attend), (SCORED, attend_scored)):
+    AttentionInterface.register(name, function)
+    AttentionMaskInterface.register(name, sdpa_mask)

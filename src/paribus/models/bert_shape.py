@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 from paribus.core.errors import UserError
+from paribus.models.change import Change
 from paribus.models.shape import Shape
 
 NORMS = ("post", "pre")
@@ -23,8 +25,8 @@ class BertShape(Shape):
     LayerNorm; `sharing` says which part of the layers of a group has the same weights, each part with its LayerNorm
     (ALBERT, arXiv 1909.11942, section 3.1). `attention="left"` hides from every token those to its right, in
     fine-tuning too (BERT, section 5.1: LTR), `"right"` those to its left; `"two_way"` is one encoder of each kind,
-    with their states concatenated (section 5.1, which does not measure it). Raises UserError for a shape that cannot be
-    built.
+    with their states concatenated (section 5.1, which does not measure it). `changes` are the parts that are not
+    BERT's, by name. Raises UserError for a shape that cannot be built.
     """
 
     layers: int
@@ -40,6 +42,8 @@ class BertShape(Shape):
     embedding: int | None = None
     sharing: str = "none"
     groups: int = 1
+    changes: Mapping[str, Change] = field(default_factory=dict, hash=False)
+    unset_values: ClassVar[Mapping[str, Any]] = {"changes": {}}
 
     def __post_init__(self) -> None:
         if min(self.layers, self.hidden, self.heads, self.intermediate, self.positions) < 1:
@@ -54,6 +58,8 @@ class BertShape(Shape):
         if self.embedding is not None and self.embedding < 1:
             raise UserError(f"model.embedding={self.embedding} is below 1", "give a width, or null for model.hidden")
         self._check_sharing()
+        for change in self.changes.values():
+            change.check(self)
 
     def _check_sharing(self) -> None:
         if self.sharing not in SHARINGS:
@@ -74,6 +80,12 @@ class BertShape(Shape):
     def further_arguments(self) -> dict[str, Any]:
         """Arguments of the `transformers` config that do not depend on our settings."""
         return {}
+
+    @property
+    def lacks_class(self) -> str | None:
+        """Why `transformers` has no class for the encoder, so that Paribus alone loads its checkpoints, or None."""
+        reasons = (change.lacks_class(self) for change in self.changes.values())
+        return next((why for why in reasons if why is not None), None)
 
     @property
     def table_width(self) -> int:
@@ -109,4 +121,5 @@ class BertShape(Shape):
         if self.attention == "two_way":
             return len(SIDES) * self.one_side("left").forward_flops(tokens, length, written, rows)
         seen = length if self.attention == "full" else (length + 1) / 2
-        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden)
+        further = sum(change.forward_flops(self, tokens, length) for change in self.changes.values())
+        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden) + further

@@ -19,13 +19,14 @@ from transformers import (
     RobertaModel,
     RobertaPreLayerNormConfig,
     RobertaPreLayerNormModel,
+    RoFormerConfig,
 )
 from transformers.utils import logging
 
 from paribus.core.sources import WEIGHTS
 from paribus.models.attention import kernel
 from paribus.models.checkpoint import unfit
-from paribus.models.encoder_names import ALBERT, ELECTRA, layout_of, tensor_names
+from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.last_layer import Places, find_places, prepare, reading
 from paribus.models.network import Batch, Network, Outputs, State
 from paribus.models.row_writer import RowWriter
@@ -61,6 +62,9 @@ class Encoder(Network):
         self.norm_eps = float(self.backbone.config.layer_norm_eps)
         if spec.table_width != spec.hidden:
             self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
+        for change in spec.changes.values():
+            change.alter(self)
+        self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
         self.share()
         prepare(self.backbone.encoder.layer[-1])
         self.compiled = False
@@ -90,9 +94,15 @@ class Encoder(Network):
                 token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
                 position_ids=position_1L + self.first_position,
                 use_cache=False,
+                **({"score": self._score} if self.scores else {}),
             ).last_hidden_state
         summary_BD = self.summarize(hidden_BLD, batch)
         return Outputs(hidden_BLD, state, summary_BD, None if places is None else places.table_N)
+
+    def _score(self, query: Tensor, key: Tensor, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
+        for score in self.scores:
+            query, key = score(query, key, place_BQ)
+        return query, key
 
     def _places(self, batch: Batch) -> Places | None:
         """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
@@ -165,13 +175,21 @@ class Encoder(Network):
         _share(self.backbone.encoder.layer, self.spec)
 
     def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
-        """The config of the class in `transformers` that loads the network with these heads."""
+        """The config of the class in `transformers` that loads the network with these heads; without such a class one
+        that it refuses to load.
+        """
+        if (why := self.spec.lacks_class) is not None:
+            plain = super().checkpoint_config(head, pair)
+            plain.architectures, plain.no_class = [], why
+            return plain
         layout, shape = layout_of(self.spec), {**self.shape, "embedding_size": self.spec.table_width}
         config: PretrainedConfig = self.backbone.config
         if layout is ALBERT:
             config = AlbertConfig(**shape, num_hidden_groups=self.spec.groups, hidden_act="gelu")
         elif layout is ELECTRA:
             config = ElectraConfig(**shape)
+        elif layout is ROFORMER:
+            config = RoFormerConfig(**shape)
         two_way = pair is not None and len(pair.state_dict()["classifier.bias"]) == 2
         alone = layout.causal if self.left else layout.masked
         names: list[Any] = [(layout.pretraining if two_way else None) or alone]
@@ -256,7 +274,7 @@ def _shape(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict
         "pad_token_id": vocabulary.pad,
         "bos_token_id": vocabulary.cls,
         "eos_token_id": vocabulary.sep,
-        "attn_implementation": kernel(),
+        "attn_implementation": kernel(scored=bool(spec.changes)),
         "is_decoder": spec.attention == "left",
         **spec.further_arguments,
     }

@@ -76,6 +76,13 @@ ELECTRA = Layout(
     },
     pair_names("electra."),
 )
+ROFORMER = _BERT._replace(
+    prefix="roformer.",
+    masked="RoFormerForMaskedLM",
+    causal="RoFormerForCausalLM",
+    pretraining=None,
+    pair=pair_names("roformer."),
+)
 _ALBERT_PARTS = {
     "attention.self.": "attention.",
     "attention.output.": "attention.",
@@ -90,11 +97,13 @@ def layout_of(spec: BertShape) -> Layout:
     """The layout of an encoder's checkpoint.
 
     One width is BERT's model. Narrow embeddings are ALBERT's if whole layers are shared and see both sides, else
-    ELECTRA's. For pre-LN with narrow embeddings `transformers` has no model: the names are those of pre-LN with a
-    projection.
+    ELECTRA's. Rotary positions are RoFormer's. For pre-LN with narrow embeddings or rotary positions `transformers`
+    has no model: the names are those of pre-LN, with a projection.
     """
     if spec.family != "bert":
         return _PRELN if spec.norm == "pre" else _ROBERTA
+    if spec.changes:
+        return ROFORMER
     if spec.table_width == spec.hidden:
         return _BERT
     # `transformers` forms groups in floating point, which agrees with ours for groups of equal size
@@ -109,7 +118,7 @@ def tensor_names(spec: BertShape, names: Iterable[str]) -> dict[str, str]:
 
 
 def _name(spec: BertShape, layout: Layout, name: str) -> str:
-    if layout is ELECTRA:
+    if layout in (ELECTRA, ROFORMER):
         return name.replace("embeddings.projection", "embeddings_project")
     if layout is not ALBERT:
         return name

@@ -66,8 +66,10 @@ class _LastLayer(nn.Module):
         if attention_mask is not None and attention_mask.shape[2] > 1:
             attention_mask = attention_mask.take_along_dim(self.column_BQ[:, None, :, None], 2)
         attend = ALL_ATTENTION_FUNCTIONS[own.config._attn_implementation]
-        dropout = own.dropout.p if own.training else 0.0
-        read_BQHE, _ = attend(own, query, key, value, attention_mask, dropout=dropout, scaling=own.scaling)
+        asked: dict[str, Any] = {"dropout": own.dropout.p if own.training else 0.0, "scaling": own.scaling}
+        if (score := more.get("score")) is not None:
+            asked |= {"score": score, "place_BQ": self.column_BQ}
+        read_BQHE, _ = attend(own, query, key, value, attention_mask, **asked)
         return self.feed_forward_chunk(
             self.attention.output(read_BQHE.flatten(2), _take(hidden_states, self.column_BQ))
         )

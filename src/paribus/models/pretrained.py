@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core import sources as source
 from paribus.core.errors import UserError
 from paribus.models.any_encoder import KINDS, AnyEncoder
 from paribus.models.bert import Bert
+from paribus.models.change import Change
 from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Pretrained(ModelSpec):
         runs: where runs are looked up by their signature.
         fresh: keep the shape alone, with initial weights that follow the seed.
         dropout, attention_dropout: None for the checkpoint's own.
-        norm, initializer_range: no effect; recipes set them for models trained from scratch.
+        norm, initializer_range, changes: no effect; recipes set them for models trained from scratch.
 
     Raises UserError for checkpoints that are missing or have a different layout.
     """
@@ -90,8 +91,11 @@ class Pretrained(ModelSpec):
     attention_dropout: float | None = None
     norm: str | None = None
     initializer_range: float | None = None  # type: ignore[assignment]
+    changes: Mapping[str, Change] = field(default_factory=dict)
     semantics: ClassVar[int] = 2
-    ignored_settings: ClassVar[frozenset[str]] = frozenset({"name", "revision", "runs", "norm", "initializer_range"})
+    ignored_settings: ClassVar[frozenset[str]] = frozenset(
+        {"name", "revision", "runs", "norm", "initializer_range", "changes"}
+    )
 
     @cached_property
     def folder(self) -> Path:
@@ -163,7 +167,10 @@ class Pretrained(ModelSpec):
         heads = {"heads": _hash(further)} if further.is_file() and not self.fresh else {}
         ordered = isinstance(self.shape, AnyEncoder) and _pairs(self.folder) == ORDER
         pairs = {"pairs": ORDER} if ordered else {}
-        shape = asdict(cast(Any, self.shape))
+        settings: Any = self.shape
+        shape = asdict(settings)
+        if changes := shape.pop("changes", None):
+            shape["changes"] = {name: [type(settings.changes[name]).__name__, own] for name, own in changes.items()}
         return {"kind": type(self.shape).__name__, "shape": shape, "weights": weights, **heads, **pairs}
 
     def check_tokenizer(self, tokenizer: Tokenizer) -> None:
