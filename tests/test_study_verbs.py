@@ -78,7 +78,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
     def made(arm: str, seed: int, **changes: Any) -> dict[str, Any]:
         return record(arm=arm, seed=seed, study="roberta_table1", **changes)
 
-    put(tmp_path, made("static_x10", 0, metrics={"mlm_loss": 5.4321}))
+    put(tmp_path, made("static_x10", 0, metrics={"mlm_loss": 5.4321, "docs_package/accuracy": 0.3219}))
     put(tmp_path, made("dynamic", 0, status="failed"), store.FAILED)
     put(tmp_path, made("dynamic", 1, status="diverged", metrics={}))
     stopped = tmp_path / "roberta_table1" / "static" / "seed0-aa"
@@ -97,7 +97,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
     assert "These runs are of an older version of the sweep file" in printed.err
     lines = [line.split() for line in printed.out.splitlines()]
     assert lines[0] == ["roberta_table1", "at", "scale=smoke"]
-    assert lines[2] == ["static_x10", "✓", "5.432", "·", "·"]
+    assert lines[2] == ["static_x10", "✓", "5.432", "32.2", "·", "·"]
     assert lines[3] == ["dynamic", "✗", "✗", "·"]
     assert lines[4] == ["static", "‖", "50%", "▶", "50%", "·"]
     assert lines[5] == ["1/9", "done,", "1", "running,", "1", "stopped,", "1", "failed,", "1", "diverged"]
@@ -117,9 +117,9 @@ def test_status_shows_the_last_commands_runs_and_no_older(tmp_path: Path) -> Non
 
 def test_board_estimates_what_is_left() -> None:
     listed = [Job("s", arm, seed, ()) for seed in (0, 1) for arm in ("a", "b")]
-    board = Board("s", listed, "mlm_loss", slots=2)
+    board = Board("s", listed, ["mlm_loss"], slots=2)
     assert board.left() is None
-    board.set("a/seed0", state="done", metric=1.0)
+    board.set("a/seed0", state="done", metrics={"mlm_loss": 1.0})
     board.set("b/seed0", state="running", share=0.5)
     board.durations["a/seed0"] = 100.0
     assert board.left() == pytest.approx(150.0), "one slot has a whole run to do, the other half a run and a whole one"

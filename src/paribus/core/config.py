@@ -64,7 +64,8 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
         1. defaults        `conf/train.yaml` and the file of each choice
         2. family          `conf/family/NAME.yaml`: objective, input format, held-out evaluation
-        3. scale           `conf/recipe/FAMILY/SCALE.yaml`: the size and the recipe that was measured for it
+        3. scale           `conf/recipe/FAMILY/SCALE.yaml`: the size and the recipe that was measured for it; a sweep
+                           that names an earlier version has `conf/recipe/FAMILY/VERSION/SCALE.yaml`
         4. sweep           `base` of the sweep file, then its `scales.SCALE.overrides`
         5. arm             `arms.NAME`, then `scales.SCALE.arms.NAME`, then what a search chose for the arm
         6. experiment      `conf/experiment/NAME.yaml`, a preset of the user's own
@@ -140,12 +141,17 @@ def split_overrides(overrides: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def table_seeds(family: str, scale: str) -> tuple[int, ...]:
+def name_recipe(family: str, scale: str, version: str | None = None) -> str:
+    """The choice of `recipe=` for a scale; `version`: of an earlier recipe, which older runs have, or None."""
+    return "/".join(part for part in (family, version, scale) if part is not None)
+
+
+def table_seeds(family: str, scale: str, version: str | None = None) -> tuple[int, ...]:
     """The seeds that the recipe of a scale gives every arm of a table.
 
     Raises UserError naming the known scales, and for a recipe without seeds.
     """
-    name = f"{family}/{scale}"
+    name = name_recipe(family, scale, version)
     for folder in roots() if is_name(family) and is_name(scale) else ():
         if (path := folder / "recipe" / f"{name}.yaml").is_file():
             settings = load_mapping(path)

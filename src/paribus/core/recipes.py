@@ -140,7 +140,8 @@ def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
 
 def _check_agreement(given: Mapping[str, Any]) -> None:
     recipe = str(given["recipe"])
-    for key, own in zip(("family", "scale"), recipe.split("/"), strict=False):
+    family, _, scale = recipe.partition("/")  # an earlier version is between them: bert/v1/smoke
+    for key, own in (("family", family), ("scale", scale.rpartition("/")[2])) if scale else ():
         if given.get(key, own) != own:
             raise UserError(f"recipe={recipe} and {key}={given[key]} contradict each other", f"leave {key}= out")
 

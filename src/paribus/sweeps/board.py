@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from paribus.core.console import cover, duration, say, watched
 from paribus.core.processes import Stopped
 from paribus.sweeps.sweep import SCRATCH, Job
+from paribus.verdict.metrics import is_task, write_value
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -30,16 +31,16 @@ OVER = ("done", "found", "diverged", "failed")
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: its state, the share that is done (0 to 1), and its metric if there is one."""
+    """One run: its state, the share that is done (0 to 1), and {column: value} of what it was asked for."""
 
     state: str = "missing"
     share: float = 0.0
-    metric: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         mark = MARKS[self.state]
-        if self.metric is not None:
-            return f"{mark} {self.metric:.3f}"
+        if self.values:
+            return " ".join([mark, *(write_value(*each) for each in self.values.items())])
         return f"{mark} {self.share:.0%}" if self.state in ("running", "stopped") and self.share else mark
 
 
@@ -99,7 +100,7 @@ class Board(Sheet):
     """The runs of a sweep, arm by seed.
 
     Args:
-        metric: the column that the cells show.
+        columns: those that the claims are about, of which cells show a loss and a score.
         slots: runs that train at once.
         cells: {label: Cell} of the runs.
         durations: {label: wall-clock seconds} of the runs that ended here.
@@ -110,7 +111,7 @@ class Board(Sheet):
 
     title: str
     jobs: Sequence[Job]
-    metric: str
+    columns: Sequence[str]
     slots: int = 1
     cells: dict[str, Cell] = field(default_factory=dict)
     durations: dict[str, float] = field(default_factory=dict)
@@ -118,9 +119,9 @@ class Board(Sheet):
     live: Live | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
-    def set(self, label: str, state: str, share: float = 0.0, metric: float | None = None) -> None:
-        """Replace one cell and update the live display."""
-        self.cells[label] = Cell(state, share, metric)
+    def set(self, label: str, state: str, share: float = 0.0, metrics: Mapping[str, Any] | None = None) -> None:
+        """Replace one cell, by the metrics of its record if it has one, and update the live display."""
+        self.cells[label] = Cell(state, share, choose_values(metrics or {}, self.columns))
         if self.live is not None:
             self.live.update(self.table())
 
@@ -170,7 +171,9 @@ class Board(Sheet):
             [arm, *(str(self.cells.get(labels[arm, seed], Cell())) if (arm, seed) in labels else "" for seed in seeds)]
             for arm in dict.fromkeys(job.arm for job in self.jobs)
         ]
-        return [f"arm ({self.metric})", *(f"seed {seed}" for seed in seeds)], rows
+        shown = dict.fromkeys(column for cell in self.cells.values() for column in cell.values)
+        named = ", ".join(column.removesuffix("/accuracy") for column in shown or self.columns[:1])
+        return [f"arm ({named})", *(f"seed {seed}" for seed in seeds)], rows
 
     def below(self) -> list[str]:
         return [self.summary(), *absent_lines(self.absent)]
@@ -233,11 +236,8 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def metric_of(metrics: Mapping[str, Any], columns: Sequence[str]) -> float | None:
-    """The first of the table's columns that the metrics have."""
-    return None if (name := name_metric(metrics, columns)) is None else float(metrics[name])
-
-
-def name_metric(metrics: Mapping[str, Any], columns: Sequence[str]) -> str | None:
-    """The name of that column."""
-    return next((name for name in columns if isinstance(metrics.get(name), int | float)), None)
+def choose_values(metrics: Mapping[str, Any], columns: Sequence[str]) -> dict[str, float]:
+    """{column: value} of the first loss and the first score among these columns that a record's metrics have."""
+    known = [column for column in columns if isinstance(metrics.get(column), int | float)]
+    firsts = [next((column for column in known if is_task(column) == task), None) for task in (False, True)]
+    return {column: float(metrics[column]) for column in firsts if column is not None}

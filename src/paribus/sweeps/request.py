@@ -41,7 +41,7 @@ def _seeds(value: str) -> tuple[int, ...]:
 
 def scales() -> list[str]:
     """The scales of every family."""
-    return sorted({recipe.partition("/")[2] for recipe in choices("recipe") if "/" in recipe})
+    return sorted({recipe.rpartition("/")[2] for recipe in choices("recipe") if "/" in recipe})
 
 
 SWEEP = Positional(

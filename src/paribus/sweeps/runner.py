@@ -19,7 +19,7 @@ from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.record import Record
 from paribus.runs.texts import check_text
-from paribus.sweeps.board import Board, Cell, absent_lines, metric_of, name_metric, show_live
+from paribus.sweeps.board import Board, Cell, absent_lines, choose_values, show_live
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.request import Request
@@ -27,6 +27,7 @@ from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
 from paribus.verdict.controls import describe_left, find_stuck
+from paribus.verdict.metrics import write_value
 from paribus.verdict.plateau import Course, read_course
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class _SweepRun:
     def __post_init__(self) -> None:
         request = self.request
         title = f"{request.named} at scale={request.scale}"
-        self.board = Board(title, self.expanded.jobs, request.sweep.columns[0], absent=self.expanded.absent)
+        self.board = Board(title, self.expanded.jobs, request.sweep.asked, absent=self.expanded.absent)
         self.courses = {job.arm: [] for job in self.expanded.jobs}
         stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
         self.identities = {label: own[-1] for label, own in stages.items()}
@@ -227,7 +228,7 @@ class _SweepRun:
     def _skip(self, job: Job, record: Record) -> None:
         self._follow(job, record)
         state, mark = ("found", "✓") if record.done else (record.status, "✗")
-        self.board.set(job.label, state, metric=metric_of(record.metrics, self.request.sweep.columns))
+        self.board.set(job.label, state, metrics=record.metrics)
         why = "" if record.done else f" {record.status}"
         say(f"{mark} {job.label} found{why} ({self.identities[job.label].signature[:6]}), skipped")
 
@@ -347,12 +348,14 @@ class _SweepRun:
         self._follow(job, record)
         if self.request.keep:
             self._keep(identity)
-        value = metric_of(record.metrics, self.request.sweep.columns)
-        self.board.set(job.label, record.status, metric=value)
+        self.board.set(job.label, record.status, metrics=record.metrics)
         took = f" in {duration(end.seconds)}" if end else ""
-        name = name_metric(record.metrics, self.request.sweep.columns)
-        mark, shown = ("✓", "" if value is None else f": {name} {value:.3f}") if record.done else ("✗", "")
-        self.board.note(f"{mark} {job.label} {record.status}{took}{shown} [{self.board.summary()}]")
+        values = choose_values(record.metrics, self.board.columns) if record.done else {}
+        shown = ", ".join(f"{column} {write_value(column, value)}" for column, value in values.items())
+        mark = "✓" if record.done else "✗"
+        self.board.note(
+            f"{mark} {job.label} {record.status}{took}{': ' if shown else ''}{shown} [{self.board.summary()}]"
+        )
 
     def _fail(self, job: Job, error: str, end: Ended | None) -> None:
         identity, request = self.identities[job.label], self.request

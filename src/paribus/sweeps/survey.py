@@ -8,7 +8,7 @@ from pathlib import Path
 from paribus.runs import store
 from paribus.runs.record import Record
 from paribus.runs.store import trial_study
-from paribus.sweeps.board import Board, Cell, metric_of
+from paribus.sweeps.board import Board, Cell, choose_values
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Job, jobs
 from paribus.sweeps.tuning import Tuning, trial_name
@@ -21,7 +21,7 @@ def survey(request: Request) -> Board:
     searched = _trials(request, trials, Tuning.from_json(manifest.tuning if manifest else {})) if request.tuned else {}
     absent = manifest.absent if manifest else {}
     listed = [*searched, *(job for job in _jobs(request, manifest) if job.arm not in absent)]
-    board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.columns[0], absent=absent)
+    board = Board(f"{request.named} at scale={request.scale}", listed, request.sweep.asked, absent=absent)
     board.cells |= {job.label: cell for job, cell in searched.items()}
     for job in listed:
         _survey(request, board, job, trials if job in searched else manifest)
@@ -51,9 +51,12 @@ def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest |
 
 def _trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, Cell]:
     """The trials of the search: those that its own manifest lists, and those that the study's manifest recorded."""
-    study = trial_study(request.named)
+    study, tuned = trial_study(request.named), request.tuned
+    column = tuned.on if tuned is not None else ""
     kept = {
-        Job(study, trial_name(arm, trial.number), run.seed, ()): Cell(run.status, 1.0, run.value)
+        Job(study, trial_name(arm, trial.number), run.seed, ()): Cell(
+            run.status, 1.0, {} if run.value is None else {column: run.value}
+        )
         for arm, found in tuning.arms.items()
         for trial in found.trials
         for run in trial.runs
@@ -84,7 +87,7 @@ def _folders(request: Request, job: Job, manifest: store.Manifest | None) -> Ite
 
 def _cell(request: Request, folder: Path, state: str, record: Record | None, steps: int | None) -> Cell:
     share = min(1.0, store.read_last_step(folder) / steps) if steps else 0.0
-    return Cell(state, share, metric_of(record.metrics if record else {}, request.sweep.columns))
+    return Cell(state, share, choose_values(record.metrics if record else {}, request.sweep.asked))
 
 
 def _read_scale(folder: Path, record: Record | None) -> str | None:

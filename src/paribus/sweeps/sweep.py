@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import choices, family_of, renamed, split_overrides, sweeps_dir, table_seeds, unknown_recipe
+from paribus.core.config import (
+    choices,
+    family_of,
+    name_recipe,
+    renamed,
+    split_overrides,
+    sweeps_dir,
+    table_seeds,
+    unknown_recipe,
+)
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.hashing import digest
 from paribus.core.strict_yaml import load_strict, readable
@@ -21,7 +30,7 @@ from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import find_carrying, find_incomparable, is_score, lower_is_better
+from paribus.verdict.metrics import MEAN, find_carrying, find_incomparable, is_score, is_task, lower_is_better
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
 TRIAL = "test"  # the scale that only tests whether a sweep runs; its budgets are too small to match
@@ -30,8 +39,8 @@ _BUDGETS = ("trainer.max_", "stages")  # keys that vary the budget
 MATCHED = ("tokens", "predictions", "sequences", "steps", "flops", UNMATCHED)
 
 _KEYS = (
-    "study", "family", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published", "scales",
-    "seeds", "tune", SCRATCH,
+    "study", "family", "recipes", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published",
+    "scales", "seeds", "tune", SCRATCH,
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
@@ -85,6 +94,7 @@ class Sweep:
     `tunes`: {scale: the search of each arm}, with "" for scales that do not refine it. `chosen`: {arm: the overrides
     that a search found}; a file itself has none. `sentences`: {claim: what it says in plain words, and whose it is}.
     `references`: {arm: the arm that is its model from scratch}, for arms that do not share the anchor's labels.
+    `recipes`: {scale: the earlier version of its recipe that the sweep keeps}.
     """
 
     path: Path
@@ -106,13 +116,15 @@ class Sweep:
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
+    recipes: Mapping[str, str] = field(default_factory=dict)
 
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
 
-        The blocks of other scales, what was revised, and a claim's plain sentence and owner do not count.
+        The blocks of other scales, what was revised, and a claim's plain sentence and owner do not count, nor do
+        recipes: a run's own name covers their settings.
         """
-        fixed = {key: value for key, value in self.content.items() if key != "scales"}
+        fixed = {key: value for key, value in self.content.items() if key not in ("scales", "recipes")}
         if self.sentences:
             fixed["claims"] = [self._fix_claim(claim) for claim in self.claims]
         block = (self.content.get("scales") or {}).get(scale)
@@ -134,7 +146,7 @@ class Sweep:
         """The seeds of every arm: those of the sweep's block for the scale, else of the sweep, else of the recipe."""
         refined = self.scales.get(scale, Refinement()).seeds
         own = self.seeds if refined is None else refined
-        return table_seeds(self.family, scale) if own is None else own
+        return table_seeds(self.family, scale, self.recipes.get(scale)) if own is None else own
 
     def tune_at(self, scale: str) -> Tune | None:
         """The search of every arm at a scale, or None. Raises UserError if it uses a seed of the table."""
@@ -142,6 +154,18 @@ class Sweep:
         if tune is not None and (both := set(tune.seeds) & set(self.seeds_at(scale))):
             raise UserError(f"{self.path}: 'tune' uses seed {min(both)} of the table", "give other seeds in tune.seeds")
         return tune
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that the claims are about, in the file's order; without claims, all. The mean over tasks asks for
+        each of them.
+        """
+        carrying = find_carrying(self.columns, self.varies)
+        claims = (parse_claim(text, tuple(self.arms), self.columns, carrying) for text in self.claims)
+        about = {column for claim in claims for column in claim.columns or carrying}
+        return (
+            tuple(name for name in self.columns if name in about or (MEAN in about and is_task(name))) or self.columns
+        )
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -250,6 +274,7 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         tunes=_tunes(path, content),
         sentences=sentences,
         references={arm: str(other) for arm, other in _mapping(path, SCRATCH, content.get(SCRATCH)).items()},
+        recipes={scale: str(version) for scale, version in _mapping(path, "recipes", content.get("recipes")).items()},
     )
 
 
@@ -404,6 +429,10 @@ def _check(sweep: Sweep) -> None:
 
 def _check_scales(sweep: Sweep) -> None:
     known = choices(f"recipe/{sweep.family}") if sweep.scales else []
+    for scale, version in sweep.recipes.items():
+        if scale not in choices(f"recipe/{sweep.family}/{version}"):
+            cause = f"{sweep.path}: 'recipes' names version '{version}' of scale={scale}, which does not exist"
+            raise UserError(cause, "leave it out for today's recipe, or write v1 for the first")
     for scale, refinement in sweep.scales.items():
         if scale not in known:
             with located(f"{sweep.path}: 'scales'"):
@@ -510,6 +539,7 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
         overrides,
         ["trainer.max_steps=0", "untrained=true"] if arm == SCRATCH else [],
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],
+        [f"recipe={name_recipe(sweep.family, scale, version)}"] if (version := sweep.recipes.get(scale)) else [],
     )
     return tuple(text for text in merged if not _is_of_stage(text)) if arm == SCRATCH else merged
 

@@ -113,6 +113,12 @@ def in_points(column: str) -> bool:
     return find_metric(column).points
 
 
+def write_value(column: str, value: float) -> str:
+    """A value as tables print it: 5.123 for a loss in nats, 81.2 for an accuracy in points."""
+    kind = find_metric(column)
+    return f"{value / POINT if kind.points else value:.{kind.decimals}f}"
+
+
 def is_task(column: str) -> bool:
     """Whether the column is the score of a task."""
     return "/" in column
