@@ -25,7 +25,7 @@ def dashboard(given: Arguments) -> int:
     from paribus.reporting.tables.assemble import REPORTS
     from paribus.reporting.tracking.dashboard import Board, save_dashboard, write_dashboard
 
-    sweep, scale = load(given[SWEEP]), given[SCALE]
+    sweep, scale = load(given[SWEEP]).at(given[SCALE]), given[SCALE]
     sweep.seeds_at(scale)  # refuses an unknown scale
     board = Board(sweep, scale, given[STUDY] or sweep.study, given[PROJECT], given[ENTITY])
     write_dashboard(board, given[OUT] or REPORTS / board.study / scale)

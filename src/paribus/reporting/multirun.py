@@ -27,6 +27,7 @@ NAMING = (
     "profile",
     "logger",
     "table_seeds",
+    "exit_tokens",
 )
 NONE = "-"
 LONGEST = 30  # characters of a setting

@@ -18,6 +18,7 @@ from paribus.sweeps.board import absent_lines, align
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
 from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
+from paribus.sweeps.outlook import command_with, lengthens, look_ahead
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.tune_arms import check_tuning
@@ -27,6 +28,7 @@ from paribus.verdict.metrics import is_task
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+TRIALS = " (trials)"  # after the name of an arm: the runs of its search
 Measure = Callable[[Any], Mapping[str, Any]]
 
 
@@ -88,7 +90,25 @@ def report(request: Request) -> str:
     slots = machine_slots(len(expanded.jobs), request.slots)
     prices = price(expanded, slots)
     whole = text(request, prices.of(), len(slots), prices.loading)
-    return "\n".join([whole, *price_claims(prices, len(slots)), *absent_lines(expanded.absent)])
+    ahead = _warn(prices, len(slots))
+    return "\n".join([whole, *price_claims(prices, len(slots)), *absent_lines(expanded.absent), *ahead])
+
+
+def _warn(prices: Prices, slots: int) -> list[str]:
+    """Lines on runs that will probably decide nothing, with the command that would decide and its cost."""
+    request, prospect = prices.expanded.request, look_ahead(prices.expanded, prices.budgets)
+    if prospect is None:
+        return []
+    longer = prospect.worst.factor - 1.0
+    whole = ((cost.runs, prices.measured[cost.arm.removesuffix(TRIALS)]) for cost in prices.of())
+    more = sum(runs * measured["pretrain_seconds"] * longer for runs, measured in whole)
+    seconds = prices.loading + (sum(cost.own_seconds for cost in prices.of()) + more) / slots
+    lines = ["", f"{prospect}."]
+    if lengthens(request, prospect.worst.longer):
+        lines.append(f"Long enough, about {duration(seconds)}: `{command_with(request, prospect.worst.longer)}`")
+    else:
+        lines.append(f"Train {prospect.worst.factor:.1f} times as long, about {duration(seconds)}.")
+    return lines
 
 
 def price(
@@ -205,7 +225,7 @@ def _cost(
     alike = all(key.startswith("finetune.") for key in tune.space)  # the trials differ after pre-training alone
     shared = _shared(budget, measured, before, tune.trials) if alike else Part()
     trials = cost._replace(runs=tune.trials * len(tune.seeds), seconds=seconds, shared=shared)
-    return [trials._replace(arm=f"{arm} (trials)"), cost]
+    return [trials._replace(arm=f"{arm}{TRIALS}"), cost]
 
 
 def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[str], runs: int = 1) -> Part:

@@ -158,7 +158,7 @@ def request_of(given: Arguments) -> Request:
     config = given.config(CACHE, LAUNCHER)
     launcher = [override for override in config if re.match(r"\+{0,2}launcher[.=]", override)]
     return Request(
-        sweep=sweeps.load(given[SWEEP]),
+        sweep=sweeps.load(given[SWEEP]).at(given[SCALE]),
         scale=given[SCALE],
         overrides=tuple(override for override in config if override not in launcher),
         slots=given[SLOTS],

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
 from paribus.core.config import compose_launcher, plain
@@ -22,6 +22,7 @@ from paribus.runs.texts import check_text
 from paribus.sweeps.board import Board, Cell, absent_lines, choose_values, show_live
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
+from paribus.sweeps.outlook import command_with, lengthens, look_ahead
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
@@ -62,7 +63,7 @@ def run_sweep(
         check_room(root / request.named / f"{request.scale}.json")
     if request.tuned is not None:
         check_tuning(expanded, request.tuned)
-        steps = _plan_steps(expanded, plan)
+        steps = _read_steps(plan_budgets(expanded, plan))
 
         def run_trials(trials: Expanded) -> dict[str, Record | None]:
             done = _SweepRun(trials, {name: steps[name.rpartition(".")[0]] for name in trials.configs}, *means)
@@ -72,7 +73,12 @@ def run_sweep(
         tuning = tune_arms(expanded, request.tuned, run_trials)
         _tell_ends(tuning, request.sweep.path)
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
-    runs = _SweepRun(expanded, _plan_steps(expanded, plan), *means, tuning)
+    budgets = plan_budgets(expanded, plan)
+    if (prospect := look_ahead(expanded, budgets)) is not None:
+        longer = prospect.worst.longer
+        how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
+        say(f"{prospect}. Long enough is {prospect.worst.factor:.1f} times as long{how}")
+    runs = _SweepRun(expanded, _read_steps(budgets), *means, tuning)
     status = runs.run()
     if request.scale != TRIAL:
         _tell_plateaus(runs.courses)
@@ -95,12 +101,12 @@ def _tell_plateaus(courses: Mapping[str, Sequence[Course]]) -> None:
     if left:
         say(f"{left}.")
     if stuck := find_stuck({arm: [run.stuck for run in runs] for arm, runs in courses.items()}):
-        say(f"{stuck}. These arms decide nothing: train them longer.")
+        say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
 
 
-def _plan_steps(expanded: Expanded, plan: Plan | None) -> dict[str, int]:
-    """{arm: planned optimizer steps}, after the check of the budgets."""
-    return {arm: int(budget["steps"]) for arm, budget in plan_budgets(expanded, plan).items()}
+def _read_steps(budgets: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """{arm: planned optimizer steps}"""
+    return {arm: int(budget["steps"]) for arm, budget in budgets.items()}
 
 
 def _train(described: Run) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,12 +78,15 @@ class Job(NamedTuple):
 
 class Refinement(NamedTuple):
     """What a sweep changes at one scale: `overrides` for all arms, `arms` for single arms and for how the anchor is
-    fine-tuned, `seeds` unless None. `revised`: what was changed after results had been seen, and why.
+    fine-tuned, `seeds` unless None, `claims` unless None: the same questions with the margins that this scale has the
+    power for. `revised`: what was changed after results had been seen, and why.
     """
 
     overrides: tuple[str, ...] = ()
     arms: Mapping[str, tuple[str, ...]] = {}
     seeds: tuple[int, ...] | None = None
+    claims: tuple[str, ...] | None = None
+    sentences: Mapping[str, Sentence] = {}
     revised: str = ""
 
 
@@ -118,6 +121,11 @@ class Sweep:
     references: Mapping[str, str] = field(default_factory=dict)
     recipes: Mapping[str, str] = field(default_factory=dict)
 
+    def at(self, scale: str) -> Sweep:
+        """The sweep with the claims that it makes at a scale."""
+        own = self.scales.get(scale, Refinement())
+        return self if own.claims is None else replace(self, claims=own.claims, sentences=own.sentences)
+
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
 
@@ -125,11 +133,12 @@ class Sweep:
         recipes: a run's own name covers their settings.
         """
         fixed = {key: value for key, value in self.content.items() if key not in ("scales", "recipes")}
-        if self.sentences:
-            fixed["claims"] = [self._fix_claim(claim) for claim in self.claims]
+        stated = self.at(scale)
+        if stated.sentences:
+            fixed["claims"] = [stated._fix_claim(claim) for claim in stated.claims]
         block = (self.content.get("scales") or {}).get(scale)
         if block is not None:
-            block = {key: value for key, value in block.items() if key != "revised"}
+            block = {key: value for key, value in block.items() if key not in ("revised", "claims")}
         return digest({**fixed, "scale": block})
 
     def find_needed(self, claim: str) -> frozenset[str]:
@@ -280,8 +289,11 @@ def _sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
 
 def _refinement(path: Path, key: str, value: object) -> Refinement:
     block = _mapping(path, key, value)
-    _known(path, f"{key}.", block, (*Refinement._fields, "tune"))
+    _known(path, f"{key}.", block, ("overrides", "arms", "seeds", "claims", "revised", "tune"))
+    claims, sentences = _claims(path, block.get("claims"))
     return Refinement(
+        claims=claims if "claims" in block else None,
+        sentences=sentences,
         overrides=_overrides(path, f"{key}.overrides", block.get("overrides")),
         arms=_arms(path, f"{key}.arms", block.get("arms"), anchor=True),
         seeds=_seeds(path, f"{key}.seeds", block.get("seeds")),
@@ -422,8 +434,9 @@ def _check(sweep: Sweep) -> None:
     check_columns(sweep.path, ours, sweep.written)  # a paper may have tasks that are not here
     carrying = find_carrying(sweep.columns, sweep.varies)
     with located(str(sweep.path)):
-        for text in sweep.claims:
-            _check_losses(sweep, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))
+        for stated in (sweep, *(sweep.at(scale) for scale in sweep.scales)):
+            for text in stated.claims:
+                _check_losses(stated, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))
     _check_published(sweep)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
 from paribus.runs.store import CURVES, FAILED, RECORD, STAGES, find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
+from paribus.training.outlook import foresee
 from paribus.training.sharing import locked, share_tuning, shared_pretraining
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ def _pretrained(
         opened.append(open_stage(own, own.data(), profile, place, opened))
     opened.append(open_stage(run, data, profile, folder, opened))
     check_chain(opened)
+    if run.sweep_hash is None:  # a sweep has said it of all its runs
+        _tell_outlook(opened)
     for before, stage in pairwise(opened):
         before.hands_on = stage.run.trainer.keep_optimizer
     opened[-1].reporter = reporter
@@ -144,6 +147,17 @@ def _pretrained(
         with shared_pretraining(stage.run, stage.run.identity._replace(folder=stage.folder), stage.kept):
             parts.append(pretrain(stage, tracked if stage.run is run else None))
     return opened[-1], in_sum(opened, parts)
+
+
+def _tell_outlook(opened: Sequence[Stage]) -> None:
+    """Say before the first step if the run will probably stay on the plateau of a trivial model."""
+    run, tokens = opened[-1].run, 0.0
+    for stage in opened:
+        own = stage.run.batch
+        tokens += stage.steps * own.size * (1 if own.by == "tokens" else stage.run.input.length)
+    if (outlook := foresee(run.config, tokens)) is not None:
+        longer = f": {outlook.longer}" if outlook.longer else ""
+        say(f"{run.label} {outlook}. Long enough is {outlook.factor:.1f} times as long{longer}")
 
 
 def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def make_design(
     Raises:
         UserError: for an unknown scale, and for arms that differ in more than the sweep says.
     """
-    seeds = sweep.seeds_at(scale)
+    sweep, seeds = sweep.at(scale), sweep.seeds_at(scale)
     if audited is None:
         tuned = apply_tuning(sweep, Tuning.from_json(manifest.tuning if manifest else {}))
         audited = audit(tuned, {job.arm: compose(job.overrides) for job in jobs(tuned, scale, seeds=seeds[:1])})
