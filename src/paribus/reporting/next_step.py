@@ -73,13 +73,10 @@ def _train_longer(request: Request, records: Sequence[Record], stuck: Sequence[s
 
 
 def _count_seeds(claims: Sequence[ClaimRow]) -> int | None:
-    """How many seeds would decide the open ones of these claims; None if seeds decide none of them."""
-    waiting = [claim for claim in claims if claim.open]
-    if not waiting:
-        return None
-    spans = [claim.seeds_range for claim in waiting if claim.seeds_range is not None]
-    highest = [high if high is not None else MOST_LOOKS + 1 for _, high in spans]
-    return max([claim.seeds_needed or 0 for claim in waiting] + (highest or [MOST_LOOKS + 1]))
+    """How many seeds would most likely decide the open ones of these claims; None if seeds decide none of them."""
+    waiting = [row for claim in claims if claim.open for row in claim.contrasts if row.verdict == UNDECIDED]
+    known = [row.seeds_needed for row in waiting if row.seeds_needed is not None]
+    return max(known, default=MOST_LOOKS + 1 if waiting else None)
 
 
 def _mean_seconds(records: Sequence[Record], arms: Collection[str]) -> float:

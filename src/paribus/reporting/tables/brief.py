@@ -41,7 +41,7 @@ def _list_parts(table: Table, out: Path, step: str | None, width: int) -> Iterat
 
     title, _, citation = table.title.partition("   ")
     yield Text(f"{title} {citation}".strip(), "bold")
-    yield fill(f"{table.label}: {write_line(table.facts)}", width)
+    yield fill(f"{table.label}: {write_line(table.facts)}".rstrip(": "), width)
     yield ""
     yield _make_grid(table, width)
     yield f"* baseline. Mean ± half of the 95% interval{', beside the numbers of the paper' if table.paper else ''}."
