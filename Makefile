@@ -35,7 +35,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup ## train and fine-tune RoBERTa table 1 at SCALE=smoke on real English, and print the table
 	@$(BIN)/paribus run roberta_table1 scale=smoke slots=$(SLOTS) $(ARGS)
-	@$(BIN)/paribus table roberta_table1 scale=smoke
+	@$(BIN)/paribus table roberta_table1 scale=smoke --brief
 
 $(TABLES): setup
 	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) results=analysis/results $(ARGS)

@@ -39,17 +39,24 @@ class Shape:
     batch: int
     norm: str = "post"
     threads: int | None = None  # None: all cores
+    rotary: bool = False
 
     def spec(self) -> Any:
         from paribus.models.bert import Bert
+        from paribus.models.change import Rotary
 
         heads, inner = max(1, self.width // 64), 4 * self.width
-        return Bert(self.layers, self.width, heads, inner, dropout=0.0, attention_dropout=0.0, norm=self.norm)
+        shape: dict[str, Any] = {"dropout": 0.0, "attention_dropout": 0.0, "norm": self.norm}
+        if self.rotary:
+            shape["changes"] = {"position": Rotary()}
+        return Bert(self.layers, self.width, heads, inner, **shape)
 
 
 SHAPES = {
     "mini": Shape(4, 256, 128, 32),
     "tiny": Shape(2, 128, 64, 16, "pre", threads=1),
+    "tiny_rotary": Shape(2, 128, 64, 16, "pre", threads=1, rotary=True),
+    "mini_rotary": Shape(4, 256, 128, 32, rotary=True),
     "least": Shape(1, 16, 16, 2, "pre", threads=1),
 }
 

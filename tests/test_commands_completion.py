@@ -23,7 +23,7 @@ HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in s
         (["run", "roberta_table1"], ["roberta_table1"]),
         (["run", "optuna_l"], ["optuna_lr"]),
         (["run", "scale=smoke", "roberta_table1", "ru"], ["runs="]),
-        (["table", "roberta_table1", "--"], ["--check", "--pdf", "--from", "--help"]),
+        (["table", "roberta_table1", "--"], ["--check", "--pdf", "--brief", "--from", "--help"]),
         (["run", "roberta_table1", "scale=sm"], ["scale=smoke"]),
         (["run", "roberta_table1", "launcher=s"], ["launcher=slurm"]),
         (["train", "masking/sch"], ["masking/schedule="]),
@@ -87,7 +87,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     [
         ("paribus stat", ["status"]),
         ("paribus table pretraining", ["pretraining_helps"]),
-        ("paribus run roberta_table1 scale=", ["cpu", "gpu", "paper", "smoke", "test"]),
+        ("paribus run roberta_table1 scale=", ["cpu", "gpu", "original", "paper", "smoke", "test"]),
         ("paribus train masking/schedule=static,d", ["static,dynamic"]),
     ],
 )
@@ -100,7 +100,10 @@ def test_bash_completes(line: str, found: list[str]) -> None:
     [
         ("paribus stat", ["status"]),
         ("paribus run roberta_table1 scale=s", ["scale=smoke"]),
-        ("paribus run roberta_table1 scale=", [f"scale={name}" for name in ("cpu", "gpu", "paper", "smoke", "test")]),
+        (
+            "paribus run roberta_table1 scale=",
+            [f"scale={name}" for name in ("cpu", "gpu", "original", "paper", "smoke", "test")],
+        ),
         ("paribus init --task tr", ["trec.jsonl"]),
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.core.config import compose, conf_dir, flat, plain, renamed, split_overrides, table_seeds
+from paribus.core.config import compose, conf_dir, flat, name_recipe, plain, renamed, split_overrides, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.settings import GROUPS
 from paribus.training.description import Run
@@ -61,14 +61,15 @@ def test_every_task_composes_and_resolves() -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_composes(name: str) -> None:
-    _, family, scale = name.split("/")
-    composed = compose([f"family={family}", f"scale={scale}"])
+    _, family, *versions, scale = name.split("/")
+    chosen = [f"recipe={name_recipe(family, scale, version)}" for version in versions]
+    composed = compose([f"family={family}", f"scale={scale}", *chosen])
     values = flat(plain(composed))
     body = yaml.safe_load((conf_dir() / f"{name}.yaml").read_text())
     del body["defaults"]
     assert (composed.family, composed.scale) == (family, scale)
     assert {key: values[key] for key in flat(body)} == flat(body)
-    assert len(set(table_seeds(family, scale))) >= 2
+    assert len(set(table_seeds(family, scale, *versions))) >= 2
 
 
 @pytest.mark.parametrize("given", [["recipe=t5/cpu"], ["+recipe=t5/cpu"], ["scale=cpu", "model=t5_tiny"]])
@@ -219,7 +220,7 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("corpus.rules=1", "'corpus.rules' is not a config group or key"),
         ("finetune.head.windows.stride=8", "'finetune.head.windows.stride' is not a config group or key"),  # no windows
         ("objective/inputs=mask", "'objective/inputs' has no place in this config"),
-        ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, paper, smoke, test"),
+        ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, original, paper, smoke, test"),
         ("task=[docs_package,nope]", "unknown choice task=nope: known: "),
         ("task=nope", "unknown choice task=nope: known: "),
         ("scale=smok", "scale=smok is unknown for family=bert: did you mean smoke?"),

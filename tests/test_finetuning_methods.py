@@ -51,7 +51,13 @@ def layers(read: object) -> list[str]:
 
 def config(*overrides: str, norm: str = "post") -> Any:
     shape = ["model.layers=2", "model.hidden=16", "model.heads=2", "model.intermediate=32", "model.positions=32"]
-    rest = [f"model.norm={norm}", "finetune.batch_size=3", "finetune.epochs=6", "finetune.optimizer.lr=0.01"]
+    rest = [
+        f"model.norm={norm}",
+        "model/position=learned",
+        "finetune.batch_size=3",
+        "finetune.epochs=6",
+        "finetune.optimizer.lr=0.01",
+    ]
     return compose(["scale=test", *shape, *rest, *overrides])
 
 

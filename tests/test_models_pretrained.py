@@ -136,10 +136,11 @@ def test_the_head_on_pairs_is_the_checkpoint_s_if_it_answers_the_same_question(t
     assert not replace(spec, fresh=True).fill_pairs(encoder, other, "next")
 
 
+@pytest.mark.parametrize(("positions", "kind"), [("learned", "bert"), ("rotary", "roformer")])
 def test_a_masked_model_is_fine_tuned_from_the_pooler_of_its_checkpoint(
-    arguments: list[str], task_folder: Path, tmp_path: Path
+    arguments: list[str], task_folder: Path, tmp_path: Path, positions: str, kind: str
 ) -> None:
-    first = run(compose([*arguments, "objective=mlm_nsp", "input=segment_pair"]))
+    first = run(compose([*arguments, f"model/position={positions}", "objective=mlm_nsp", "input=segment_pair"]))
     foreign = shutil.copytree(first / "model", tmp_path / "foreign")  # no run of ours is beside it
     given = [text for text in arguments if not text.startswith("tokenizer.")]
     named = [f"model.name={foreign}", f"tokenizer.name={foreign}"]
@@ -147,11 +148,11 @@ def test_a_masked_model_is_fine_tuned_from_the_pooler_of_its_checkpoint(
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.head.pooler=pretrained"]
     done = run(compose([*on, *task, "trainer.max_steps=1"]))
     own, after = (load_file(folder / "model" / "model.safetensors") for folder in (first, done))
-    assert torch.equal(after["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
+    assert torch.equal(after[f"{kind}.pooler.dense.weight"], own[f"{kind}.pooler.dense.weight"])
     assert "cls.seq_relationship.weight" not in after
     anchor = run(compose([*on, *task, "untrained=true"]))
     fresh = load_file(anchor / "model" / "model.safetensors")
-    assert not torch.equal(fresh["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
+    assert not torch.equal(fresh[f"{kind}.pooler.dense.weight"], own[f"{kind}.pooler.dense.weight"])
 
 
 def test_a_pooler_that_the_checkpoint_lacks_is_not_fine_tuned_from(

@@ -155,7 +155,8 @@ SHARING = {"not-shared": "none", "all-shared": "all", "shared-attention": "atten
 @pytest.mark.parametrize("row", sorted(ROWS))
 def test_base_size_has_the_papers_parameters(row: str) -> None:
     sharing = next(ours for theirs, ours in SHARING.items() if theirs in row)
-    spec = build(compose(["model=bert_base", f"model.embedding={ROWS[row]['E']}", f"model.sharing={sharing}"]).model)
+    shape = [f"model.embedding={ROWS[row]['E']}", f"model.sharing={sharing}"]
+    spec = build(compose(["model=bert_base", "model/position=learned", *shape]).model)
     with torch.device("meta"):
         count = Encoder(spec, WIDE).parameter_count()
     printed = float(str(ROWS[row]["params"]).removesuffix("M"))
@@ -245,7 +246,12 @@ def test_depth_counts_shared_weights_where_they_are_used_first() -> None:
 
 def test_sharing_costs_as_many_operations_and_narrow_embeddings_fewer() -> None:
     def flops(*more: str) -> float:
-        return train_flops(Run.of(compose(["model=bert_base", "input.length=512", *more])), 30000, 512.0, 77.0)
+        return train_flops(
+            Run.of(compose(["model=bert_base", "model/position=learned", "input.length=512", *more])),
+            30000,
+            512.0,
+            77.0,
+        )
 
     layers = 512 * (2 * 12 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 12 * 512 * 768)
     assert flops() == 3 * (layers + 77 * 2 * (768**2 + 768 * 30000))
@@ -265,8 +271,8 @@ def test_settings_that_change_nothing_do_not_rename_runs(arguments: list[str]) -
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_run_records_its_parameters(arguments: list[str], task_folder: Path, norm: str) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.batch_size=16"]
-    shape = ["model.embedding=16", "model.sharing=attention", f"model.norm={norm}", "objective=mlm_sop"]
-    cfg = compose([*arguments, *task, *shape, "input=segment_pair", "input.pairs=order"])
+    shape = ["model/position=learned", "model.embedding=16", "model.sharing=attention", f"model.norm={norm}"]
+    cfg = compose([*arguments, *task, *shape, "objective=mlm_sop", "input=segment_pair", "input.pairs=order"])
     found = json.loads((run(cfg) / "result.json").read_text())
     embeddings = (150 + 512 + 2 + 2 + (norm == "pre")) * 16 + 17 * 128
     attention, ffn = 4 * 129 * 128 + 256, 129 * 512 + 513 * 128 + 256

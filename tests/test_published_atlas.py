@@ -47,9 +47,9 @@ def test_the_numbers_are_those_of_the_source() -> None:
         loaded = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         source |= {entry["id"]: entry for entry in loaded}
     source.pop("not_confirmed", None)  # numbers that nobody could confirm are never shipped
-    assert sorted(source) == ids()
-    for name, entry in source.items():
-        ours = table(name)
+    assert source.keys() >= set(ids())
+    for name in ids():
+        ours, entry = table(name), source[name]
         assert [dict(row.values) for row in ours.rows] == [row["values"] for row in entry["rows"]]
         assert [row.arm for row in ours.rows] == [row["arm"] for row in entry["rows"]]
         assert [metric._asdict() for metric in ours.metrics] == entry["metrics"]

@@ -29,6 +29,7 @@ KINDS = (  # by `model_type`; the tests compare each with its class in `transfor
     "modernbert",
     "mpnet",
     "nomic_bert",
+    "roformer",
     "xlm-roberta",
 )
 _UNUSED = ("model_type", "architectures", "auto_map", "transformers_version", "_name_or_path", "dtype", "torch_dtype")
@@ -110,7 +111,8 @@ class AnyEncoder(ModelSpec):
         from paribus.models.network import initialize
 
         network = AnyNetwork(self, vocabulary, self.inside, self.config)
-        initialize(network, seed, network.std)
+        fixed = [parameter for parameter in network.parameters() if not parameter.requires_grad]  # tables of sinusoids
+        initialize(network, seed, network.std, keep=fixed)
         return network
 
     def load(self, network: Network, folder: Path) -> None:

@@ -129,7 +129,8 @@ def count_flops(config: PretrainedConfig, length: int) -> int:
     with torch.device("meta"):
         model = _BARE.from_config(config, attn_implementation="eager")
         ids_1L = torch.ones(1, length, dtype=torch.long)
-        masks: tuple[dict[str, Tensor], ...] = ({}, {"attention_mask": torch.ones(1, length, dtype=torch.long)})
+        shapes = ((1, length), (1, 1, length, length))
+        masks = [{}, *({"attention_mask": torch.ones(shape, dtype=torch.long)} for shape in shapes)]
     for mask in masks:  # some kinds read the values of a mask, others those of the one that they make themselves
         try:
             with FlopCounterMode(display=False) as counter, torch.device("meta"):

@@ -19,12 +19,15 @@ PLAIN, SCORED = "paribus_plain", "paribus_scored_sdpa"
 
 
 class Score(Protocol):
-    """What is done to queries [B, H, Q, E] and keys [B, H, S, E] before they are multiplied.
+    """What is done to queries [B, H, Q, E] and keys [B, H, S, E], so that their products are the scores.
 
-    `place_BQ`: where the queries are in their rows; None if there is one for each key.
+    `scale`: the factor of the scores, which is left to it. `place_BQ`: where the queries are in their rows; None if
+    there is one for each key.
     """
 
-    def __call__(self, query: Tensor, key: Tensor, place_BQ: Tensor | None, /) -> tuple[Tensor, Tensor]: ...
+    def __call__(
+        self, query: Tensor, key: Tensor, scale: float, place_BQ: Tensor | None, /
+    ) -> tuple[Tensor, Tensor]: ...
 
 
 def kernel(scored: bool = False) -> str:
@@ -51,7 +54,9 @@ class _Plain(torch.autograd.Function):
         drop: float,
     ) -> Tensor:
         (batch, heads, length, width), seen = query_BHLE.shape, key_BHSE.shape[2]
-        query_NLE = torch.mul(query_BHLE, scale, out=query_BHLE.new_empty(query_BHLE.shape)).flatten(0, 1)
+        if scale != 1.0:
+            query_BHLE = torch.mul(query_BHLE, scale, out=query_BHLE.new_empty(query_BHLE.shape))
+        query_NLE = query_BHLE.reshape(-1, length, width)
         key_NSE, value_NSE = (part.reshape(-1, seen, width) for part in (key_BHSE, value_BHSE))
         score_NLS = torch.bmm(query_NLE, key_NSE.transpose(1, 2))
         if bias is not None:
@@ -73,7 +78,9 @@ class _Plain(torch.autograd.Function):
         if keep_NLS is not None:
             by_share_NLS.mul_(keep_NLS)
         score_NLS = torch._softmax_backward_data(by_share_NLS, share_NLS, -1, share_NLS.dtype)
-        query = torch.bmm(score_NLS, key_NSE).mul_(ctx.scale)
+        query = torch.bmm(score_NLS, key_NSE)
+        if ctx.scale != 1.0:
+            query.mul_(ctx.scale)
         key = torch.bmm(score_NLS.transpose(1, 2), query_NLE)
         bias = None if ctx.bias is None else score_NLS.view(batch, heads, *score_NLS.shape[1:]).sum_to_size(ctx.bias)
         return (*(part.view(batch, heads, *part.shape[1:]) for part in (query, key, value)), bias, None, None)
@@ -95,10 +102,10 @@ def attend(
     """[B, L, H, E], and no probabilities: what `transformers` asks of its attention functions.
 
     `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one, a causal
-    module hides what is to the right. `score` changes queries, which are at `place_BQ`, and keys.
+    module hides what is to the right. `score` changes queries, which are at `place_BQ`, and keys, and scales them.
     """
     if score is not None:
-        query, key = score(query, key, place_BQ)
+        (query, key), scaling = score(query, key, scaling, place_BQ), 1.0
     bias = _bias(module, query, key, attention_mask, position_bias)
     if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
         score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
@@ -129,12 +136,15 @@ def attend_scored(
     value: Tensor,
     attention_mask: Tensor | None,
     score: Score,
+    scaling: float,
     place_BQ: Tensor | None = None,
     **further: Any,
 ) -> tuple[Tensor, None]:
     """As `attend`, by the fused attention of PyTorch."""
-    query, key = score(query, key, place_BQ)
-    read: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **further)
+    query, key = score(query, key, scaling, place_BQ)
+    read: tuple[Tensor, None] = sdpa_attention_forward(
+        module, query, key, value, attention_mask, scaling=1.0, **further
+    )
     return read
 
 

@@ -99,9 +99,9 @@ class Encoder(Network):
         summary_BD = self.summarize(hidden_BLD, batch)
         return Outputs(hidden_BLD, state, summary_BD, None if places is None else places.table_N)
 
-    def _score(self, query: Tensor, key: Tensor, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _score(self, query: Tensor, key: Tensor, scale: float, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
         for score in self.scores:
-            query, key = score(query, key, place_BQ)
+            (query, key), scale = score(query, key, scale, place_BQ), 1.0
         return query, key
 
     def _places(self, batch: Batch) -> Places | None:
@@ -248,7 +248,8 @@ def load_foreign(network: Network, folder: Path) -> None:
             str(folder), use_safetensors=True, local_files_only=True, output_loading_info=True
         )
         own = network.backbone.state_dict()
-        if missing := own.keys() & set(report["missing_keys"]):
+        fixed = {name for name, parameter in network.backbone.named_parameters() if not parameter.requires_grad}
+        if missing := (own.keys() - fixed) & set(report["missing_keys"]):  # the class itself makes a table of sinusoids
             raise RuntimeError(f"without {min(missing)}")
         found = theirs.float().state_dict()
         network.backbone.load_state_dict({name: tensor for name, tensor in found.items() if "pooler." not in name})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+PART: Final = 2**18  # numbers that are rotated at once
 
 
 class NoPositions(nn.Module):
@@ -22,49 +24,66 @@ class Rotation(NamedTuple):
     width: int
     base: float
 
-    def __call__(self, query_BHQE: Tensor, key_BHSE: Tensor, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The rotated queries and keys. `place_BQ`: where the queries are; None if there is one for each key."""
-        turn_SC = find_turns(key_BHSE.shape[2], self.width, self.base, key_BHSE.device)
-        turn = turn_SC if place_BQ is None else turn_SC[place_BQ][:, None]
+    def __call__(
+        self, query_BHQE: Tensor, key_BHSE: Tensor, scale: float, place_BQ: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """The rotated queries, times `scale`, and keys. `place_BQ`: where the queries are; None: one for each key."""
+        places, device = key_BHSE.shape[2], key_BHSE.device
+        turn_SC, scaled_SC = (find_turns(places, self.width, self.base, size, device) for size in (1.0, scale))
+        turn = scaled_SC if place_BQ is None else scaled_SC[place_BQ][:, None]
         if torch.compiler.is_compiling():  # it has no kernels for complex numbers, but fuses real ones
             return _multiply_parts(query_BHQE, turn), _multiply_parts(key_BHSE, turn_SC)
         return _Turned.apply(query_BHQE, turn), _Turned.apply(key_BHSE, turn_SC)  # type: ignore[no-untyped-call]
 
 
-@lru_cache(maxsize=32)
-def find_turns(length: int, width: int, base: float, device: torch.device) -> Tensor:
-    """complex64 [length, width / 2]: the rotation of each pair at each position, computed in float64."""
+@lru_cache(maxsize=64)
+def find_turns(places: int, width: int, base: float, scale: float, device: torch.device) -> Tensor:
+    """complex64 [places, width / 2]: the rotation of each pair at each position, times `scale`, computed in float64."""
     with torch.inference_mode(False):  # what an evaluation caches must serve training too
         exponent_C = torch.arange(0, width, 2, dtype=torch.float64) / width
-        angle_LC = torch.arange(length, dtype=torch.float64)[:, None] * base**-exponent_C
-        return torch.polar(torch.ones_like(angle_LC), angle_LC).to(torch.complex64).to(device)
+        angle_LC = torch.arange(places, dtype=torch.float64)[:, None] * base**-exponent_C
+        return torch.polar(torch.full_like(angle_LC, scale), angle_LC).to(torch.complex64).to(device)
 
 
 class _Turned(torch.autograd.Function):
-    """A rotation as one product of complex numbers; its gradient is the rotation back."""
+    """A rotation as one product of complex numbers; its gradient is the rotation back.
+
+    The product is written as its reader wants it: head by head forward, for the matrix products of the scores, and
+    token by token backward, for those of the projections. That saves them a copy.
+    """
 
     @staticmethod
     def forward(ctx: Any, state_BHLE: Tensor, turn: Tensor) -> Tensor:
         ctx.turn = turn
-        return _multiply(state_BHLE, turn)
+        return _multiply(state_BHLE, turn, state_BHLE.new_empty(state_BHLE.shape))
 
     @staticmethod
     def backward(ctx: Any, gradient_BHLE: Tensor) -> tuple[Tensor, None]:
-        return _multiply(gradient_BHLE, ctx.turn.conj().resolve_conj()), None
+        batch, heads, length, width = gradient_BHLE.shape
+        into_BHLE = gradient_BHLE.new_empty(batch, length, heads, width).transpose(1, 2)
+        return _multiply(gradient_BHLE, ctx.turn.conj().resolve_conj(), into_BHLE), None
 
 
-def _multiply(state_BHLE: Tensor, turn: Tensor) -> Tensor:
-    pair_BHLC = torch.view_as_complex(_pair(state_BHLE))
-    return torch.view_as_real(pair_BHLC * turn).flatten(-2).to(state_BHLE.dtype)
+def _multiply(state_BHLE: Tensor, turn: Tensor, into_BHLE: Tensor) -> Tensor:
+    """Write the product, computed in float32; of another type in parts that stay in the cache."""
+    if state_BHLE.dtype == torch.float32:
+        torch.mul(_pair(state_BHLE), turn, out=_pair(into_BHLE))
+        return into_BHLE
+    rows = max(1, PART // state_BHLE[0].numel())
+    for at in range(0, len(into_BHLE), rows):
+        part = slice(at, at + rows)
+        pair_BHLC = _pair(state_BHLE[part].float()).mul_(turn[part] if turn.ndim > 2 else turn)
+        into_BHLE[part] = torch.view_as_real(pair_BHLC).flatten(-2)
+    return into_BHLE
 
 
 def _multiply_parts(state_BHLE: Tensor, turn: Tensor) -> Tensor:
-    """As `_multiply`, by real numbers."""
-    (even, odd), (cos, sin) = _pair(state_BHLE).unbind(-1), torch.view_as_real(turn).unbind(-1)
-    rotated = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1)
-    return rotated.flatten(-2).to(state_BHLE.dtype)
+    """The product by real numbers."""
+    pair = torch.view_as_real(_pair(state_BHLE.float()))
+    (even, odd), (cos, sin) = pair.unbind(-1), torch.view_as_real(turn).unbind(-1)
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2).to(state_BHLE.dtype)
 
 
 def _pair(state_BHLE: Tensor) -> Tensor:
-    """float32 [B, H, L, E / 2, 2]"""
-    return state_BHLE.float().reshape(*state_BHLE.shape[:-1], -1, 2)
+    """The same float32 numbers as complex64 [B, H, L, E / 2]."""
+    return torch.view_as_complex(state_BHLE.view(*state_BHLE.shape[:-1], -1, 2))

@@ -100,11 +100,15 @@ def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Li
 
 
 def _make_lines(study: str, own: Sequence[Entry], sweep: Sweep | None) -> Iterator[Line]:
-    texts = [*(sweep.claims if sweep else ()), *(claim.text for entry in own for claim in entry.table.claims)]
+    named = {claim.text: claim.says for entry in own for claim in entry.table.claims}
+    named |= {text: own.says for text, own in sweep.sentences.items()} if sweep else {}
+    asked: dict[str, list[str]] = {}  # a scale may ask the same with other margins
+    for text in dict.fromkeys([*(sweep.claims if sweep else ()), *named]):
+        asked.setdefault(named.get(text) or text, []).append(text)
     papers = [entry.table.paper.table for entry in own if entry.table.paper]
     published = (sweep.published.get("table") if sweep else None) or next(iter(papers), None)
-    for number, text in enumerate(dict.fromkeys(texts), 1):
-        found = [(entry, claim) for entry in own for claim in entry.table.claims if claim.text == text]
+    for number, (text, *others) in enumerate(asked.values(), 1):
+        found = [(entry, claim) for entry in own for claim in entry.table.claims if claim.text in (text, *others)]
         said = [Sentence(claim.says, claim.whose or OURS) for _, claim in found if claim.says]
         sentence = (sweep.sentences.get(text) if sweep else None) or next(iter(said), Sentence())
         claim = ClaimRow(text, NOT_RUN, NOT_RUN, says=sentence.says, whose=sentence.whose)
