@@ -22,7 +22,10 @@ from turns import HERE
 
 from paribus.runs.provenance import git_state
 
-BENCHES = ("training", "positions", "electra", "t5", "finetuning", "masking", "corruption", "start", "search", "report", "pruning")
+BENCHES = (
+    "training", "positions", "electra", "t5", "finetuning", "masking", "corruption", "start", "search", "report",
+    "pruning",
+)  # fmt: skip
 RESULTS = HERE / "results" / "bench"
 
 

@@ -20,7 +20,7 @@ HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in s
     [
         (["sta"], ["status"]),
         (["--v"], ["--version"]),
-        (["run", "roberta_table1"], ["roberta_table1"]),
+        (["run", "roberta_table1"], ["roberta_table1", "roberta_table1_novels"]),
         (["run", "optuna_l"], ["optuna_lr"]),
         (["run", "scale=smoke", "roberta_table1", "ru"], ["runs="]),
         (["table", "roberta_table1", "--"], ["--check", "--pdf", "--brief", "--from", "--help"]),

@@ -97,7 +97,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
     assert "These runs are of an older version of the sweep file" in printed.err
     lines = [line.split() for line in printed.out.splitlines()]
     assert lines[0] == ["roberta_table1", "at", "scale=smoke"]
-    assert lines[2] == ["static_x10", "✓", "5.432", "32.2", "·", "·"]
+    assert lines[2] == ["static_x10", "✓", "5.432", "·", "·"], "the claims at smoke are about the loss"
     assert lines[3] == ["dynamic", "✗", "✗", "·"]
     assert lines[4] == ["static", "‖", "50%", "▶", "50%", "·"]
     assert lines[5] == ["1/9", "done,", "1", "running,", "1", "stopped,", "1", "failed,", "1", "diverged"]
@@ -126,6 +126,9 @@ def test_board_estimates_what_is_left() -> None:
     assert board.summary() == "1/4 done, 1 running, about 2 min left"
     assert board.text().splitlines()[2].split() == ["a", "✓", "1.000", "·"]
     assert str(Cell("running", 0.25)) == "▶ 25%"
+    board.columns = ["mlm_loss", "mlm_accuracy", "sst2/accuracy"]
+    board.set("b/seed0", "done", metrics={"mlm_loss": 5.4321, "mlm_accuracy": 0.2, "sst2/accuracy": 0.3219})
+    assert str(board.cells["b/seed0"]) == "✓ 5.432 32.2", "a loss and a score"
     shown = board.table()
     assert shown.row_count == 2
     board.durations["b/seed0"] = 40.0

@@ -124,7 +124,10 @@ class Sweep:
     def at(self, scale: str) -> Sweep:
         """The sweep with the claims that it makes at a scale."""
         own = self.scales.get(scale, Refinement())
-        return self if own.claims is None else replace(self, claims=own.claims, sentences=own.sentences)
+        if own.claims is None:
+            return self
+        stated = {**self.scales, scale: own._replace(claims=None)}
+        return replace(self, claims=own.claims, sentences=own.sentences, scales=stated)
 
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
