@@ -23,12 +23,13 @@ class Prospect(NamedTuple):
 
 
 def look_ahead(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]]) -> Prospect | None:
-    """The prospect of a sweep with these planned budgets, {arm: budget}; None if nothing speaks against its runs."""
+    """The prospect of arms with these planned budgets, {arm: budget}; None if nothing speaks against their runs."""
     if expanded.request.scale == TRIAL:
         return None
     found = {}
-    for arm, config in expanded.configs.items():
-        if arm != SCRATCH and (outlook := foresee(plain(config), _tokens(budgets[arm], config))) is not None:
+    for arm, budget in budgets.items():
+        config = expanded.configs[arm]
+        if arm != SCRATCH and (outlook := foresee(plain(config), _tokens(budget, config))) is not None:
             found[arm] = outlook
     return Prospect(tuple(found), max(found.values(), key=lambda outlook: outlook.factor)) if found else None
 

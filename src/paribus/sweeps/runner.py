@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,22 +63,17 @@ def run_sweep(
         check_room(root / request.named / f"{request.scale}.json")
     if request.tuned is not None:
         check_tuning(expanded, request.tuned)
-        steps = _read_steps(plan_budgets(expanded, plan))
+        planned = plan_budgets(expanded, plan)
 
         def run_trials(trials: Expanded) -> dict[str, Record | None]:
-            done = _SweepRun(trials, {name: steps[name.rpartition(".")[0]] for name in trials.configs}, *means)
+            done = _SweepRun(trials, {name: planned[name.rpartition(".")[0]] for name in trials.configs}, *means)
             done.run()
             return {job.label: done.find(job) for job in trials.jobs}
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
         _tell_ends(tuning, request.sweep.path)
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
-    budgets = plan_budgets(expanded, plan)
-    if (prospect := look_ahead(expanded, budgets)) is not None:
-        longer = prospect.worst.longer
-        how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
-        say(f"{prospect}. Long enough is {prospect.worst.factor:.1f} times as long{how}")
-    runs = _SweepRun(expanded, _read_steps(budgets), *means, tuning)
+    runs = _SweepRun(expanded, plan_budgets(expanded, plan), *means, tuning)
     status = runs.run()
     if request.scale != TRIAL:
         _tell_plateaus(runs.courses)
@@ -104,11 +99,6 @@ def _tell_plateaus(courses: Mapping[str, Sequence[Course]]) -> None:
         say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
 
 
-def _read_steps(budgets: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """{arm: planned optimizer steps}"""
-    return {arm: int(budget["steps"]) for arm, budget in budgets.items()}
-
-
 def _train(described: Run) -> Path:
     from paribus.training.run import run
 
@@ -128,13 +118,13 @@ def train_command(job: Job) -> list[str]:
 
 @dataclass
 class _SweepRun:
-    """The runs of one expansion. `steps`: {arm: planned optimizer steps}; `failures`: {label: why}.
+    """The runs of one expansion. `budgets`: {arm: what it is planned to use}; `failures`: {label: why}.
 
     `courses`: {arm: what the loss of each finished run on its own noise went through}.
     """
 
     expanded: Expanded
-    steps: Mapping[str, int]
+    budgets: Mapping[str, Mapping[str, Any]]
     launcher: Launcher
     train: Train
     command: Command
@@ -155,6 +145,11 @@ class _SweepRun:
         self.shelves = {
             label: {store.shelf(request.runs, each.pretrain) for each in own} for label, own in stages.items()
         }
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """{arm: planned optimizer steps}"""
+        return {arm: int(budget["steps"]) for arm, budget in self.budgets.items()}
 
     @property
     def request(self) -> Request:
@@ -178,12 +173,23 @@ class _SweepRun:
             if job.label in found:
                 self._skip(job, found[job.label])
         if pending:
+            self._look_ahead({job.arm for job in pending})
             with show_live(self.board):
                 if self.request.scale == TRIAL and not self.launcher.remote:
                     self._run_here(pending)
                 else:
                     self._run_in_pool(pending)
         return self._report()
+
+    def _look_ahead(self, arms: Collection[str]) -> None:
+        """Say which of the arms will probably stay on the plateau of a trivial model."""
+        request = self.request
+        prospect = look_ahead(self.expanded, {arm: own for arm, own in self.budgets.items() if arm in arms})
+        if prospect is None or store.is_trial_study(request.named):
+            return
+        longer = prospect.worst.longer
+        how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
+        say(f"{prospect}. Long enough is {prospect.worst.factor:.1f} times as long{how}")
 
     def _check_study(self) -> None:
         """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""
@@ -222,7 +228,7 @@ class _SweepRun:
             sweep_hash=request.sweep.hash(request.scale),
             overrides=list(request.overrides),
             runs={label: identity.signature for label, identity in self.identities.items()},
-            steps=dict(self.steps),
+            steps=self.steps,
             tuning=self.tuning.to_json(),
             absent=dict(self.expanded.absent),
             until=request.until,
