@@ -39,7 +39,7 @@ demo: setup ## train and fine-tune RoBERTa table 1 at SCALE=smoke on real Englis
 
 $(TABLES): setup
 	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) results=analysis/results $(ARGS)
-	@$(BIN)/paribus table $@ scale=$(SCALE) out=analysis/results/$(SCALE)/$@ >/dev/null 2>&1
+	@$(BIN)/paribus table $@ scale=$(SCALE) results=analysis/results --archive
 	@$(BIN)/paribus table $@ scale=$(SCALE)
 
 # These tables start from the encoder inside a package at SCALE=cpu. The dependencies of that package are not used.

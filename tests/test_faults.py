@@ -20,6 +20,7 @@ from paribus.reporting.pairs import read_answers
 from paribus.runs import store
 from paribus.runs.gold import Gold, read_gold, write_gold
 from paribus.runs.record import read_record
+from paribus.runs.stored import CURVES, RECORD, RunFolder
 from paribus.sweeps.request import Request
 from paribus.sweeps.runner import run_sweep
 from paribus.sweeps.search.storage import open_storage
@@ -49,7 +50,7 @@ def test_a_journal_with_a_torn_line_goes_on(torn: bytes, tmp_path: Path) -> None
 
 def test_a_spoilt_record_is_made_again(arguments: list[str]) -> None:
     config = compose([*arguments, *SHORT])
-    path = run(config) / store.RECORD
+    path = run(config) / RECORD
     kept = json.loads(path.read_text())
     older = {key: value for key, value in kept.items() if key not in ("checksum", "data")}
     edited = path.read_text().replace(f'"mlm_loss": {kept["metrics"]["mlm_loss"]}', '"mlm_loss": 1.25')
@@ -66,7 +67,7 @@ def test_a_sweep_with_a_diverged_run_says_so_every_time(ask: Ask, capfd: pytest.
 
     def train(run: Run) -> None:
         odd = {"status": "diverged", "error": "loss inf"} if run.arm == "static" else {}
-        write_json(run.identity.folder / store.RECORD, made_record(run, **odd))
+        write_json(run.identity.folder / RECORD, made_record(run, **odd))
 
     for _ in range(2):
         assert run_sweep(request, plan=plan, train=train) == 1
@@ -79,11 +80,11 @@ def test_a_sweep_with_a_diverged_run_says_so_every_time(ask: Ask, capfd: pytest.
 def test_the_report_has_a_place_for_a_diverged_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     fake_site.made(tmp_path, ["smoke"])
-    folder = next(path.parent for path in sorted(tmp_path.rglob(store.RECORD)) if "static/" in str(path))
-    record = json.loads((folder / store.RECORD).read_text())
+    folder = next(path.parent for path in sorted(tmp_path.rglob(RECORD)) if "static/" in str(path))
+    record = json.loads((folder / RECORD).read_text())
     for key in ("metrics", "task_runs", "budget", "baselines", "checksum"):
         record.pop(key, None)
-    (folder / store.RECORD).write_text(json.dumps(seal({**record, "status": "diverged", "error": "loss inf"})))
+    (folder / RECORD).write_text(json.dumps(seal({**record, "status": "diverged", "error": "loss inf"})))
     assert len(study()) > 3
     assert main(["table", "sweeps/roberta_table1.yaml", "scale=smoke"]) == 0
     assert main(["report", "paths.cache=cache"]) == 0
@@ -123,7 +124,7 @@ def tuned(arguments: list[str], task_folder: Path, tmp_path: Path) -> list[str]:
 def test_what_is_damaged_in_the_cache_is_built_again(
     tuned: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = json.loads((run(compose(tuned)) / store.RECORD).read_text())
+    wanted = json.loads((run(compose(tuned)) / RECORD).read_text())
     for turn, name in enumerate(CACHED):
         found = sorted(path for path in (tmp_path / "cache").rglob("*") if path.is_file() and name in str(path))
         kind = DAMAGES[turn % len(DAMAGES)]
@@ -132,7 +133,7 @@ def test_what_is_damaged_in_the_cache_is_built_again(
             path.unlink() if kind == "gone" else damage(path, kind, b"{}")
         assert found, name
         again = compose([*tuned, f"paths.runs={tmp_path / name.strip('/')}"])
-        record = json.loads((run(again) / store.RECORD).read_text())
+        record = json.loads((run(again) / RECORD).read_text())
         assert record["metrics"] == wanted["metrics"], (name, kind)
         assert record["signature"] == wanted["signature"]
         said = capfd.readouterr().err
@@ -144,13 +145,13 @@ def test_what_is_damaged_in_a_run_is_done_again(
     kind: str, tuned: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = run(compose(tuned))
-    wanted = json.loads((folder / store.RECORD).read_text())
+    wanted = json.loads((folder / RECORD).read_text())
     for name in ("model/model.safetensors", "model/tokenizer.json", "pretrain.json", "task_runs.jsonl"):
         damage(folder / name, kind)
-        (folder / store.RECORD).unlink()
+        (folder / RECORD).unlink()
         capfd.readouterr()
         run(compose(tuned))
-        record = json.loads((folder / store.RECORD).read_text())
+        record = json.loads((folder / RECORD).read_text())
         assert (record["metrics"], record["task_runs"]) == (wanted["metrics"], wanted["task_runs"]), name
         assert "damaged" in capfd.readouterr().err, name
 
@@ -158,7 +159,7 @@ def test_what_is_damaged_in_a_run_is_done_again(
 @pytest.mark.parametrize("name", ["pretrain.json", "task_runs.jsonl", "result.json", "model/model.safetensors"])
 def test_the_file_of_another_run_is_not_taken_for_its_own(name: str, tuned: list[str]) -> None:
     folder, other = run(compose(tuned)), run(compose([*tuned, "seed=1"]))
-    wanted = json.loads((folder / store.RECORD).read_text())
+    wanted = json.loads((folder / RECORD).read_text())
     content = (other / name).read_bytes()
     assert content != (folder / name).read_bytes()
     if name == "task_runs.jsonl":  # so small a run scores the same
@@ -166,10 +167,10 @@ def test_the_file_of_another_run_is_not_taken_for_its_own(name: str, tuned: list
         content = json.dumps(seal({**line, "metrics": {"accuracy": 0.123}})).encode()
     (folder / name).unlink()  # it may be a link
     (folder / name).write_bytes(content)
-    if name != store.RECORD:
-        (folder / store.RECORD).unlink()
+    if name != RECORD:
+        (folder / RECORD).unlink()
     run(compose(tuned))
-    record = json.loads((folder / store.RECORD).read_text())
+    record = json.loads((folder / RECORD).read_text())
     assert {key: record[key] for key in ("metrics", "task_runs")} == {
         key: wanted[key] for key in ("metrics", "task_runs")
     }
@@ -188,7 +189,7 @@ def test_answers_that_are_damaged_are_given_again(
         path.unlink() if kind == "gone" else damage(path, kind)
     with pytest.raises(UserError, match=r"gold\.npz"):
         read_answers(str(folder), [], None)
-    (folder / store.RECORD).unlink()
+    (folder / RECORD).unlink()
     run(compose(tuned))
     assert path.read_bytes() == wanted
     assert f"{store.GOLD} is damaged or from another run; the fine-tunings are repeated" in capfd.readouterr().err
@@ -196,17 +197,17 @@ def test_answers_that_are_damaged_are_given_again(
 
 def test_learning_curves_are_those_that_the_run_wrote(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     folder, other = run(compose(tuned)), run(compose([*tuned, "seed=1"]))
-    record, _ = read_record(folder / store.RECORD)
+    record, _ = read_record(folder / RECORD)
     assert record
-    wanted = store.read_curve_lines(folder, record)
+    wanted = store.read_curve_lines(RunFolder(folder), record)
     assert wanted
-    damage(folder / store.CURVES, "other", (other / store.CURVES).read_bytes())
-    assert store.read_curve_lines(folder, record) == []
+    damage(folder / CURVES, "other", (other / CURVES).read_bytes())
+    assert store.read_curve_lines(RunFolder(folder), record) == []
     assert "is damaged or from another run; its curves are left out" in capfd.readouterr().err
-    (folder / store.RECORD).unlink()
+    (folder / RECORD).unlink()
     run(compose(tuned))
-    assert f"{store.CURVES} is damaged; pre-training starts over" in capfd.readouterr().err
-    assert store.read_curve_lines(folder, record) == wanted
+    assert f"{CURVES} is damaged; pre-training starts over" in capfd.readouterr().err
+    assert store.read_curve_lines(RunFolder(folder), record) == wanted
 
 
 def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +215,7 @@ def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd:
     wanted = (folder / "model/model.safetensors").read_bytes()
     for name in (SUMS, "model.safetensors"):
         (folder / "model" / name).unlink()
-    (folder / store.RECORD).unlink()
+    (folder / RECORD).unlink()
     run(compose(tuned))
     assert (folder / "model/model.safetensors").read_bytes() == wanted
     assert f"{SUMS} is damaged; pre-training starts over" in capfd.readouterr().err
@@ -226,7 +227,7 @@ def test_a_damaged_checkpoint_is_not_resumed_from(
 ) -> None:
     own = [*arguments, "task=none", "logger=none", "trainer.max_steps=6", "trainer.max_epochs=null"]
     own += ["profile.checkpoint_steps=2", "evaluation.points=6"]
-    wanted = json.loads((run(compose(own)) / store.RECORD).read_text())["metrics"]
+    wanted = json.loads((run(compose(own)) / RECORD).read_text())["metrics"]
     again = compose([*own, f"paths.runs={tmp_path / 'again'}"])
 
     class Stop:
@@ -237,7 +238,7 @@ def test_a_damaged_checkpoint_is_not_resumed_from(
         run(again, Stop())
     (last,) = (tmp_path / "again").rglob("last.ckpt")
     damage(last, kind)
-    assert json.loads((run(again) / store.RECORD).read_text())["metrics"] == wanted
+    assert json.loads((run(again) / RECORD).read_text())["metrics"] == wanted
     assert "is damaged; training starts over" in capfd.readouterr().err
 
 

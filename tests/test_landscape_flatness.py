@@ -25,7 +25,7 @@ from paribus.reporting.plots.scene import Area, Label, Scene
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.curves import read_curves
 from paribus.runs.record import read_record
-from paribus.runs.store import KEPT, TUNING
+from paribus.runs.stored import TUNING, RunFolder
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.runner import run_sweep
 from paribus.training.description import Run
@@ -65,14 +65,14 @@ def runs(
 @pytest.fixture(scope="module")
 def surface(runs: tuple[Path, list[Path]]) -> Surface:
     folder = runs[1][0]
-    return Tunings(Run.of(read_stored_config(folder)), folder, "sst2", 16).surface(0)
+    return Tunings(Run.of(read_stored_config(RunFolder(folder))), folder, "sst2", 16).surface(0)
 
 
 def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[Path]], surface: Surface) -> None:
     folder = runs[1][0]
     start, middle, end = surface.line([0.0, 0.5, 1.0])
     assert start == surface.loss(surface.start) != end == surface.loss(surface.end) != middle
-    tunings = Tunings(Run.of(read_stored_config(folder)), folder, "sst2", 16)
+    tunings = Tunings(Run.of(read_stored_config(RunFolder(folder))), folder, "sst2", 16)
     tuned = saved.load(kept(folder, "sst2", 0), tunings.encoder)
     losses = [
         torch.nn.functional.cross_entropy(tuned.logits(batch), batch["label_B"], reduction="sum")
@@ -84,7 +84,7 @@ def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[P
 
 def test_the_plane_holds_the_line_and_the_other_end(runs: tuple[Path, list[Path]], surface: Surface) -> None:
     folder = runs[1][0]
-    other = Tunings(Run.of(read_stored_config(folder)), folder, "sst2", 16).end(1)
+    other = Tunings(Run.of(read_stored_config(RunFolder(folder))), folder, "sst2", 16).end(1)
     lower, upper = surface.plane(other, [0.0, 1.0])
     assert lower == surface.line([0.0, 1.0])
     assert upper[0] == pytest.approx(surface.loss(other), rel=1e-5)
@@ -158,7 +158,7 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
     records = [json.loads((folder / "result.json").read_text()) for folder in folders]
     assert records[0]["task_runs"] == records[1]["task_runs"]
     assert not (folders[0] / TUNING).exists()
-    assert TUNING in KEPT
+    assert TUNING in RunFolder(folders[1]).list_curves()
     lines = [json.loads(text) for text in (folders[1] / TUNING).read_text().splitlines()]
     places = [(line["seed"], line["step"]) for line in lines]
     assert places == [(seed, step) for seed in (0, 1) for step in (2, 3, 5, 6)]
@@ -166,15 +166,15 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
         assert line["values"]["accuracy"] == record["metrics"]["accuracy"]
     own, _ = read_record(folders[1] / "result.json")
     assert own
-    curve = read_curves(folders[1], own)["sst2/train_loss"]
+    curve = read_curves(RunFolder(folders[1]), own)["sst2/train_loss"]
     firsts = [line["values"]["train_loss"] for line in lines if line["step"] == 2]
     assert curve.values[0] == pytest.approx(sum(firsts) / 2)
     assert len(curve.tokens) == 4
     assert curve.tokens == sorted(curve.tokens)
     with (folders[1] / TUNING).open("a") as file:  # a fine-tuning that was interrupted and done again
         file.write(json.dumps({**lines[0], "values": {"train_loss": 0.0}}) + "\n")
-    assert "sst2/train_loss" not in read_curves(folders[1], own)  # not what the run wrote
-    again = read_curves(folders[1], replace(own, curves={}))
+    assert "sst2/train_loss" not in read_curves(RunFolder(folders[1]), own)  # not what the run wrote
+    again = read_curves(RunFolder(folders[1]), replace(own, curves={}))
     assert again["sst2/train_loss"].values[0] == pytest.approx(firsts[1] / 2)
 
 

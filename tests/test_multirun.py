@@ -19,7 +19,7 @@ from paribus.commands.train import train
 from paribus.core.config import conf_dir
 from paribus.core.forget import Forget
 from paribus.reporting.multirun import find_differing
-from paribus.runs import store
+from paribus.runs.stored import CONFIG
 
 
 def made(root: Path, seed: int, loss: float, score: float, **masking: Any) -> None:
@@ -27,7 +27,7 @@ def made(root: Path, seed: int, loss: float, score: float, **masking: Any) -> No
     signature = f"{seed}{masking.get('rate')}".replace(".", "")
     folder = put(root, kept("run", seed, signature, study="single", metrics=metrics))
     config = {"seed": seed, "study": "single", "paths": {"runs": str(seed)}, "masking": masking, "batch": {"size": 4}}
-    (folder / store.CONFIG).write_text(yaml.safe_dump(config))
+    (folder / CONFIG).write_text(yaml.safe_dump(config))
 
 
 def test_runs_are_grouped_by_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.runs import store
 from paribus.runs.identity import Identity
+from paribus.runs.stored import CONFIG
 from paribus.runs.texts import check_text, name_text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
@@ -61,7 +62,7 @@ def test_status_shows_no_runs_of_another_scale(tmp_path: Path) -> None:
     running = tmp_path / "roberta_table1/dynamic/seed0-bb"
     running.mkdir(parents=True)
     (running / "signature").write_text("bb\n")
-    (running / store.CONFIG).write_text("study: roberta_table1\nscale: smoke\n")
+    (running / CONFIG).write_text("study: roberta_table1\nscale: smoke\n")
 
     def states(scale: str) -> tuple[str, str]:
         board = survey(Request(load("roberta_table1"), scale, runs=tmp_path, results=tmp_path / "none"))
@@ -156,7 +157,7 @@ def identity(folder: Path, signature: str, text: str) -> Identity:
 def remember(root: Path, corpus: dict[str, Any]) -> None:
     """A finished run of the study on the text of fingerprint `one`."""
     folder = put(root, record(arm="r15", study="mine", signature="aa", data={"fingerprint": "one"}))
-    (folder / store.CONFIG).write_text(yaml.safe_dump({"corpus": corpus}))
+    (folder / CONFIG).write_text(yaml.safe_dump({"corpus": corpus}))
     store.write_manifest(root, "mine", "smoke", store.Manifest("h", [], {"r15/seed0": "aa"}, {}))
 
 
@@ -193,7 +194,7 @@ def test_a_sweep_on_another_text_is_refused_by_the_command(
         own = first.identity(job)
         named = {"study": "mine", "scale": "test", "data": {"fingerprint": own.data["text"]}}
         folder = put(Path("runs"), record(job.arm, job.seed, own.signature, **named))
-        (folder / store.CONFIG).write_text(yaml.safe_dump({"corpus": {"path": str(text_folder)}}))
+        (folder / CONFIG).write_text(yaml.safe_dump({"corpus": {"path": str(text_folder)}}))
     assert run_sweep(request, plan=planned, train=lambda config: pytest.fail("all are done")) == 0
     retrained: list[Any] = []
     assert run_sweep(request._replace(overrides=(*request.overrides, "optimizer.lr=0.5")), train=retrained.append) == 1

@@ -15,6 +15,7 @@ from paribus.core.jsonable import from_json
 from paribus.core.sealed import seal, verify
 from paribus.runs import store
 from paribus.runs.record import SCHEMA, Record, read_record
+from paribus.runs.stored import FAILED, RECORD, RunFolder
 
 
 def record(arm: str = "dynamic", seed: int = 0, signature: str = "aa", **changes: Any) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def record(arm: str = "dynamic", seed: int = 0, signature: str = "aa", **changes
     return seal({**plain, **changes})
 
 
-def put(root: Path, made: dict[str, Any], name: str = store.RECORD) -> Path:
+def put(root: Path, made: dict[str, Any], name: str = RECORD) -> Path:
     folder = root / made["study"] / made["arm"] / f"seed{made['seed']}-{made['signature']}"
     write_json(folder / name, made)
     return folder
@@ -56,7 +57,7 @@ def test_seal_sees_every_edit() -> None:
 )
 def test_what_is_no_whole_record_is_named_and_left_out(tmp_path: Path, content: str, why: str) -> None:
     put(tmp_path, record(seed=1))
-    bad = tmp_path / "s" / "dynamic" / "seed0-aa" / store.RECORD
+    bad = tmp_path / "s" / "dynamic" / "seed0-aa" / RECORD
     bad.parent.mkdir(parents=True)
     bad.write_text(content)
     found = store.find_records("s", "smoke", [tmp_path])
@@ -73,11 +74,11 @@ def test_other_scales_are_left_out_without_a_word(tmp_path: Path) -> None:
 
 def test_a_finished_run_hides_its_failure_and_its_copies(tmp_path: Path) -> None:
     one, two = tmp_path / "runs", tmp_path / "kept"
-    put(one, record(status="failed"), store.FAILED)
+    put(one, record(status="failed"), FAILED)
     put(two, record())
     found = store.find_records("s", "smoke", [one, two]).records
     assert [made.status for made in found] == ["done"]
-    put(one, record(arm="static", status="failed", error="no memory"), store.FAILED)
+    put(one, record(arm="static", status="failed", error="no memory"), FAILED)
     assert [made.status for made in store.find_records("s", "smoke", [one, two]).records] == ["done", "failed"]
 
 
@@ -135,7 +136,7 @@ def test_states_of_a_folder(tmp_path: Path) -> None:
     store.write_failure(folder, failed, "why")
     assert store.read_state(folder)[0] == "failed"
     assert store.find_finished(folder, "aa") is None, "a failed run is tried again"
-    write_json(folder / store.RECORD, record(status="diverged"))
+    write_json(folder / RECORD, record(status="diverged"))
     assert store.read_state(folder)[0] == "diverged"
     assert store.find_finished(folder, "aa") is not None
     assert store.find_finished(folder, "bb") is None
@@ -144,7 +145,7 @@ def test_states_of_a_folder(tmp_path: Path) -> None:
 def test_a_failure_is_a_whole_record(tmp_path: Path) -> None:
     run = Record(signature="aa", study="s", arm="a", seed=0, status="failed", scale="smoke", sweep_hash="h")
     store.write_failure(tmp_path, run, "out of memory")
-    made, why = read_record(tmp_path / store.FAILED)
+    made, why = read_record(tmp_path / FAILED)
     assert why == ""
     assert made is not None
     assert (made.status, made.error) == ("failed", "out of memory")
@@ -154,10 +155,11 @@ def test_keep_copies_the_record_without_weights(tmp_path: Path) -> None:
     folder = put(tmp_path / "runs", record())
     for name in ("config.yaml", "metrics.jsonl", "model.bin"):
         (folder / name).write_text("seed: 0\n")
-    target = store.keep(folder, tmp_path / "results" / "smoke", "s")
-    assert target == tmp_path / "results" / "smoke" / "s" / "dynamic" / "seed0-aa"
+    kept = store.keep(folder, tmp_path / "results" / "smoke", "s")
+    target = tmp_path / "results" / "smoke" / "s" / "dynamic" / "seed0-aa"
+    assert kept == RunFolder(target)
     assert sorted(path.name for path in target.iterdir()) == ["config.yaml", "metrics.jsonl", "result.json"]
-    assert store.keep(folder, tmp_path / "results" / "smoke", "s") == target
+    assert store.keep(folder, tmp_path / "results" / "smoke", "s") == kept
     assert store.find_records("s", "smoke", [tmp_path / "results" / "smoke"]).records == [from_json(Record, record())]
 
 
@@ -177,7 +179,7 @@ def test_a_kept_run_names_no_place_of_the_machine(tmp_path: Path) -> None:
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     (run / "result.json").write_text("{}\n")
     kept = store.keep(run, tmp_path / "results", "s")
-    text = (kept / "config.yaml").read_text()
+    text = (kept.read("config.yaml") or b"").decode()
     assert str(tmp_path) not in text
     assert "path: novels" in text
     assert "path: sst2" in text

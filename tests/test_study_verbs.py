@@ -18,6 +18,7 @@ from paribus.commands.cli import main
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.runs import store
+from paribus.runs.stored import FAILED, RECORD
 from paribus.sweeps.board import Board, Cell
 from paribus.sweeps.costs import price, price_claims, text
 from paribus.sweeps.expand import expand
@@ -79,7 +80,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
         return record(arm=arm, seed=seed, study="roberta_table1", **changes)
 
     put(tmp_path, made("static_x10", 0, metrics={"mlm_loss": 5.4321, "docs_package/accuracy": 0.3219}))
-    put(tmp_path, made("dynamic", 0, status="failed"), store.FAILED)
+    put(tmp_path, made("dynamic", 0, status="failed"), FAILED)
     put(tmp_path, made("dynamic", 1, status="diverged", metrics={}))
     stopped = tmp_path / "roberta_table1" / "static" / "seed0-aa"
     running = tmp_path / "roberta_table1" / "static" / "seed1-aa"
@@ -327,7 +328,7 @@ def test_status_is_quick(tmp_path: Path) -> None:
         for arm in sweep.arms:
             folder = tmp_path / "roberta_table1" / arm / f"seed{seed}-aa"
             folder.mkdir(parents=True)
-            (folder / store.RECORD).write_text(json.dumps(record(arm=arm, seed=seed, study="roberta_table1")))
+            (folder / RECORD).write_text(json.dumps(record(arm=arm, seed=seed, study="roberta_table1")))
     start = time.perf_counter()
     survey(Request(sweep, runs=tmp_path, results=tmp_path / "r", seeds=tuple(range(200))))
     assert time.perf_counter() - start < 2.0

@@ -18,6 +18,7 @@ from test_study_store import record
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
 from paribus.runs import store
+from paribus.runs.stored import RECORD
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.runner import run_sweep, train_command
@@ -78,7 +79,7 @@ class Commands:
         found = {"own": own(self.losses[job.label])} if job.label in self.losses else {}
         write_json(source, made_record(self.expanded.run_of(job), **found))
         fails = self.flag(job.label)
-        return [sys.executable, "-c", SCRIPT, str(source), str(identity.folder / store.RECORD), str(fails)]
+        return [sys.executable, "-c", SCRIPT, str(source), str(identity.folder / RECORD), str(fails)]
 
     def flag(self, label: str) -> Path:
         return self.folder / f"{label.replace('/', '-')}.fails"
@@ -142,7 +143,7 @@ def test_a_seed_is_not_finished_in_another_precision_unasked(ask: Ask, tmp_path:
     expanded = expand(request)
     job = expanded.jobs[0]
     found = made_record(expanded.run_of(job), profile={"precision": other})
-    write_json(expanded.identity(job).folder / store.RECORD, found)
+    write_json(expanded.identity(job).folder / RECORD, found)
     commands = Commands(request, tmp_path / "made")
     with pytest.raises(UserError) as refused:
         run_sweep(request, plan=plan, command=commands)
@@ -170,7 +171,7 @@ def test_two_sweepers_share_the_work(ask: Ask, tmp_path: Path, capfd: pytest.Cap
     with locked(identity.folder, other.label):
         sweeper = threading.Thread(target=run_sweep, args=(request,), kwargs={"plan": plan, "command": commands})
         sweeper.start()
-        while len(list(request.runs.rglob(store.RECORD))) < 2:
+        while len(list(request.runs.rglob(RECORD))) < 2:
             assert sweeper.is_alive()
             time.sleep(0.02)
     sweeper.join()
@@ -206,7 +207,7 @@ def test_finished_records_are_kept_on_request_and_found_without_their_runs(
     request = ask("seeds=0", "slots=2", "arms=dynamic,static", f"results={kept}")
     commands = Commands(request, tmp_path / "made")
     assert run_sweep(request, plan=plan, command=commands) == 0
-    folders = sorted(path.parent for path in kept.rglob(store.RECORD))
+    folders = sorted(path.parent for path in kept.rglob(RECORD))
     assert [folder.parent.name for folder in folders] == ["dynamic", "static"]
     assert {folder.parents[1] for folder in folders} == {kept / "smoke" / "roberta_table1"}
 
@@ -238,7 +239,7 @@ def test_scale_test_trains_in_process_and_survives_errors(
             raise UserError("no text", "give one")
         if run.arm == "dynamic":
             raise ZeroDivisionError("by zero")
-        write_json(run.identity.folder / store.RECORD, made_record(run, status="diverged", error="loss inf"))
+        write_json(run.identity.folder / RECORD, made_record(run, status="diverged", error="loss inf"))
 
     assert run_sweep(request, plan=plan, train=train) == 1
     assert trained == ["static_x10", "dynamic", "static"]

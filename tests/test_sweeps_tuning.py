@@ -15,6 +15,7 @@ from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
+from paribus.runs.stored import RECORD
 from paribus.sweeps.costs import price
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
@@ -58,7 +59,7 @@ class Trained:
         if run.arm in self.fails:
             raise UserError("planted failure", "mend it")
         loss = 3.0 + abs(rate - BEST[run.arm.partition(".")[0]])
-        write_json(run.identity.folder / store.RECORD, made_record(run, metrics={"mlm_loss": loss}))
+        write_json(run.identity.folder / RECORD, made_record(run, metrics={"mlm_loss": loss}))
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def stored(root: Path, **changes: Any) -> list[Path]:
 
     folders = [put(root, seal(made)) for made in records()]
     for folder in folders:
-        (folder / store.CONFIG).write_text(yaml.safe_dump({**CONFIG, **changes}))
+        (folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
     store.write_manifest(root, "roberta_table1", "smoke", store.Manifest(
         "hash", ["corpus=text", "corpus.path=/far/books", "paths.cache=/c"],
         {label(folder): folder.name.partition("-")[2] for folder in folders}, {},
@@ -76,7 +76,7 @@ def test_facts_that_differ_are_listed_and_unknown_ones_left_out(tmp_path: Path) 
             further = {"further": {"corpus": {"_target_": "x.Docstrings"}}, "other": None}
             changed = {"model": {"_target_": "x.Pretrained", "name": "/a/b/minilm"}, "stages": further}
             tokenizer = {"tokenizer": {"_target_": "x.Pretrained", "name": "bert-base-cased", "vocab_size": None}}
-            (folder / store.CONFIG).write_text(yaml.safe_dump({**CONFIG, **changed, **tokenizer}))
+            (folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changed, **tokenizer}))
     facts = find_facts(["dynamic", "static"], read(records()), [tmp_path])
     assert facts["text"] == "books, then docstrings in some arms"
     assert facts["model"] == "2 layers × 128 (4.41M parameters) or minilm (4.41M parameters)"

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 from paribus.core.config import compose
 from paribus.reporting.tables.curves import read_curves
-from paribus.runs.record import read_record
-from paribus.runs.store import keep
+from paribus.runs.store import keep, read_stored
+from paribus.runs.stored import RunFolder
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.learner import Learner
@@ -90,15 +90,16 @@ def test_budgets_and_statistics_are_of_each_stage_and_in_sum(two: list[str]) -> 
 def test_curves_go_through_all_stages_also_of_a_committed_run(two: list[str], tmp_path: Path) -> None:
     folder = run(compose(two))
     kept = keep(folder, tmp_path / "results", "s")
-    own, _ = read_record(kept / "result.json")
+    own, _ = read_stored(kept)
     assert own is not None
     ends = [own.further["stages"][0]["budget"]["input_tokens"], own.budget["input_tokens"]]
-    curves = read_curves(folder, own)
+    curves = read_curves(RunFolder(folder), own)
     assert curves == read_curves(kept, own)
     tokens = curves["validation/mlm_loss"].tokens
     assert tokens == sorted(tokens)
     assert [tokens[2], tokens[-1]] == ends
-    (kept / EARLIER / "metrics.jsonl").unlink()  # as of runs that did not keep it
+    assert isinstance(kept, RunFolder)
+    (kept.folder / EARLIER / "metrics.jsonl").unlink()  # as of runs that did not keep it
     assert read_curves(kept, own)["validation/mlm_loss"].tokens == tokens[3:]
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paribus.core.arguments import Arguments, Flag, Option, Positional, choice, path, verb
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.tables.styles import BOTH, STYLES
+from paribus.runs.stored import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, Request
+
+if TYPE_CHECKING:
+    from paribus.reporting.tables.schema import Table
 
 OUT: Option[Path | None] = Option(
     "out", "folder of the table", None, path, shown="reports/<study>/<scale>; to check: <results>/<scale>/<study>"
@@ -24,49 +29,86 @@ STYLE = Option(
 )
 PDF = Flag("--pdf", "also write each figure as PDF, without its title")
 BRIEF = Flag("--brief", "print one screen: the results, the claims, and what to type next")
+ARCHIVE = Flag("--archive", "put the table and all its runs below results= into a few files for version control")
 CHECK = Flag("--check", "rebuild the committed table from its records and compare it byte for byte")
+
+
+UNFINISHED = ("missing", "partial", "failed")  # states of an arm
 
 
 @verb(
     "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With "
     "--from, it groups the runs of a folder by the settings that differ.",
-    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, FROM, STYLE, PDF, BRIEF,
+    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, ARCHIVE, FROM, STYLE, PDF, BRIEF,
     example="paribus table roberta_table1 scale=smoke",
 )  # fmt: skip
 def table(given: Arguments) -> int:
     """Write and print a table. Returns 1 if a checked file differs. Raises UserError if no fair table can be made."""
-    from paribus.reporting.next_step import next_step
-    from paribus.reporting.tables.assemble import REPORTS, make_table
-    from paribus.reporting.tables.brief import print_brief
-    from paribus.reporting.tables.files import check, render_files, write_files
-    from paribus.reporting.tables.markdown import render_markdown
-    from paribus.reporting.tables.terminal import print_table
-
     if (folder := given[FROM]) is not None:
         from paribus.reporting.multirun import find_runs, tabulate
 
-        given.refuse(
-            [SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, STYLE, PDF, BRIEF], f"does not apply to {FROM.name}"
-        )
+        given.refuse([one for one in table.arguments if one is not FROM], f"does not apply to {FROM.name}")
         print(tabulate(find_runs([folder])))
         return 0
     if SWEEP not in given:
         raise UserError("table needs a SWEEP", f"for example, {table.example}; {FROM.name} FOLDER takes any runs")
     if given[CHECK]:
-        given.refuse([STYLE, PDF, BRIEF], f"does not apply to {CHECK.name}")
-    scale, committed = given[SCALE], given[RESULTS] / given[SCALE]
-    roots = [committed] if given[CHECK] else [given[RUNS], committed]
-    sweep = sweeps.load(given[SWEEP])
-    if given[CHECK] and not (folder := committed / (given[STUDY] or sweep.study)).is_dir():
-        raise UserError(f"no committed results in {folder}", f"give {RESULTS.name}= their folder, or no {CHECK.name}")
-    made = make_table(sweep, scale, given[STUDY], roots)
-    content = render_files(made, given[STYLE], given[PDF])
-    if given[CHECK]:
-        folder = given[OUT] or committed / made.study
-        differing = check(folder, content)
-        print("\n".join(differing or [f"{folder}: {len(content)} files match their records"]))
-        return 1 if differing else 0
-    out = given[OUT] or REPORTS / made.study / scale
+        given.refuse([ARCHIVE, STYLE, PDF, BRIEF], f"does not apply to {CHECK.name}")
+        return _check(given)
+    if given[ARCHIVE]:
+        given.refuse([OUT, RUNS, STYLE, PDF, BRIEF], f"does not apply to {ARCHIVE.name}")
+        return _archive(given)
+    return _write(given)
+
+
+def _check(given: Arguments) -> int:
+    """Compare the committed files of a table with what its records give."""
+    from paribus.reporting.tables.files import check, render_committed
+
+    made = _make_committed(given, CHECK)
+    folder, content = given[OUT] or given[RESULTS] / given[SCALE] / made.study, render_committed(made)
+    differing = check(folder, content)
+    print("\n".join(differing or [f"{folder}: {' and '.join(content)} match their records"]))
+    return 1 if differing else 0
+
+
+def _archive(given: Arguments) -> int:
+    """Write the table beside its committed runs, and move the runs into an archive if none is missing."""
+    from paribus.reporting.tables.files import render_committed, write_files
+    from paribus.runs.store import archive
+
+    made, root = _make_committed(given, ARCHIVE), given[RESULTS] / given[SCALE]
+    folder = root / made.study
+    write_files(folder, render_committed(made))
+    if unfinished := [f"{arm.name} ({arm.status})" for arm in made.arms if arm.status in UNFINISHED]:
+        say(f"{folder}: the runs stay in their folders until all are done: {', '.join(unfinished)}")
+        return 0
+    say(f"{folder}: {archive(root, made.study, made.scale)} runs in {RECORDS_FILE}, {CONFIGS_FILE} and {CURVES_FILE}")
+    return 0
+
+
+def _make_committed(given: Arguments, flag: Flag) -> Table:
+    """The table of the records below `results=` alone."""
+    from paribus.reporting.tables.assemble import make_table
+
+    sweep, root = sweeps.load(given[SWEEP]), given[RESULTS] / given[SCALE]
+    if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
+        raise UserError(f"no committed results in {folder}", f"give {RESULTS.name}= their folder, or no {flag.name}")
+    return make_table(sweep, given[SCALE], given[STUDY], [root])
+
+
+def _write(given: Arguments) -> int:
+    """Write all files of a table, and print it."""
+    from paribus.reporting.next_step import next_step
+    from paribus.reporting.tables.assemble import REPORTS, make_table
+    from paribus.reporting.tables.brief import print_brief
+    from paribus.reporting.tables.files import render_files, write_files
+    from paribus.reporting.tables.markdown import render_markdown
+    from paribus.reporting.tables.terminal import print_table
+
+    scale, sweep = given[SCALE], sweeps.load(given[SWEEP])
+    made = make_table(sweep, scale, given[STUDY], [given[RUNS], given[RESULTS] / scale])
+    content, out = render_files(made, given[STYLE], given[PDF]), given[OUT] or REPORTS / made.study / scale
     write_files(out, content)
     step = next_step(made, Request(sweep, scale, runs=given[RUNS], results=given[RESULTS], study=given[STUDY]))
     if given[BRIEF]:

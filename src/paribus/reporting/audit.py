@@ -17,7 +17,7 @@ from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import find_foreign_text, find_mixed_precisions
 from paribus.reporting.tables.notes import describe_revised
 from paribus.runs.record import Record
-from paribus.runs.store import Found, find_folder, read_config
+from paribus.runs.store import Found, find_stored, read_config
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.controls import TOLERANCE
@@ -87,8 +87,8 @@ def _is_declared(key: str, varies: Iterable[str]) -> bool:
 def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) -> dict[str, Any] | None:
     """The config of the arm's first finished run as dotted keys, without names and paths."""
     for record in done:
-        folder = find_folder(record, roots) if record.arm == arm else None
-        if folder is not None and (config := read_config(folder)) is not None:
+        run = find_stored(record, roots) if record.arm == arm else None
+        if run is not None and (config := read_config(run)) is not None:
             return list_settings(config, (*NAMES, *_PLACES))
     return None
 

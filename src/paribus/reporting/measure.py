@@ -16,7 +16,8 @@ from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.files import write_files
 from paribus.runs.record import Record
-from paribus.runs.store import find_folder, find_records
+from paribus.runs.store import find_records, find_stored
+from paribus.runs.stored import RunFolder
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.statistics import rounded
 
@@ -92,9 +93,9 @@ def _run(asked: Asked, record: Record, task: str) -> Run:
     """Raises UserError if the run's folder does not hold its weights."""
     from paribus.core.sources import WEIGHTS
 
-    folder = find_folder(record, asked.roots)
-    label = record.label
-    if folder is None or not (folder / "model" / WEIGHTS).is_file():
+    stored, label = find_stored(record, asked.roots), record.label
+    folder = stored.folder if isinstance(stored, RunFolder) else None
+    if stored is None or folder is None or not (folder / "model" / WEIGHTS).is_file():
         raise UserError(f"{label} has no checkpoint", "set runs= to the folder where it was trained")
     from paribus.training.finetune import kept
 
@@ -104,7 +105,7 @@ def _run(asked: Asked, record: Record, task: str) -> Run:
             f"{label} did not keep the fine-tuning {task}-{missing[0]}",
             "run the sweep again with finetune.keep=true and a new runs=FOLDER",
         )
-    config = read_stored_config(folder)
+    config = read_stored_config(stored)
     if asked.cache:
         config["paths"]["cache"] = str(asked.cache)
     return Run(record, folder, config, seeds)

@@ -9,7 +9,8 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.runs.record import Record, read_record
-from paribus.runs.store import RECORD, read_config
+from paribus.runs.store import read_config
+from paribus.runs.stored import RECORD, RunFolder
 from paribus.sweeps.board import align
 from paribus.sweeps.control import list_settings
 from paribus.verdict.metrics import find_metric, is_pairs, is_score
@@ -50,7 +51,7 @@ def find_runs(places: Iterable[Path]) -> list[Path]:
 def tabulate(folders: Sequence[Path]) -> str:
     """The runs of these folders, grouped by the settings in which they differ, as plain lines."""
     records = {folder: record for folder in folders if (record := read_record(folder / RECORD)[0]) is not None}
-    settings = {folder: list_settings(read_config(folder) or {}, NAMING) for folder in records}
+    settings = {folder: list_settings(read_config(RunFolder(folder)) or {}, NAMING) for folder in records}
     keys = find_differing(list(settings.values()))
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for folder, record in records.items():

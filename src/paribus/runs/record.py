@@ -125,13 +125,21 @@ class Record:
 def read_record(path: Path) -> tuple[Record | None, str]:
     """(a whole record, "") or (None, why it is not one)."""
     try:
-        content = parse(path.read_text(encoding="utf-8"))
+        return parse_record(path.read_bytes())
     except PermissionError as error:
         return None, f"not readable ({error.strerror})"
-    except (OSError, ValueError):
+    except OSError:
         return None, "half-written or no record"
-    why = _find_fault(content)
-    return (None, why) if why else (from_json(Record, content), "")
+
+
+def parse_record(content: bytes) -> tuple[Record | None, str]:
+    """As `read_record`, for what a file holds."""
+    try:
+        found = parse(content.decode("utf-8"))
+    except ValueError:
+        return None, "half-written or no record"
+    why = _find_fault(found)
+    return (None, why) if why else (from_json(Record, found), "")
 
 
 def _find_fault(content: object) -> str:

@@ -14,7 +14,8 @@ from paribus.core.sealed import read_sealed
 from paribus.runs.identity import Identity
 from paribus.runs.provenance import versions
 from paribus.runs.record import Record
-from paribus.runs.store import CURVES, is_trial_study, portable_config, read_lines
+from paribus.runs.store import is_trial_study, portable_config, read_lines
+from paribus.runs.stored import CURVES
 from paribus.runs.tracker import About, Tracked, agent_run
 
 PRETRAIN, FINETUNE, TRIAL, STUDY = "pretrain", "finetune", "trial", "study"  # job types

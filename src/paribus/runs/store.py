@@ -1,7 +1,8 @@
-"""The store of runs: sealed records in folders.
+"""The records of a study: which runs make its sweep, what they measured, and what state they are in.
 
 Below a root, `<study>/<arm>/seed<k>-<signature>/` holds `result.json`, or `failed.json` if the run failed and will be
-tried again; `<study>/<scale>.json` is the manifest: which runs make the sweep.
+tried again; `<study>/<scale>.json` is the manifest: which runs make the sweep. An archive holds both of a finished
+table (see `runs.stored`).
 """
 
 from __future__ import annotations
@@ -9,30 +10,38 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.console import say
+from paribus.core.errors import UserError
 from paribus.core.files import alone, read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
-from paribus.core.sealed import matches, parse, read_checked, verify
+from paribus.core.sealed import parse, verify
 from paribus.core.secrets import mask, mask_text
-from paribus.runs.record import Record, read_record
+from paribus.runs.record import Record, parse_record, read_record
+from paribus.runs.stored import (
+    CONFIG,
+    CURVES,
+    FAILED,
+    RECORD,
+    RunFolder,
+    StoredRun,
+    hash_bytes,
+    open_archive,
+    open_stores,
+    write_archive,
+)
 
 RESULTS = Path("analysis/results")  # the committed results, below the root of a checkout
-RECORD = "result.json"
-FAILED = "failed.json"
 LOCK = ".lock"
 POINTER = "folder"
-CONFIG = "config.yaml"
-CURVES = "metrics.jsonl"  # learning curves of pre-training
-STAGES = "stages"  # in a run's folder: the folders of the stages before the last one
 GOLD = "gold.npz"  # probabilities of right answers, see `runs.gold`
-TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetune.points
-KEPT = (CONFIG, CURVES, TUNING, GOLD, RECORD)  # of a run, in the committed results
 _TRIALS = ".tune"  # after the name of a study: its trials
 
 
@@ -52,21 +61,24 @@ def find_records(study: str, scale: str, roots: Sequence[Path]) -> Found:
     manifest = find_manifest(roots, study, scale)
     found: dict[tuple[str, int, str], Record] = {}
     left_out = []
-    for path in _list_paths(study, roots):
-        record, why = read_record(path)
+    for run in (run for root in roots for one in open_stores(root, study) for run in one.list_runs()):
+        record, why = read_stored(run)
         if record is None:
-            left_out.append(f"{path}: {why}")
+            left_out.append(f"{run.place}: {why}")
         elif record.study != study:
-            left_out.append(f"{path}: a record of the study {record.study}")
+            left_out.append(f"{run.place}: a record of the study {record.study}")
         elif record.scale == scale and (manifest is None or manifest.holds(record.label, record.signature)):
             _prefer(found, record)
     return Found([found[key] for key in sorted(found)], left_out)
 
 
-def _list_paths(study: str, roots: Sequence[Path]) -> Iterator[Path]:
-    for root in roots:
-        for name in (RECORD, FAILED):
-            yield from sorted((root / study).glob(f"*/seed*/{name}"))
+def read_stored(run: StoredRun) -> tuple[Record | None, str]:
+    """The record of a run, or that of its failure, as `read_record` returns them."""
+    try:
+        content = run.read(RECORD) or run.read(FAILED)
+    except OSError as error:
+        return None, f"not readable ({error.strerror})"
+    return parse_record(content) if content is not None else (None, "half-written or no record")
 
 
 def _prefer(found: dict[tuple[str, int, str], Record], record: Record) -> None:
@@ -82,23 +94,61 @@ def find_finished(folder: Path, signature: str) -> Record | None:
     return record if record and record.signature == signature and record.status != "failed" else None
 
 
+def find_kept(root: Path, study: str, folder: Path) -> Record | None:
+    """The record of a run with this folder that needs no further work and is kept below `root`, or None."""
+    stored = _find_run(root, study, folder.parent.name, folder.name)
+    record = read_stored(stored)[0] if stored is not None else None
+    return record if record and folder.name.endswith(record.signature) and record.status != "failed" else None
+
+
+def _find_run(root: Path, study: str, arm: str, name: str) -> StoredRun | None:
+    return next((found for one in open_stores(root, study) if (found := one.find(arm, name))), None)
+
+
 def write_failure(folder: Path, run: Record, error: str) -> None:
     """Write `failed.json`, so that the next command tries the run again; `run` says which run it was."""
     write_sealed(folder / FAILED, to_json(replace(run, status="failed", error=error)))
 
 
-def keep(folder: Path, root: Path, study: str) -> Path:
-    """Copy a finished run without its weights below `root`; returns the copy's folder."""
-    target = root / study / folder.parent.name / folder.name
-    if not target.is_dir():
-        with whole_folder(target, sealed=False) as work:
-            for path in (*(folder / name for name in KEPT), *folder.glob(f"{STAGES}/*/{CURVES}")):
-                if path.is_file():
-                    content = path.read_bytes()
-                    own = _make_portable(content) if path.name == CONFIG else content
-                    write_bytes(work / path.relative_to(folder), own)
-            work.chmod(0o755)
-    return target
+def keep(folder: Path, root: Path, study: str) -> StoredRun:
+    """Copy what a table needs of a finished run below `root`, unless it is there already; returns the kept run."""
+    arm, name = folder.parent.name, folder.name
+    if (known := _find_run(root, study, arm, name)) is not None:
+        return known
+    with whole_folder(root / study / arm / name, sealed=False) as work:
+        run = RunFolder(folder)
+        for file in (CONFIG, RECORD, *run.list_curves()):
+            if (content := run.read(file)) is not None:
+                write_bytes(work / file, _make_portable(content) if file == CONFIG else content)
+        work.chmod(0o755)
+    return RunFolder(root / study / arm / name)
+
+
+def archive(root: Path, study: str, scale: str) -> int:
+    """Move the finished runs of a study below `root`, and its manifest, into its archive.
+
+    Returns how many runs it then holds.
+
+    Raises UserError if a record is damaged.
+    """
+    folder = root / study
+    with alone(folder):
+        runs = [run for one in open_stores(root, study) for run in one.list_runs()]
+        for run in runs:
+            record, why = read_stored(run)
+            if record is None:
+                raise UserError(f"{run.place}: {why}", "copy it again, or remove it")
+        manifest = _find_manifest_content(root, study, scale)
+        finished = [run for run in runs if run.read(RECORD) is not None]
+        write_archive(folder, finished, {scale: parse(manifest.decode("utf-8"))} if manifest else {})
+        (folder / f"{scale}.json").unlink(missing_ok=True)
+        for run in finished:
+            if isinstance(run, RunFolder):
+                shutil.rmtree(run.folder)
+                with suppress(OSError):  # another run of the arm is there
+                    run.folder.parent.rmdir()
+        packed = open_archive(folder)
+        return 0 if packed is None else len(packed.records)
 
 
 def _make_portable(content: bytes) -> bytes:
@@ -157,16 +207,25 @@ class Manifest(NamedTuple):
 
 def read_manifest(root: Path, study: str, scale: str) -> Manifest | None:
     """The manifest of a study at a scale, or None if there is none that can be read."""
-    path = root / study / f"{scale}.json"
-    return read_checked(path, _read_manifest, f"{path} is damaged and ignored; `paribus run` rewrites it")
-
-
-def _read_manifest(content: object) -> Manifest | None:
-    if not isinstance(content, dict) or ("checksum" in content and not verify(content)):  # older ones have none
+    if (content := _find_manifest_content(root, study, scale)) is None:
         return None
+    if (found := _parse_manifest(content)) is None:
+        say(f"{root / study / scale}.json is damaged and ignored; `paribus run` rewrites it")
+    return found
+
+
+def _find_manifest_content(root: Path, study: str, scale: str) -> bytes | None:
+    contents = (one.read_manifest(scale) for one in open_stores(root, study))
+    return next((content for content in contents if content is not None), None)
+
+
+def _parse_manifest(text: bytes) -> Manifest | None:
     try:
+        content = parse(text.decode("utf-8"))
+        if "checksum" in content and not verify(content):  # older ones have none
+            return None
         found = Manifest(**{key: value for key, value in content.items() if key != "checksum"})
-    except TypeError:
+    except (ValueError, TypeError, AttributeError):
         return None
     kinds = (str, list, dict, dict, Mapping)
     right = all(isinstance(part, kind) for part, kind in zip(found, kinds, strict=False))
@@ -207,13 +266,13 @@ def _join(old: Manifest, new: Manifest) -> Manifest:
     return new._replace(runs=runs, steps=steps, until=new.until or old.until, tuning=tuning)
 
 
-def read_config(folder: Path) -> dict[str, Any] | None:
+def read_config(run: StoredRun) -> dict[str, Any] | None:
     """The resolved config of a run, or None if it cannot be read."""
     import yaml
 
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        config = yaml.load((folder / CONFIG).read_text(encoding="utf-8"), Loader=loader)
+        config = yaml.load((run.read(CONFIG) or b"").decode("utf-8"), Loader=loader)
     except (OSError, ValueError, yaml.YAMLError):
         return None
     return config if isinstance(config, dict) else None
@@ -272,20 +331,28 @@ def _read_last_step(folder: Path) -> int:
     return next((line["step"] for line in found if isinstance(line.get("step"), int)), 0)
 
 
-def read_curve_lines(folder: Path, record: Record, name: str = CURVES) -> list[dict[str, Any]]:
+def read_curve_lines(run: StoredRun, record: Record, name: str = CURVES) -> list[dict[str, Any]]:
     """The lines of a run's learning curves; none, with a message, if they are not those that it wrote."""
-    if (path := folder / name).is_file() and not matches(path, record.curves.get(name)):
-        say(f"{path} is damaged or from another run; its curves are left out")
+    content, expected = run.read(name), record.curves.get(name)
+    if content is None:
         return []
-    return read_lines(path)
+    if expected is not None and hash_bytes(content) != expected:
+        say(f"{run}: {name} is damaged or from another run; its curves are left out")
+        return []
+    return parse_lines(content)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a file of JSON lines that can be read; none if there is no file."""
     try:
-        texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return parse_lines(path.read_bytes())
     except OSError:
         return []
+
+
+def parse_lines(content: bytes) -> list[dict[str, Any]]:
+    """The JSON lines that can be read."""
+    texts = content.decode("utf-8", errors="replace").splitlines()
     try:  # all at once; one by one if one of them is broken
         found = json.loads(f"[{','.join(texts)}]")
     except (ValueError, RecursionError):
@@ -301,11 +368,10 @@ def _parse(text: str) -> object:
     return found
 
 
-def find_folder(record: Record, roots: Sequence[Path]) -> Path | None:
-    """The folder of a record's run below the roots, or None."""
+def find_stored(record: Record, roots: Sequence[Path]) -> StoredRun | None:
+    """What was kept of a record's run below the roots, or None."""
     name = f"seed{record.seed}-{record.signature}"
-    places = (root / record.study / record.arm / name for root in roots)
-    return next((place for place in places if place.is_dir()), None)
+    return next((found for root in roots if (found := _find_run(root, record.study, record.arm, name))), None)
 
 
 def trial_study(study: str) -> str:

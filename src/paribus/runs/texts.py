@@ -12,6 +12,7 @@ from paribus.core.errors import UserError
 from paribus.runs import store
 from paribus.runs.identity import Identity
 from paribus.runs.record import read_record
+from paribus.runs.stored import RECORD, RunFolder
 
 _PLACES = ("path", "name", "hub", "config", "of", "sets", "_target_")
 
@@ -48,10 +49,10 @@ def check_text(
         if label in identities and arm in corpora and signature != identities[label].signature:
             folder = identities[label].folder
             name = folder.name.replace(identities[label].signature, signature)
-            old, _ = read_record(folder.with_name(name) / store.RECORD)
+            old, _ = read_record(folder.with_name(name) / RECORD)
             if old is None or old.text in (None, identities[label].data["text"]):
                 continue
-            config = store.read_config(folder.with_name(name)) or {}
+            config = store.read_config(RunFolder(folder.with_name(name))) or {}
             _compare(study, scale, config.get("corpus") or {}, corpora[arm])
             return
 

@@ -247,11 +247,10 @@ class _SweepRun:
     def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""
         identity, request = self.identities[job.label], self.request
-        kept = request.results / request.scale / job.study / job.arm / identity.folder.name
         own = store.find_finished(identity.folder, identity.signature)
         if own is not None and request.keep:
             self._keep(identity)
-        return own or store.find_finished(kept, identity.signature)
+        return own or store.find_kept(request.results / request.scale, job.study, identity.folder)
 
     def _keep(self, identity: Identity) -> None:
         store.keep(identity.folder, self.request.results / self.request.scale, self.request.named)

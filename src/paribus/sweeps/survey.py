@@ -8,6 +8,7 @@ from pathlib import Path
 from paribus.runs import store
 from paribus.runs.record import Record
 from paribus.runs.store import trial_study
+from paribus.runs.stored import RECORD, open_archive
 from paribus.sweeps.board import Board, Cell, choose_values
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Job, jobs
@@ -41,6 +42,10 @@ def _survey(request: Request, board: Board, job: Job, manifest: store.Manifest |
         found = {folder: own for folder, own in found.items() if _read_scale(folder, own[1]) == request.scale}
     steps = (manifest.steps if manifest else {}).get(job.arm)
     cells = [_cell(request, folder, *own, steps) for folder, own in found.items()]
+    columns = request.sweep.asked
+    cells += [
+        Cell(one.status, 1.0, choose_values(one.metrics, columns)) for one in _find_archived(request, job, manifest)
+    ]
     known = board.cells.get(job.label, Cell())
     board.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), known)
     durations = [seconds for folder in found if (seconds := _seconds(folder))]
@@ -85,6 +90,17 @@ def _folders(request: Request, job: Job, manifest: store.Manifest | None) -> Ite
         yield from sorted(found, key=lambda folder: (-folder.stat().st_mtime, folder.name))
 
 
+def _find_archived(request: Request, job: Job, manifest: store.Manifest | None) -> Iterator[Record]:
+    """The records of a run in archives."""
+    signature = manifest.runs.get(job.label) if manifest else None
+    for archive in (found for root in request.roots if (found := open_archive(root / job.study))):
+        for run in archive.list_runs():
+            if run.key.arm == job.arm and run.key.name.startswith(f"seed{job.seed}-{signature or ''}"):
+                record, _ = store.read_stored(run)
+                if record is not None and record.scale == request.scale:
+                    yield record
+
+
 def _cell(request: Request, folder: Path, state: str, record: Record | None, steps: int | None) -> Cell:
     share = min(1.0, store.read_last_step(folder) / steps) if steps else 0.0
     return Cell(state, share, choose_values(record.metrics if record else {}, request.sweep.asked))
@@ -102,5 +118,5 @@ def _start(folder: Path) -> float | None:
 
 def _seconds(folder: Path) -> float | None:
     """Wall-clock seconds that a finished run took, from its last start to its record."""
-    start, record = _start(folder), folder / store.RECORD
+    start, record = _start(folder), folder / RECORD
     return max(0.0, record.stat().st_mtime - start) if start is not None and record.is_file() else None

@@ -22,7 +22,8 @@ from paribus.finetuning import saved
 from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
 from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
-from paribus.runs.store import GOLD, TUNING, read_lines
+from paribus.runs.store import GOLD, read_lines
+from paribus.runs.stored import TUNING
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import Rows, order

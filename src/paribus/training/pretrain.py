@@ -27,7 +27,7 @@ from paribus.models import checkpoint
 from paribus.models.network import Network
 from paribus.optim.groups import Rates
 from paribus.runs.identity import Identity
-from paribus.runs.store import CURVES
+from paribus.runs.stored import CURVES
 from paribus.runs.tracker import Tracked
 from paribus.training.callbacks import (
     LAST,

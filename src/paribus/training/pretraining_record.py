@@ -9,7 +9,7 @@ from paribus.core.sources import MODEL
 from paribus.corruption.measure import measure
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.runs.store import CURVES, STAGES
+from paribus.runs.stored import CURVES, STAGES
 from paribus.training.budget import train_flops
 from paribus.training.callbacks import Meter
 from paribus.training.evaluate import placed

@@ -14,7 +14,8 @@ from paribus.core.console import say
 from paribus.core.files import write_bytes, write_text
 from paribus.runs import store
 from paribus.runs.identity import Identity
-from paribus.runs.store import CURVES, GOLD, TUNING
+from paribus.runs.store import GOLD
+from paribus.runs.stored import CURVES, TUNING, RunFolder
 from paribus.training.description import Run
 
 if TYPE_CHECKING:
@@ -115,5 +116,5 @@ def _has(folder: Path, run: Run, profile: Profile) -> bool:
     record = store.find_finished(folder, run.identity.signature)
     if record is None or not record.done or record.precision != profile.precision:
         return False
-    theirs = (store.read_config(folder) or {}).get("finetune") or {}  # an older config may lack a setting
+    theirs = (store.read_config(RunFolder(folder)) or {}).get("finetune") or {}  # an older config may lack a setting
     return all(theirs.get(name) == getattr(run.finetune, name) for name in run.finetune.ignored_settings)

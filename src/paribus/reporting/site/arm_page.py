@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,7 +19,8 @@ from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
 from paribus.runs.record import Record
-from paribus.runs.store import CONFIG, FAILED, RECORD, find_folder, read_config
+from paribus.runs.store import find_stored, read_config
+from paribus.runs.stored import CONFIG, FAILED, RECORD, StoredRun
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 
@@ -39,14 +39,11 @@ _POINTS = 24  # of a run's curve
 _PANELS = 2
 
 
-def list_records(entry: Entry, arm: str) -> dict[int, Path]:
+def list_records(entry: Entry, arm: str) -> dict[int, bytes]:
     """{seed: the record of the run} of an arm's runs that are here."""
     own = [record for record in entry.found.records if record.arm == arm]
-    folders = {record.seed: find_folder(record, entry.roots) for record in own}
-    found = {
-        seed: folder / (RECORD if (folder / RECORD).is_file() else FAILED) for seed, folder in folders.items() if folder
-    }
-    return {seed: path for seed, path in found.items() if path.is_file()}
+    runs = {record.seed: run for record in own if (run := find_stored(record, entry.roots))}
+    return {seed: content for seed, run in runs.items() if (content := run.read(RECORD) or run.read(FAILED))}
 
 
 def name_record(arm: str, seed: int) -> str:
@@ -62,14 +59,14 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
 
 def _render_body(entry: Entry, arm: str, title: str, sample: Sample) -> Iterator[str]:
     own = [record for record in entry.found.records if record.arm == arm]
-    folders = {record.seed: folder for record in own if (folder := find_folder(record, entry.roots))}
-    configs = _group_configs(own, folders)
+    stored = {record.seed: run for record in own if (run := find_stored(record, entry.roots))}
+    configs = _group_configs(stored)
     home = render_link("index.html", f"{entry.study} at {entry.scale} scale")
     yield f'<p class="crumbs">{render_link("../../index.html", "Claims")} / {home} / {escape(arm)}</p>'
     yield f"<h1>{escape(title)}</h1>"
     yield from _render_difference(entry, arm)
     yield "<h2>Runs</h2>"
-    rows = [_render_row(entry, record, record.seed in folders, configs) for record in own]
+    rows = [_render_row(entry, record, record.seed in stored, configs) for record in own]
     yield render_scroll(render_list(_name_columns(entry), rows, f"Runs of {arm}", sortable=False), f"Runs of {arm}")
     yield render_figure("Curves of each run", _draw_curves(entry, own))
     yield from _render_examples(sample)
@@ -157,15 +154,14 @@ def _render_examples(sample: Sample) -> Iterator[str]:
         yield f'<p class="sample">{line}</p>'
 
 
-def _group_configs(own: Sequence[Record], folders: dict[int, Path]) -> list[Config]:
+def _group_configs(stored: Mapping[int, StoredRun]) -> list[Config]:
     """The resolved configs; seeds whose configs differ in nothing else share one."""
     texts: dict[str, list[int]] = {}
-    for record in own:
-        path = folders.get(record.seed, Path()) / CONFIG
-        if path.is_file():
-            texts.setdefault(_OWN.sub("", path.read_text(encoding="utf-8")), []).append(record.seed)
+    for seed, run in stored.items():
+        if (content := run.read(CONFIG)) is not None:
+            texts.setdefault(_OWN.sub("", content.decode("utf-8")), []).append(seed)
     return [
-        Config(f"config{number}", tuple(seeds), text, read_config(folders[seeds[0]]) or {})
+        Config(f"config{number}", tuple(seeds), text, read_config(stored[seeds[0]]) or {})
         for number, (text, seeds) in enumerate(texts.items(), 1)
     ]
 

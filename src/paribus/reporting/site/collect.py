@@ -19,7 +19,7 @@ from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.schema import Table
-from paribus.runs.store import Found, Manifest, find_folder, find_manifest, find_records, read_config
+from paribus.runs.store import Found, Manifest, find_manifest, find_records, find_stored, read_config
 from paribus.sweeps.sweep import Sweep, load, names
 
 
@@ -63,16 +63,16 @@ class Entry:
         """{(arm, seed): {metric: curve}} of the runs that are here."""
         averaged = () if self.design is None else gather(self.design, self.found.records).find_averaged()
         return {
-            (record.arm, record.seed): read_curves(folder, record, averaged)
+            (record.arm, record.seed): read_curves(run, record, averaged)
             for record in self.found.records
-            if (folder := find_folder(record, self.roots)) is not None
+            if (run := find_stored(record, self.roots)) is not None
         }
 
     @cached_property
     def takes_points(self) -> bool:
         """Whether all arms could be fine-tuned during pre-training (see `training.points.check_points`)."""
-        folders = (find_folder(record, self.roots) for record in {one.arm: one for one in self.found.records}.values())
-        for config in ((read_config(folder) if folder is not None else None) or {} for folder in folders):
+        runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.found.records}.values())
+        for config in ((read_config(run) if run is not None else None) or {} for run in runs):
             tuning = config.get("finetune", {})
             if config.get("members", 1) > 1 or tuning.get("ensemble", 1) > 1 or tuning.get("encoder"):
                 return False

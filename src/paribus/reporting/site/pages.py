@@ -79,5 +79,5 @@ def _render_entry(
         yield f"{entry.place}/{name}", text.encode()
     for arm in arms:
         yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))
-        for seed, path in list_records(entry, arm).items():
-            yield f"{entry.place}/{name_record(arm, seed)}", path.read_bytes()
+        for seed, content in list_records(entry, arm).items():
+            yield f"{entry.place}/{name_record(arm, seed)}", content

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from paribus.reporting.tables.schema import Band
 from paribus.runs.record import Record, TaskPoint
-from paribus.runs.store import CURVES, STAGES, TUNING, find_folder, read_curve_lines
+from paribus.runs.store import find_stored, read_curve_lines
+from paribus.runs.stored import CURVES, STAGES, TUNING, StoredRun
 from paribus.verdict.metrics import MEAN, in_points
 from paribus.verdict.statistics import summarize
 
@@ -36,7 +37,7 @@ class Curve(NamedTuple):
 Runs = Mapping[str, Mapping[str, Mapping[int, Curve]]]  # {metric: {arm: {seed: curve}}}
 
 
-def read_curves(folder: Path, record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve]:
+def read_curves(run: StoredRun, record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve]:
     """{metric: curve} of a run: losses and accuracies of pre-training, what its fine-tunings wrote, then the scores of
     tasks during pre-training and their mean.
 
@@ -44,11 +45,11 @@ def read_curves(folder: Path, record: Record, averaged: Sequence[str] = ()) -> d
     """
     found: dict[str, Curve] = {}
     for name, before in _list_stages(record):
-        for metric, curve in _read_stage(read_curve_lines(folder, record, name)).items():
+        for metric, curve in _read_stage(read_curve_lines(run, record, name)).items():
             joined = found.setdefault(metric, Curve([], []))
             joined.tokens.extend(before + tokens for tokens in curve.tokens)
             joined.values.extend(curve.values)
-    found |= _read_tuning(folder, record)
+    found |= _read_tuning(run, record)
     return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record, averaged)
 
 
@@ -66,9 +67,9 @@ def _read_stage(lines: Sequence[dict[str, Any]]) -> dict[str, Curve]:
     return {name: _make_curve(name, lines, steps) for name in shown}
 
 
-def _read_tuning(folder: Path, record: Record) -> dict[str, Curve]:
+def _read_tuning(run: StoredRun, record: Record) -> dict[str, Curve]:
     """{"task/metric": the mean curve over fine-tuning seeds}; of a point that was written twice the last counts."""
-    lines = read_curve_lines(folder, record, TUNING)
+    lines = read_curve_lines(run, record, TUNING)
     kept = {(line.get("task"), line.get("seed"), line.get("step", 0)): line for line in lines}
     found: dict[str, dict[int, list[tuple[float, float]]]] = {}
     for (task, _, step), line in kept.items():
@@ -174,8 +175,8 @@ def collect_curves(
     """The curves of finished runs; `averaged`: the columns that the mean over tasks is of."""
     found: dict[str, dict[str, dict[int, Curve]]] = {}
     for record in records:
-        folder = find_folder(record, roots) if record.done and record.arm in arms else None
-        for metric, curve in (read_curves(folder, record, averaged) if folder else {}).items():
+        run = find_stored(record, roots) if record.done and record.arm in arms else None
+        for metric, curve in (read_curves(run, record, averaged) if run else {}).items():
             found.setdefault(metric, {}).setdefault(record.arm, {})[record.seed] = curve
     return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.runs.record import Record
-from paribus.runs.store import find_folder, portable_overrides, read_config
+from paribus.runs.store import find_stored, portable_overrides, read_config
 from paribus.runs.texts import name_text
 from paribus.verdict.controls import TOLERANCE
 
@@ -57,8 +57,8 @@ def write_line(facts: Mapping[str, str]) -> str:
 
 
 def _read(record: Record, roots: Sequence[Path]) -> Config:
-    folder = find_folder(record, roots)
-    return (read_config(folder) if folder else None) or {}
+    run = find_stored(record, roots)
+    return (read_config(run) if run else None) or {}
 
 
 def _join(found: Iterable[str]) -> str:

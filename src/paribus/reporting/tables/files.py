@@ -37,14 +37,19 @@ def render_files(table: Table, style: str = BOTH, pdf: bool = False) -> dict[str
     return {**{name: text.encode() for name, text in render_texts(table, style).items()}, **pictures}
 
 
+def render_committed(table: Table) -> dict[str, bytes]:
+    """{file name: content} of what is committed beside the records; the other files are drawn from these again."""
+    text = json.dumps(to_json(table), indent=2, sort_keys=True, allow_nan=False) + "\n"
+    return {"table.md": render_markdown(table).encode(), "table.json": text.encode()}
+
+
 def render_texts(table: Table, style: str = BOTH) -> dict[str, str]:
     """{file name: content} of table.{md,tex,html,json,csv}, evidence.tex and of each drawing as SVG."""
     return {
-        "table.md": render_markdown(table),
+        **{name: content.decode() for name, content in render_committed(table).items()},
         "table.tex": render_latex(table, style),
         "evidence.tex": render_evidence(table),
         "table.html": render_page(table),
-        "table.json": json.dumps(to_json(table), indent=2, sort_keys=True, allow_nan=False) + "\n",
         "table.csv": _render_csv(table),
         **{f"{name}.svg": render_svg(scene) for name, scene in draw_pictures(table).items()},
     }

@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.reporting.tracking.runs import OVER, Run, StageLog, join_stages, pick_numbers
 from paribus.runs.record import Record
 from paribus.runs.stages import BUDGET, FINETUNE, PRETRAIN, TRIAL, group
-from paribus.runs.store import find_folder, find_manifest, find_records, read_curve_lines
+from paribus.runs.store import find_manifest, find_records, find_stored, read_curve_lines
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 
@@ -28,8 +28,8 @@ class Records:
     def runs(self, study: str, scale: str) -> Iterator[Run]:
         for record in find_records(study, scale, self.roots).records:
             if record.status in OVER:
-                folder = find_folder(record, self.roots)
-                rows = read_curve_lines(folder, record) if folder else []
+                run = find_stored(record, self.roots)
+                rows = read_curve_lines(run, record) if run else []
                 curve = {
                     (name, int(row["step"])): value
                     for row in rows

@@ -1,0 +1,153 @@
+"""Committed runs in an archive: the same records, configs and curves as in folders, in three files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fake_records import design, record, study
+
+from paribus.core.errors import UserError
+from paribus.core.sealed import hash_file, seal
+from paribus.reporting.reproduce import find_run
+from paribus.reporting.tables.assemble import assemble
+from paribus.reporting.tables.files import render_texts
+from paribus.runs import store
+from paribus.runs.record import Record, read_record
+from paribus.runs.stored import (
+    ARCHIVE,
+    CONFIGS_FILE,
+    CURVES_FILE,
+    RECORDS_FILE,
+    Archive,
+    FolderStore,
+    RunFolder,
+    StoredRun,
+    open_archive,
+)
+
+STUDY = "roberta_table1"
+CONFIG: dict[str, Any] = {
+    "seed": 0,
+    "corpus": {"_target_": "x.Text", "path": "books", "hidden": ["w&b", "naïve"]},
+    "model": {"_target_": "x.Bert", "layers": 2, "hidden": 128},
+    "tokenizer": {"_target_": "x.WordPiece", "vocab_size": 8192},
+    "optimizer": {"lr": 1e-05, "betas": [0.9, 0.999], "on": "off"},
+    "arm": "?",
+}
+MANIFEST = store.Manifest("hash", ["scale=smoke"], {}, {"dynamic": 781})
+
+
+def put(root: Path, made: dict[str, Any], config: dict[str, Any]) -> Path:
+    folder = root / made["study"] / made["arm"] / f"seed{made['seed']}-{made['signature']}"
+    (folder / "stages" / "first").mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    (folder / "metrics.jsonl").write_text('{"step": 1, "train/tokens": 9, "validation/mlm_loss": 5.5}\n' * 3)
+    (folder / "stages" / "first" / "metrics.jsonl").write_text('{"step": 1}\n{"half')
+    curves = {"metrics.jsonl": hash_file(folder / "metrics.jsonl")}
+    (folder / "result.json").write_text(json.dumps(seal({**made, "curves": curves})))
+    return folder
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """Twelve runs in folders; one has a key that the first run of its arm lacks."""
+    for made in study(3):
+        odd = {"extra": {"x": 1}} if (made["arm"], made["seed"]) == ("static", 2) else {}
+        put(tmp_path, made, {**CONFIG, "seed": made["seed"], "arm": made["arm"], **odd})
+    runs = {f"{one['arm']}/seed{one['seed']}": one["signature"] for one in study(3)}
+    store.write_manifest(tmp_path, STUDY, "smoke", MANIFEST._replace(runs=runs))
+    return tmp_path
+
+
+def read_all(runs: list[StoredRun]) -> list[tuple[Record | None, dict[str, Any] | None, dict[str, bytes | None]]]:
+    return [
+        (store.read_stored(run)[0], store.read_config(run), {name: run.read(name) for name in run.list_curves()})
+        for run in runs
+    ]
+
+
+def test_an_archive_holds_what_the_folders_held(kept: Path) -> None:
+    before, texts = read_all(list(FolderStore(kept / STUDY).list_runs())), render_texts(assemble(design(), [kept]))
+    manifest = store.read_manifest(kept, STUDY, "smoke")
+    assert store.archive(kept, STUDY, "smoke") == 12
+    assert sorted(path.name for path in (kept / STUDY).iterdir()) == sorted(ARCHIVE)
+    archive = open_archive(kept / STUDY)
+    assert archive is not None
+    after = read_all(list(archive.list_runs()))
+    assert after == before
+    assert list(after[0][1] or {}) == list(before[0][1] or {}), "keys keep their order"
+    assert store.read_manifest(kept, STUDY, "smoke") == manifest
+    assert render_texts(assemble(design(), [kept])) == texts
+
+
+def test_the_same_runs_give_the_same_bytes(kept: Path) -> None:
+    store.archive(kept, STUDY, "smoke")
+    first = {name: (kept / STUDY / name).read_bytes() for name in ARCHIVE}
+    assert store.archive(kept, STUDY, "smoke") == 12
+    assert {name: (kept / STUDY / name).read_bytes() for name in ARCHIVE} == first
+
+
+def test_later_runs_join_an_archive_and_a_kept_run_is_not_copied_again(kept: Path, tmp_path: Path) -> None:
+    store.archive(kept, STUDY, "smoke")
+    later = record("dynamic", 3, {"mlm_loss": 4.9})
+    folder = put(tmp_path / "runs", later, {**CONFIG, "seed": 3, "arm": "dynamic"})
+    assert isinstance(store.keep(folder, kept, STUDY), RunFolder)
+    assert len(store.find_records(STUDY, "smoke", [kept]).records) == 12, "the manifest does not have it yet"
+    runs = {**(store.read_manifest(kept, STUDY, "smoke") or MANIFEST).runs, "dynamic/seed3": "dynamic-3"}
+    store.write_manifest(kept, STUDY, "smoke", MANIFEST._replace(runs=runs))
+    assert len(store.find_records(STUDY, "smoke", [kept]).records) == 13
+    assert store.archive(kept, STUDY, "smoke") == 13
+    assert len(store.find_records(STUDY, "smoke", [kept]).records) == 13
+    assert not isinstance(store.keep(folder, kept, STUDY), RunFolder)
+    found = store.find_kept(kept, STUDY, folder)
+    assert found == read_record(folder / "result.json")[0]
+
+
+def test_a_run_is_found_by_its_signature(kept: Path) -> None:
+    made = record("static", 9, {"mlm_loss": 5.0}, signature="ab12cd")
+    put(kept, made, CONFIG)
+    store.archive(kept, STUDY, "smoke")
+    assert str(find_run("ab12", [kept.parent])) == f"{kept / STUDY / RECORDS_FILE}: static/seed9-ab12cd"
+
+
+def test_what_is_damaged_is_named_with_the_mend(kept: Path) -> None:
+    store.archive(kept, STUDY, "smoke")
+    for name in ARCHIVE:
+        path = kept / STUDY / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2] + b"\x00\xff: [")
+        with pytest.raises(UserError, match=f"{name} is damaged.*git checkout"):
+            assemble(design(), [kept])
+        path.write_bytes(whole)
+    lines = gzip.decompress((kept / STUDY / RECORDS_FILE).read_bytes()).splitlines()
+    lines[0] = lines[0].replace(b'"status": "done"', b'"status": "diverged"')
+    (kept / STUDY / RECORDS_FILE).write_bytes(gzip.compress(b"\n".join(lines)))
+    left_out = store.find_records(STUDY, "smoke", [kept]).left_out
+    assert left_out == [f"{kept / STUDY / RECORDS_FILE}: dynamic/seed0-dynamic-0: edited after the run (checksum)"]
+
+
+def test_curves_of_another_run_are_left_out(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store.archive(kept, STUDY, "smoke")
+    path = kept / STUDY / CURVES_FILE
+    text = gzip.decompress(path.read_bytes()).replace(b"5.5", b"4.5")
+    path.write_bytes(gzip.compress(text))
+    run = Archive(kept / STUDY).find("dynamic", "seed0-dynamic-0")
+    assert run is not None
+    made, _ = store.read_stored(run)
+    assert made is not None
+    assert store.read_curve_lines(run, made) == []
+    assert "metrics.jsonl is damaged or from another run" in capsys.readouterr().err
+
+
+def test_a_damaged_record_is_not_archived(kept: Path) -> None:
+    path = next(kept.glob("*/dynamic/*/result.json"))
+    path.write_text(path.read_text().replace("done", "diverged"))
+    with pytest.raises(UserError, match="edited after the run"):
+        store.archive(kept, STUDY, "smoke")
+    assert not (kept / STUDY / CONFIGS_FILE).exists()
+    assert path.is_file()
