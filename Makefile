@@ -14,7 +14,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables results screenshot wandb-sync \
+.PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables pictures results screenshot wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -53,6 +53,10 @@ $(SEARCHES): setup
 tables: setup ## run every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+pictures: setup ## draw every committed table at SCALE in all formats, with its figures: reports/STUDY/SCALE
+	@for table in $(notdir $(patsubst %/,%,$(dir $(wildcard analysis/results/$(SCALE)/*/table.json)))); do \
+	$(BIN)/paribus table $$table scale=$(SCALE) >/dev/null || exit 1; done
 
 test: setup ## run the fast tests, one process per core
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
