@@ -12,7 +12,7 @@ TOLD = """
 import sys, os, gc
 import paribus.training.pretrain
 import paribus.training.learner
-print(os.environ["THP_MEM_ALLOC_ENABLE"], sorted({"torchmetrics", "matplotlib"} & set(sys.modules)))
+print(os.environ["THP_MEM_ALLOC_ENABLE"])
 from torchmetrics import Metric
 from torchmetrics.functional.classification import accuracy
 print(Metric.__module__, callable(accuracy))
@@ -27,7 +27,7 @@ print(gc.get_threshold() == OFTEN, gc.get_freeze_count() == frozen > 100_000)
 
 
 @pytest.mark.slow
-def test_training_starts_with_huge_pages_without_torchmetrics_and_without_searches_for_garbage() -> None:
+def test_training_starts_with_huge_pages_and_without_searches_for_garbage() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "THP_MEM_ALLOC_ENABLE"}
     done = subprocess.run([sys.executable, "-c", TOLD], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.splitlines() == ["1 []", "torchmetrics.metric True", "True", "True True"]
+    assert done.stdout.splitlines() == ["1", "torchmetrics.metric True", "True", "True True"]

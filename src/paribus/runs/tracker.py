@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.stand_in import stand_in
 
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
-LOOK_SECONDS = 0.01  # between two looks whether W&B's own service has started
 STATUS = "status"
 _REPORTING = "WANDB_ERROR_REPORTING"  # whether W&B sends its own errors and timings to its server
 _DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until they are uploaded
@@ -139,7 +135,6 @@ class Tracked:
         _stage_below(self.about.folder)
         import wandb
 
-        _look_often()
         about = self.about
         about.folder.mkdir(parents=True, exist_ok=True)
         settings = wandb.Settings(
@@ -147,34 +142,13 @@ class Tracked:
             disable_code=True,
             x_save_requirements=False,  # a list of all packages takes a quarter of a second; the config names ours
         )  # fmt: skip
-        with stand_in("wandb.sdk.launch.inputs.internal", StagedLaunchInputs):
-            run = wandb.init(
-                name=about.name, project=self.to.project, entity=self.to.entity, id=about.id, dir=str(about.folder),
-                group=about.group, job_type=about.job_type, tags=list(about.tags), config=dict(about.config),
-                resume="allow", mode=mode, settings=settings,
-            )  # fmt: skip
+        run = wandb.init(
+            name=about.name, project=self.to.project, entity=self.to.entity, id=about.id, dir=str(about.folder),
+            group=about.group, job_type=about.job_type, tags=list(about.tags), config=dict(about.config),
+            resume="allow", mode=mode, settings=settings,
+        )  # fmt: skip
         run.define_metric("*", step_metric=STEP)
         return run
-
-
-class StagedLaunchInputs:
-    """Stands in for W&B's class of this name, whose module imports all of `wandb launch`.
-
-    It holds what a program has staged for `wandb launch`: nothing, if the program has not imported that module.
-    """
-
-    def apply(self, run: object) -> None:
-        """Apply nothing."""
-
-
-def _look_often() -> None:
-    """Let W&B look for its service more often than every 0.2 s: it is there after 0.01 to 0.03 s, and the start of each
-    run waits for it.
-    """
-    with suppress(ImportError):  # private, so that it may be gone in another version
-        from wandb.sdk.lib.service import service_port_file
-
-        service_port_file._SLEEP = lambda _: time.sleep(LOOK_SECONDS)
 
 
 def _stage_below(folder: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from zipfile import BadZipFile, ZipFile
 
+import pytorch_lightning as pl
 import torch
 from tqdm import tqdm
 
@@ -23,7 +24,6 @@ from paribus.core.console import EVERY, duration, say, watched
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, asked_to_stop
 from paribus.core.sealed import sync
-from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
     from paribus.training.learner import Learner

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -15,7 +16,6 @@ from paribus.core.errors import UserError
 from paribus.core.files import replacing
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import change_tensors
-from paribus.training.lightning import pl
 from paribus.training.stage import OPTIMIZER, Stage
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
@@ -18,7 +19,6 @@ from paribus.optim.groups import Rates
 from paribus.optim.schedule import Schedule
 from paribus.optim.spec import OptimizerSpec
 from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
-from paribus.training.lightning import pl
 from paribus.training.steps import Step
 
 

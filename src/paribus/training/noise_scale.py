@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -22,7 +23,6 @@ from paribus.data.order import Order
 from paribus.models.network import Batch, seed_dropout
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import total_counts
-from paribus.training.lightning import pl
 from paribus.training.steps import as_batch
 
 if TYPE_CHECKING:

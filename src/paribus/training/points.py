@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytorch_lightning as pl
+
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
 from paribus.core.sealed import read_sealed
@@ -17,7 +19,6 @@ from paribus.models import checkpoint
 from paribus.training.callbacks import StepCallback, evaluation_steps
 from paribus.training.finetune import finetune
 from paribus.training.finetuner import Base, base_of
-from paribus.training.lightning import pl
 
 if TYPE_CHECKING:
     from paribus.models.network import Network

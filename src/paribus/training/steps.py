@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -14,7 +15,6 @@ from paribus.data.order import Order
 from paribus.data.text import Array
 from paribus.models.network import Batch
 from paribus.tasks.rows import Rows, order
-from paribus.training.lightning import pl
 
 Step = list[Batch]  # the microbatches of one optimizer step
 MULTIPLE = 8  # rows are padded to a multiple of this number of tokens

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytorch_lightning as pl
+
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.training.callbacks import evaluation_steps
@@ -18,7 +20,6 @@ from paribus.training.description import Run
 from paribus.training.evaluate import placed
 from paribus.training.finetune import ROWS, judge_answers
 from paribus.training.finetuner import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
-from paribus.training.lightning import pl
 from paribus.training.open_stage import open_stage
 from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,9 +15,9 @@ import torch
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.plugins import TorchCheckpointIO
 from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfiler, SimpleProfiler
-from pytorch_lightning.trainer.connectors import callback_connector
 
 from paribus.core.errors import UserError
+from paribus.core.processes import SIGNALS
 from paribus.runs.tracker import Tracked
 from paribus.training.distributed import Group, trainer_settings
 from paribus.training.profile import Profile
@@ -44,15 +46,15 @@ def trainer(
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
-    callback_connector._load_external_callbacks = lambda group: []  # type: ignore[attr-defined]
     settings = trainer_settings(group or Group(), profile.strategy)
+    own = [*callbacks, KeepSignals()]
     made = pl.Trainer(
         accelerator=profile.accelerator,
         precision=profile.precision,  # type: ignore[arg-type]
         max_steps=steps,
         max_epochs=-1,
         logger=False if tracked is None else ToTracked(tracked),
-        callbacks=list(callbacks),
+        callbacks=own,
         profiler=profiler,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -62,9 +64,29 @@ def trainer(
         num_sanity_val_steps=0,
         **{**settings, "plugins": [*settings["plugins"], Checkpoints()]},
     )
-    # Lightning would leave on SIGTERM without a checkpoint and with status 0; `core.processes` handles signals
-    made._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
+    ours, state = {id(one) for one in own}, vars(made)
+    state["callbacks"] = [one for one in state["callbacks"] if id(one) in ours or _is_lightnings(one)]
     return made
+
+
+def _is_lightnings(callback: object) -> bool:
+    return type(callback).__module__.partition(".")[0] == pl.__name__
+
+
+class KeepSignals(pl.Callback):
+    """Keeps this process's signal handlers (`core.processes`): with Lightning's own, SIGTERM would end a run without a
+    checkpoint and with status 0.
+    """
+
+    def __init__(self) -> None:
+        self.handlers = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Lightning has put its handlers in by now; after training it puts ours back itself."""
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self.handlers.items():
+                if handler is not None and signal.getsignal(number) is not handler:
+                    signal.signal(number, handler)
 
 
 class Checkpoints(TorchCheckpointIO):
