@@ -11,6 +11,7 @@ import optuna
 from hydra.core.config_store import ConfigStore
 from optuna.trial import Trial
 
+from paribus.core.plugins import register
 from paribus.sweeps.search.pruning import reporter
 
 STEPS = 10
@@ -41,4 +42,5 @@ ConfigStore.instance().store(
 )
 
 if __name__ == "__main__":
+    register()
     main()

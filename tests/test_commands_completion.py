@@ -23,7 +23,7 @@ HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in s
         (["run", "roberta_table1"], ["roberta_table1", "roberta_table1_novels"]),
         (["run", "optuna_l"], ["optuna_lr"]),
         (["run", "scale=smoke", "roberta_table1", "ru"], ["runs="]),
-        (["table", "roberta_table1", "--"], ["--check", "--pdf", "--brief", "--from", "--help"]),
+        (["table", "roberta_table1", "--"], ["--check", "--archive", "--pdf", "--brief", "--from", "--help"]),
         (["run", "roberta_table1", "scale=sm"], ["scale=smoke"]),
         (["run", "roberta_table1", "launcher=s"], ["launcher=slurm"]),
         (["train", "masking/sch"], ["masking/schedule="]),

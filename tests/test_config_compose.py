@@ -179,6 +179,8 @@ def test_a_preset_sets_only_keys_that_exist(
 
 PLAIN_HYDRA = """
 import hydra, sys
+from paribus.core.plugins import register
+register()
 @hydra.main(version_base="1.3", config_path=sys.argv.pop(), config_name="train")
 def main(cfg):
     print(cfg.scale, cfg.family, cfg.model.hidden, cfg.objective._target_.split(".")[-1])
@@ -189,14 +191,14 @@ main()
 @pytest.mark.parametrize(
     ("arguments", "composed"),
     [
-        (["scale=paper"], ["paper bert 768 MaskedLM"]),
-        (["-m", "scale=test,paper", "family=bert,t5"], [
-            "test bert 128 MaskedLM", "test t5 128 Denoising", "paper bert 768 MaskedLM", "paper t5 768 Denoising",
+        (["recipe=bert/paper"], ["paper bert 768 MaskedLM"]),
+        (["-m", "recipe=bert/test,t5/test,t5/paper"], [
+            "test bert 128 MaskedLM", "test t5 128 Denoising", "paper t5 768 Denoising",
         ]),
     ],
 )  # fmt: skip
-def test_hydra_itself_composes_the_recipe(arguments: list[str], composed: list[str], tmp_path: Path) -> None:
-    """In an application that is not ours."""
+def test_plain_hydra_composes_a_recipe(arguments: list[str], composed: list[str], tmp_path: Path) -> None:
+    """In an application that is not ours, on our config."""
     command = [sys.executable, "-c", PLAIN_HYDRA, *arguments, str(conf_dir())]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.stdout.splitlines() == composed, ended.stderr

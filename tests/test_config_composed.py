@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hydra._internal.sources_registry import SourcesRegistry
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
 from paribus.core import composed as composed_configs
 from paribus.core import config as configs
-from paribus.core import shortcuts
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import arm_overrides, load
@@ -63,16 +60,6 @@ def test_another_override_or_a_new_or_changed_file_is_composed_anew(composed: li
     assert len(composed) == 5
 
 
-def test_a_plugin_that_we_do_not_know_switches_it_off(
-    composed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "hydra_plugins" / "other").mkdir(parents=True)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    compose(OVERRIDES)
-    compose(OVERRIDES)
-    assert len(composed) == 2
-
-
 def test_configs_that_differ_in_values_share_what_hydra_composes(composed: list[str]) -> None:
     made = [compose([*OVERRIDES, f"seed={seed}", f"arm=a{seed}"]) for seed in range(3)]
     assert composed == ["train"]
@@ -110,41 +97,9 @@ def test_an_error_is_that_of_the_whole(override: str, message: str, composed: li
     assert str(found.value) == str(whole.value)
 
 
-@pytest.fixture
-def parsed(composed: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The config files that Hydra has parsed, none of them before the test."""
-    found: list[str] = []
-    compose(["scale=test"])  # Hydra finds its sources
-    monkeypatch.setattr(shortcuts, "_loaded", {})
-    source: Any = SourcesRegistry.instance().resolve("file")
-    load = source.load_config
-
-    def counted(self: object, config_path: str) -> object:
-        found.append(config_path)
-        return load(self, config_path)
-
-    monkeypatch.setattr(source, "load_config", counted)
-    return found
-
-
-def test_a_file_is_parsed_once_until_it_changes(parsed: list[str], tmp_path: Path) -> None:
-    own = tmp_path / "conf" / "masking" / "own.yaml"
-    own.parent.mkdir(parents=True)
-    own.write_text("defaults: [bernoulli]\nrate: 0.25\n")
-    compose(OVERRIDES)
-    assert len(parsed) == len(set(parsed)) > 20
-    before = len(parsed)
-    assert compose([*OVERRIDES, "masking=own"]).masking.rate == 0.25
-    assert parsed[before:] == ["masking/own"]
-    own.write_text("defaults: [bernoulli]\nrate: 0.125\n")
-    assert compose([*OVERRIDES, "masking=own"]).masking.rate == 0.125
-    assert parsed[before + 1 :] == ["masking/own"]
-
-
-def test_a_composition_leaves_nothing_in_the_next(parsed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_composition_leaves_nothing_in_the_next(composed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     several = ["scale=test", "task=[docs_package,docs_order]", "stages=further"]
     first, then = compose(several), compose(["scale=test", "task=docs_signature"])
-    monkeypatch.setattr(shortcuts, "_loaded", {})
     monkeypatch.setattr(composed_configs, "_bases", {})
     assert set(first.tasks) == {"docs_package", "docs_order"}
     assert set(then.tasks) == {"docs_signature"}

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hydra.version
 import pytest
-from hydra.core.plugins import Plugins
-from hydra.plugins.plugin import Plugin
 from hydra.test_utils.launcher_common_tests import BatchedSweeperTestSuite, IntegrationTestSuite, LauncherTestSuite
 from hydra.version import VersionBase
+
+from paribus.core.plugins import register
 
 JOBLIB = importlib.util.find_spec("hydra_plugins.hydra_joblib_launcher") is not None
 LAUNCHERS = ["basic", pytest.param("joblib", marks=pytest.mark.skipif(not JOBLIB, reason="no joblib launcher"))]
 OURS = ["hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "hydra.sweeper.study_name=s"]
 Runner = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    register()
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +90,3 @@ def test_a_grid_has_an_end(hydra_sweep_runner: Runner, tmp_path: Path) -> None:
         hydra_sweep_runner(
             **given, config_path="configs", config_name="compose.yaml", overrides=overrides, temp_dir=tmp_path
         ).__enter__()
-
-
-def test_every_plugin_is_an_entry_point_too() -> None:
-    """Hydra 1.4 asks for `hydra.plugins`; 1.3 scans the namespace. Both find the same."""
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = set()
-    for text in project["entry-points"]["hydra.plugins"].values():
-        module, _, name = text.partition(":")
-        named.add(getattr(importlib.import_module(module), name).__qualname__)
-    scanned = {kind.__qualname__ for kind in Plugins.instance().discover(Plugin) if "paribus" in kind.__module__}
-    assert named == scanned

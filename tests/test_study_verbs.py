@@ -292,7 +292,7 @@ def test_the_arms_sweeper_launches_the_runs_of_the_sweep(arguments: list[str]) -
     runs = next(text.partition("=")[2] for text in arguments if text.startswith("paths.runs="))
     own = [text for text in arguments if not text.startswith(("scale=", "paths.runs="))]
     listed = jobs(load("roberta_table1"), "test", [*own, f"paths.runs={runs}"], seeds=(0, 1))
-    assert batch == [list(job.overrides) for job in listed]
+    assert batch == [[*job.overrides, "recipe=bert/test"] for job in listed]
 
 
 def test_the_arms_sweeper_refuses_bad_sweeps_and_reports_failures(arguments: list[str]) -> None:

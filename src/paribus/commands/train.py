@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+from uuid import uuid4
 
 from paribus.core.arguments import WIDTH, Arguments, Flag, verb
-from paribus.core.config import conf_dir, explained, require_keys
+from paribus.core.config import compose, compose_whole, conf_dir, explained, plain, require_keys, roots
 from paribus.core.errors import UserError
 from paribus.runs.tracker import refuse_agent
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
 if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
 MULTIRUN = {"-m", "--multirun"}
@@ -79,35 +82,52 @@ def _entries(described: Mapping[str, str]) -> list[str]:
 def train(given: Arguments) -> int:
     """Run Hydra; the status is 1 if a run diverged.
 
-    In a multirun, a job with bad input is reported and the others still run; the status is then 2.
+    The config is composed and checked first, its node `hydra` included, since Hydra makes objects of that before it
+    hands a config on. In a multirun, a job with bad input is reported and the others still run; the status is then 2.
     Under a launcher that starts its own processes, all jobs run too; then the first error is raised.
     """
     import hydra
 
-    failures: list[UserError] = []
-    folders: list[Path] = []
-    here, several = os.getpid(), bool(MULTIRUN & set(given.argv))
+    from paribus.core.recipes import with_recipe
 
+    flags, overrides = _read_arguments(given.argv)
+    several, here = bool(MULTIRUN & set(flags)), os.getpid()
     if several:
         refuse_agent()
-
-    def job(cfg: DictConfig) -> float | dict[str, float] | None:
-        if cfg.trial is not None:
-            return _trial(cfg)  # the search reports its errors
-        try:
-            folders.append(folder := _train(cfg))
-            return _tell(folder, silent=several and os.getpid() == here)
-        except UserError as error:
-            if os.getpid() != here:  # a launcher's process: it hands the error back, which ends the multirun
-                raise
-            failures.append(error)
-            print(f"paribus: {error}", file=sys.stderr)
-            return None
-
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
-    sys.argv = ["paribus train", *_hydra_arguments(given.argv)]
+        overrides = _place_runs(overrides)
+    failures: list[UserError] = []
+    ended: Path | None = None
     with explained():
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
+        if "--hydra-help" not in flags:
+            config = _check(overrides, checked="--cfg" in flags or "-c" in flags)
+            ended = Path(str(config.paths.runs)).expanduser().absolute() / f".ended-{uuid4().hex}.jsonl"
+            overrides = with_recipe(overrides)
+
+        def job(_: DictConfig) -> float | dict[str, float] | None:
+            from hydra.core.hydra_config import HydraConfig
+
+            own = HydraConfig.get()
+            cfg = compose(list(own.overrides.task))  # each run of `scale=smoke,cpu` has a recipe of its own
+            if cfg.trial is not None:
+                return _trial(cfg)  # the search reports its errors
+            try:
+                folder = _train(cfg)
+                with cast(Path, ended).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([own.job.num if several else 0, str(folder.absolute())]) + "\n")
+                return _tell(folder, silent=several)
+            except UserError as error:
+                if os.getpid() != here:  # a launcher's process: it hands the error back, which ends the multirun
+                    raise
+                failures.append(error)
+                print(f"paribus: {error}", file=sys.stderr)
+                return None
+
+        os.environ["HYDRA_FULL_ERROR"] = "1"  # errors reach `explained` instead of Hydra's own printer
+        sys.argv = ["paribus train", *flags, *overrides]
+        try:
+            hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
+        finally:
+            folders = _read_ended(ended)
     if len(folders) > 1:
         from paribus.reporting.multirun import tabulate
 
@@ -116,15 +136,78 @@ def train(given: Arguments) -> int:
     return 2 if failures else 1 if diverged else 0
 
 
-def _hydra_arguments(argv: Sequence[str]) -> list[str]:
-    """The arguments for Hydra: its flags, then the overrides."""
+def _read_ended(path: Path | None) -> list[Path]:
+    """The folders of a command's runs, in the order of its jobs, from the file in which their processes list them."""
+    if path is None or not path.is_file():
+        return []
+    lines = sorted(json.loads(text) for text in path.read_text(encoding="utf-8").splitlines())
+    path.unlink()
+    here = Path.cwd()
+    found = [Path(folder) for _, folder in lines]
+    return [folder.relative_to(here) if folder.is_relative_to(here) else folder for folder in found]
+
+
+def _check(overrides: Sequence[str], checked: bool) -> DictConfig:
+    """The config of the command, of a multirun that of its first run, if everything in it may be used.
+
+    Args:
+        checked: whether its values are checked as a run checks them, before Hydra prints them.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    from paribus.core.trust import check_composed
+
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    swept = {at: override for at, override in enumerate(parsed) if override.is_sweep_override()}
+    if own := next((override for override in swept.values() if override.key_or_group.startswith("hydra")), None):
+        raise UserError(f"{own.input_line} gives several values", f"give {own.key_or_group} one value")
+    values = {at: _list_values(override) for at, override in swept.items()}
+    firsts = [values[at][:1] if at in swept else [text] for at, text in enumerate(overrides)]
+    config = compose_whole([text for one in firsts for text in one])
+    check_composed(config)
+    for at, texts in values.items():  # another file may bring another class
+        for text in texts[1:] if _is_group(swept[at].key_or_group) else ():
+            others = [one for place, own in enumerate(firsts) for one in ([text] if place == at else own)]
+            try:
+                other = compose_whole(others)
+            except UserError:  # it is reported when its turn comes
+                continue
+            check_composed(other)
+    if checked:
+        from paribus.training.description import Run
+
+        Run.of(plain(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])))
+    return config
+
+
+def _list_values(override: Override) -> list[str]:
+    """A sweep as single overrides; none for an interval."""
+    if override.is_interval_sweep():
+        return []
+    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+
+
+def _is_group(name: str) -> bool:
+    return any((root / name).is_dir() for root in roots())
+
+
+def _place_runs(overrides: Sequence[str]) -> list[str]:
+    """With `hydra.sweep.dir=X`, the runs of a multirun are below X."""
+    places = [text.partition("=")[2] for text in overrides if text.startswith("hydra.sweep.dir=")]
+    given = any(text.startswith(f"{RUNS.config}=") for text in overrides)
+    return [*overrides, f"{RUNS.config}={places[-1]}"] if places and not given else list(overrides)
+
+
+def _read_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(Hydra's flags, the overrides)."""
     flags, overrides = _split(argv)
     if any(flag.startswith(COMPLETION) for flag in flags):
         raise UserError("Hydra's shell completion does not know paribus", "use `paribus completion bash`")
     _check_flags(flags)
     require_keys(overrides)
     if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
-        return ["--hydra-help"]
+        return ["--hydra-help"], []
     searches = any(re.match("search=(?!none$)", text) for text in overrides)
     if searches and not MULTIRUN & set(flags):
         raise UserError("a search needs a multirun", "add -m")
@@ -134,7 +217,7 @@ def _hydra_arguments(argv: Sequence[str]) -> list[str]:
         for text in overrides:
             if text.startswith(f"{option.config}="):
                 option.value(text.partition("=")[2])
-    return [*flags, *(_singular(overrides) if "hydra/sweeper=arms" in overrides else overrides)]
+    return flags, _singular(overrides) if "hydra/sweeper=arms" in overrides else overrides
 
 
 def _check_flags(flags: Sequence[str]) -> None:
@@ -157,8 +240,6 @@ def _train(cfg: DictConfig) -> Path:
 
 def _tell(folder: Path, silent: bool) -> float | None:
     """The held-out loss of a run. Prints one JSON object on the run, unless a table of all runs follows."""
-    import json
-
     from paribus.verdict.metrics import held_out_loss
 
     record = _read(folder)
@@ -168,8 +249,6 @@ def _tell(folder: Path, silent: bool) -> float | None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    import json
-
     from paribus.runs.stored import RECORD
 
     record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))

@@ -8,7 +8,6 @@ so configs that differ only in values share the rest.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import pickle
@@ -32,7 +31,6 @@ _VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a
 _RECIPE, _PRESET = "scale", "debug="  # a key that decides on the recipe; a preset that forbids `study=`
 _MOST = 256  # kept bases, a few hundred kilobytes each
 _MOST_FILES = 4000  # of 7 kilobytes each
-_PLUGINS = ("paribus_", "hydra_")  # ours, and Hydra's own; others may read files that are not known here
 
 
 _bases: dict[str, bytes] = {}  # what choices of groups give, by name; pickled, which copies nine times as fast
@@ -46,10 +44,7 @@ def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose
     """
     from omegaconf import OmegaConf
 
-    plugins = list(_list_plugins())
-    if any(not path.name.startswith(_PLUGINS) for path in plugins):
-        return compose(name, overrides)
-    state = [_describe(roots, ".yaml"), _describe([Path(__file__).parent, *plugins], ".py"), _versions()]
+    state = [_describe(roots, ".yaml"), _describe([Path(__file__).parent], ".py"), _versions()]
     path = user_cache("configs") / f"{digest([name, list(overrides), state], 32)}.json"
     with suppress(OSError, ValueError):
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -96,13 +91,6 @@ def _is_value(override: str, roots: Sequence[Path]) -> bool:
     if not _VALUE.fullmatch(key) or key == _RECIPE or key.startswith("hydra."):
         return False
     return not any((root / key).is_dir() for root in roots)
-
-
-def _list_plugins() -> Iterator[Path]:
-    """The packages in Hydra's namespace for plugins."""
-    spec = importlib.util.find_spec("hydra_plugins")
-    for place in spec.submodule_search_locations or () if spec else ():
-        yield from (path for path in Path(place).iterdir() if not path.name.startswith("_"))
 
 
 def _describe(folders: Sequence[Path], ending: str) -> list[list[Any]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,17 +93,48 @@ def _trusted(composed: DictConfig) -> DictConfig:
     return composed
 
 
-def _compose(name: str, overrides: Sequence[str]) -> DictConfig:
+def compose_whole(overrides: Sequence[str]) -> DictConfig:
+    """As `compose`, with the node `hydra`, and before the check that its classes are trusted."""
+    return _compose("train", overrides, whole=True)
+
+
+def _compose(name: str, overrides: Sequence[str], whole: bool = False) -> DictConfig:
     from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
+    from omegaconf import OmegaConf
+
+    from paribus.core.plugins import register
+    from paribus.core.recipes import check_presets, choices_with, list_presets, with_recipe
 
     if own := next((text for text in overrides if text.lstrip("+~").startswith("hydra.searchpath")), None):
         raise UserError(f"'{own}' could import a package", "put your choices into ./conf")
     require_keys(overrides)
-    GlobalHydra.instance().clear()
-    with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        return hydra_compose(name, overrides=list(overrides))
+    register()
+    with explained(), _own_hydra():
+        chosen = with_recipe(overrides) if name == "train" else list(overrides)
+        if presets := list_presets(chosen):
+            known: Any = OmegaConf.to_container(hydra_compose(name, choices_with(presets, chosen)), resolve=False)
+            check_presets(presets, known)
+        return hydra_compose(name, chosen, return_hydra_config=whole)
+
+
+_alone = threading.RLock()  # Hydra's state is one for all threads
+
+
+@contextmanager
+def _own_hydra() -> Iterator[None]:
+    """Hydra on our folder; an application of the user's own that runs in this process keeps its own."""
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    running = GlobalHydra.instance()
+    with _alone:
+        theirs = running.hydra
+        running.clear()
+        try:
+            with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+                yield
+        finally:
+            running.hydra = theirs
 
 
 def require_keys(overrides: Sequence[str]) -> None:

@@ -1,95 +1,126 @@
-"""`scale=` and `family=` choose a recipe in every Hydra application on our configs."""
+"""`scale=`, `family=` and `model=` as a recipe, before Hydra composes: from the overrides and the config files alone.
+
+Hydra's defaults list cannot do this itself: a group that is chosen by interpolation (`recipe: ${family}/${scale}`) may
+not override other groups, which is all that a recipe does. With plain Hydra one writes `recipe=bert/cpu`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import FAMILY, SCALE, choices, renamed, unknown_recipe
+from paribus.core.config import FAMILY, PRESETS, SCALE, choices, renamed, roots, unknown_key, unknown_recipe
 from paribus.core.errors import UserError, suggest
 from paribus.core.names import is_name
-from paribus.core.trust import check_composed
+from paribus.core.strict_yaml import load_mapping
 
 if TYPE_CHECKING:
-    from hydra._internal.config_repository import IConfigRepository
-    from hydra._internal.defaults_list import DefaultsList
     from hydra.core.override_parser.types import Override
-    from omegaconf import DictConfig
 
 NONE = "none"  # the recipe that changes nothing; `scale=null`
 _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experiment=NAME`
+_DECIDING = ("scale", "family", "model", "experiment", "debug")  # of the recipe
 
 
-def install() -> None:
-    """Make Hydra resolve `scale`, `family` and `model` to a recipe whenever it composes our `conf/train.yaml`.
+def with_recipe(overrides: Sequence[str]) -> list[str]:
+    """The overrides for plain Hydra: with the recipe that they imply.
 
-    The composed config is then checked for untrusted classes, before Hydra instantiates anything.
-
-    Hydra's defaults list cannot do this itself: a group that is chosen by interpolation (`recipe: ${family}/${scale}`)
-    may not override other groups, which is all that a recipe does.
+    Values of a sweep (`scale=smoke,cpu`) imply none; each of its runs has its own.
+    Raises UserError for an unknown scale, two different recipes, keys of earlier versions, and a choice that cannot be
+    a file name. Raises Hydra's errors for what cannot be read.
     """
-    from hydra._internal import config_loader_impl
+    from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    loader: Any = config_loader_impl
-    create = loader.create_defaults_list
-    if create.__module__ == __name__:
-        return
-
-    def create_defaults_list(
-        repo: IConfigRepository,
-        config_name: str | None,
-        overrides_list: list[Override],
-        prepend_hydra: bool,
-        skip_missing: bool,
-    ) -> DefaultsList:
-        if repo.config_exists(f"recipe/{FAMILY}/{SCALE}"):
-            _check_choices(repo, overrides_list)
-            overrides_list = with_recipe(repo, overrides_list)
-        found: DefaultsList = create(repo, config_name, overrides_list, prepend_hydra, skip_missing)
-        return found
-
-    loader.create_defaults_list = create_defaults_list
-    load = config_loader_impl.ConfigLoaderImpl.load_configuration
-
-    def load_configuration(self: Any, *arguments: Any, **named: Any) -> DictConfig:
-        config = load(self, *arguments, **named)
-        if self.repository.config_exists(f"recipe/{FAMILY}/{SCALE}"):
-            check_composed(config)
-        return config
-
-    config_loader_impl.ConfigLoaderImpl.load_configuration = load_configuration  # type: ignore[method-assign]
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    for override in parsed:
+        if new := renamed(override.key_or_group):
+            raise UserError(f"'{override.key_or_group}' is now '{new}'", f"write {new}=VALUE")
+    _check_choices(parsed)
+    plain = [_normalize(override) for override in parsed if not _is_default(override)]
+    given = {override.key_or_group: override.value() for override in plain if _is_choice(override)}
+    if "debug" in given and "study" in given:
+        raise UserError("a debug run belongs to the study 'debug'", "leave study= out")
+    texts = [str(override.input_line) for override in plain]
+    if any(override.is_sweep_override() and override.key_or_group in _DECIDING for override in plain):
+        return texts
+    recipe = _recipe(given)
+    return texts if recipe is None else [*texts, f"recipe={recipe}"]
 
 
-def _check_choices(repo: IConfigRepository, overrides: Sequence[Override]) -> None:
+def without_recipe(overrides: Sequence[str]) -> list[str]:
+    """The overrides without a recipe that `with_recipe` has added, and would add again."""
+    kept = [text for text in overrides if not text.startswith("recipe=")]
+    return kept if with_recipe(kept) == list(overrides) else list(overrides)
+
+
+def list_presets(overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    """(choice such as `experiment/mine`, content of its file) of the user's own presets that the overrides choose."""
+    shipped, folder = roots()
+    if folder.resolve() == shipped.resolve():
+        return []
+    chosen = [f"{found[1]}/{found[2]}" for text in overrides if (found := _PRESET.fullmatch(text))]
+    return [(name, load_mapping(path)) for name in chosen if (path := folder / f"{name}.yaml").is_file()]
+
+
+def check_presets(presets: Sequence[tuple[str, Mapping[str, Any]]], known: Mapping[str, Any]) -> None:
+    """Raises UserError for a key of a preset that the chosen groups do not have: Hydra itself would add it.
+
+    Args:
+        presets: as `list_presets` gives them.
+        known: the config that `choices_with` gives.
+    """
+    for name, content in presets:
+        body = {key: value for key, value in content.items() if key not in ("defaults", "hydra")}
+        for key in _strays(body, known):
+            if new := renamed(key):
+                raise UserError(f"{name}.yaml: '{key}' is now '{new}'", f"write {new}")
+            raise UserError(f"{name}.yaml: {unknown_key(key)}")
+
+
+def choices_with(presets: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str]) -> list[str]:
+    """The choices of groups that presets and overrides make, without the values that they set."""
+    own = {name.replace("/", "=", 1) for name, _ in presets}
+    chosen = {group: choice for name, _ in presets for group, choice in _overrides_of(name).items()}
+    texts = {group: f"{group}={_write(choice)}" for group, choice in chosen.items()}
+    for text in (text for text in overrides if text.lstrip("+") not in own):
+        key = text.partition("=")[0]
+        if any((root / re.split("@", key.lstrip("+~"))[0]).is_dir() for root in roots()):
+            texts[key] = text
+    return list(texts.values())
+
+
+_PRESET = re.compile(rf"\+?({'|'.join(PRESETS)})=([\w./-]+)")
+
+
+def _write(value: object) -> str:
+    return f"[{','.join(map(str, value))}]" if isinstance(value, list) else str(value)
+
+
+def _strays(body: Mapping[str, Any], tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of `body` that `tree` lacks. Anything may be below an empty node."""
+    for key, value in body.items():
+        if key not in tree:
+            yield f"{prefix}{key}"
+        elif isinstance(value, dict) and isinstance(tree[key], dict) and tree[key]:
+            yield from _strays(value, tree[key], f"{prefix}{key}.")
+
+
+def _check_choices(overrides: Sequence[Override]) -> None:
     """Raises UserError for a choice that cannot be a file name, such as a number, since Hydra would crash on it."""
     from hydra.core.override_parser.types import QuotedString
 
     for override in overrides:
         group, value = override.key_or_group, override._value
-        if override.is_sweep_override() or not repo.group_exists(group):
+        if override.is_sweep_override() or not any((root / group).is_dir() for root in roots()):
             continue
         if value is None and (override.is_delete() or group in _ADDED):
             continue
         listed = value if isinstance(value, list) else [value]
         if not all(isinstance(one, str | QuotedString) for one in listed):
             raise UserError(f"unknown choice {group}={override.get_value_string()}", suggest("", choices(group)))
-
-
-def with_recipe(repo: IConfigRepository, overrides: Sequence[Override]) -> list[Override]:
-    """The overrides with the recipe that they imply.
-
-    Raises UserError for an unknown scale, two different recipes and keys of earlier versions.
-    """
-    for override in overrides:
-        if new := renamed(override.key_or_group):
-            raise UserError(f"'{override.key_or_group}' is now '{new}'", f"write {new}=VALUE")
-    plain = [_normalize(override) for override in overrides if not _is_default(override)]
-    given = {override.key_or_group: override.value() for override in plain if _is_choice(override)}
-    if "debug" in given and "study" in given:
-        raise UserError("a debug run belongs to the study 'debug'", "leave study= out")
-    recipe = _recipe(repo, given)
-    return plain if recipe is None else [*plain, _choose("recipe", recipe)]
 
 
 def _normalize(override: Override) -> Override:
@@ -99,7 +130,9 @@ def _normalize(override: Override) -> Override:
     group = override.key_or_group
     if group == "recipe" and override.value() is None:
         return _choose(group, NONE)
-    return replace(override, type=OverrideType.CHANGE) if group in _ADDED and override.is_add() else override
+    if group in _ADDED and override.is_add():
+        return replace(override, type=OverrideType.CHANGE, input_line=str(override.input_line).lstrip("+"))
+    return override
 
 
 def _is_default(override: Override) -> bool:
@@ -117,23 +150,23 @@ def _choose(group: str, choice: str) -> Override:
     return Override(OverrideType.CHANGE, group, ValueType.ELEMENT, choice, input_line=f"{group}={choice}")
 
 
-def _recipe(repo: IConfigRepository, given: Mapping[str, Any]) -> str | None:
+def _recipe(given: Mapping[str, Any]) -> str | None:
     """The recipe to choose, or None if `given` leaves the recipe as it is."""
     if "recipe" in given:
         _check_agreement(given)
         return None
     presets = [f"{group}/{given[group]}" for group in ("experiment", "debug") if given.get(group)]
-    chosen = {group: choice for path in presets for group, choice in _overrides_of(repo, path).items()} | dict(given)
+    chosen = {group: choice for path in presets for group, choice in _overrides_of(path).items()} | dict(given)
     current = str(chosen.get("recipe", f"{FAMILY}/{SCALE}"))
     family, scale = current.split("/", 1) if "/" in current else (FAMILY, NONE)
-    brought = _overrides_of(repo, f"model/{chosen['model']}") if "model" in chosen else {}
+    brought = _overrides_of(f"model/{chosen['model']}") if "model" in chosen else {}
     if (own := brought.get("family")) and given.get("family", own) != own:
         cause = f"model={chosen['model']} is of family={own}, not {given['family']}"
         raise UserError(cause, f"set family={own}, in a sweep file family: {own}")
     family = chosen.get("family") or own or family
     scale = (given["scale"] or NONE) if "scale" in given else scale
     recipe = NONE if scale == NONE else f"{family}/{scale}"
-    if recipe != NONE and not (is_name(family) and is_name(scale) and repo.config_exists(f"recipe/{recipe}")):
+    if recipe != NONE and not (is_name(family) and is_name(scale) and _find(f"recipe/{recipe}")):
         raise unknown_recipe(family, str(scale))
     return None if recipe == current else recipe
 
@@ -146,16 +179,21 @@ def _check_agreement(given: Mapping[str, Any]) -> None:
             raise UserError(f"recipe={recipe} and {key}={given[key]} contradict each other", f"leave {key}= out")
 
 
-def _overrides_of(repo: IConfigRepository, path: str) -> dict[str, str]:
+def _overrides_of(path: str) -> dict[str, Any]:
     """{group: choice} of the `override` lines in a config's defaults list; empty if there is no such config.
 
     `override /model: t5_tiny` and `override /model@_global_.model: t5_tiny` are one, the latter from within a group.
     """
-    from hydra.core.default_element import GroupDefault
+    file = _find(path)
+    lines = (load_mapping(file).get("defaults") or []) if file is not None else []
+    found: dict[str, Any] = {}
+    for key, choice in (pair for line in lines if isinstance(line, dict) for pair in line.items()):
+        group, _, package = str(key).removeprefix("override ").lstrip("/").partition("@")
+        if str(key).startswith("override ") and package in ("", f"_global_.{group}"):
+            found[group] = choice
+    return found
 
-    loaded = repo.load_config(path)
-    lines = (loaded.defaults_list or []) if loaded is not None else []
-    groups = {
-        str(line.group).lstrip("/"): line for line in lines if isinstance(line, GroupDefault) and line.is_override()
-    }
-    return {name: str(line.value) for name, line in groups.items() if line.package in (None, f"_global_.{name}")}
+
+def _find(config: str) -> Path | None:
+    """The file of a config, in the shipped folder or in the user's."""
+    return next((path for root in roots() if (path := root / f"{config}.yaml").is_file()), None)

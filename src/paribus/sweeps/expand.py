@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from paribus.training.description import Run
 
-Compose = Callable[[list[str]], "DictConfig"]
 Plan = Callable[["DictConfig"], Mapping[str, Any]]
 
 
@@ -84,18 +83,18 @@ class Expanded:
         return self._arms[arm]
 
 
-def expand(request: Request, composed: Compose = compose) -> Expanded:
+def expand(request: Request) -> Expanded:
     """Compose all arms, audit them, and list the runs. If the scale has tasks, the anchor `from_scratch` is an arm.
 
     Raises UserError as `audit` and `jobs` do, and if this machine lacks a component of the baseline or of every
     requested arm.
     """
-    request = _choose_tasks(request, composed)
+    request = _choose_tasks(request)
     sweep, scale, own = request.sweep, request.scale, own_overrides(request)
 
     def config(arm: str) -> DictConfig:
         with located(f"arm {arm}"):
-            return composed([*arm_overrides(sweep, scale, arm, own), f"study={request.named}", f"arm={arm}"])
+            return compose([*arm_overrides(sweep, scale, arm, own), f"study={request.named}", f"arm={arm}"])
 
     arms = {arm: config(arm) for arm in sweep.arms}
     audited = audit(sweep, arms)
@@ -116,11 +115,11 @@ def expand(request: Request, composed: Compose = compose) -> Expanded:
     )
 
 
-def _choose_tasks(request: Request, composed: Compose) -> Request:
+def _choose_tasks(request: Request) -> Request:
     """The request, with the tasks of the sweep's columns among its overrides if nothing else chooses them."""
     sweep, scale = request.sweep, request.scale
     own = own_overrides(request)
-    baseline = composed([*arm_overrides(sweep, scale, sweep.baseline, own), f"study={request.named}"])
+    baseline = compose([*arm_overrides(sweep, scale, sweep.baseline, own), f"study={request.named}"])
     overrides = (*sweep.written, *request.overrides)
     chosen = follow_columns(sweep.columns, overrides, baseline.get("tasks") or (), scale == TRIAL)
     return request._replace(overrides=(*chosen, *request.overrides))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from paribus.core.arguments import Arguments
-from paribus.core.config import conf_dir, explained
+from paribus.core.config import compose_whole, conf_dir
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.sweeps.request import ARMS, CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, STUDY, SWEEP, TUNE, UNTIL
@@ -60,12 +60,7 @@ def request_of(given: Arguments, folders: bool = False) -> Asked | None:
 
 
 def _folder(name: str, overrides: Sequence[str]) -> Path:
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
-    GlobalHydra.instance().clear()
-    with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        cfg = compose("train", overrides=[f"search={name}", *overrides], return_hydra_config=True)
+    cfg = compose_whole([f"search={name}", *overrides])
     if cfg.hydra.sweeper.folder is None:
         raise UserError(f"search={name} has no hydra.sweeper.folder", "set hydra.sweeper.folder=PATH")
     return Path(str(cfg.hydra.sweeper.folder))

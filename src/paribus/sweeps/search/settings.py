@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from paribus.core.build import build
 from paribus.core.errors import UserError
 from paribus.core.hashing import digest
+from paribus.core.recipes import without_recipe
 from paribus.core.trust import check_name
 from paribus.sweeps.search.pruning import make_pruner
 from paribus.sweeps.search.storage import JOURNAL, without_password
@@ -36,6 +37,7 @@ class Settings:
         signature: hash of the space, the objective and the fixed config.
         reports: whether runs get the key `trial`, through which they report to the pruner.
         logger: of the config; gets a summary of the search.
+        ours: whether the application is `paribus train`, whose jobs get the recipe that their overrides imply.
     """
 
     space: Mapping[str, Dimension]
@@ -58,6 +60,7 @@ class Settings:
     conditional: Callable[[Trial], None] | None
     reports: bool
     logger: Mapping[str, Any] | None = None
+    ours: bool = False
 
     @property
     def seed(self) -> int:
@@ -91,12 +94,12 @@ def read_settings(
     given: Mapping[str, Any], config: DictConfig, context: HydraContext, arguments: Sequence[str]
 ) -> Settings:
     """Read `hydra.sweeper` and the command line. Raises UserError naming the key that cannot be used."""
-    space, fixed = _read_space(given, context, arguments)
+    ours = config.keys() >= _OURS
+    space, fixed = _read_space(given, context, without_recipe(arguments) if ours else arguments)
     directions = tuple(map(str, _as_list(given["direction"])))
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
     _check(given, space, directions)
     base = _compose_base(context, config, fixed)
-    ours = base.keys() >= _OURS
     if not objectives and ours and len(directions) == 1:
         objectives = (LOSS,)
     if len(objectives) != len(directions) and (objectives or ours):
@@ -120,6 +123,7 @@ def read_settings(
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_conditional(given["custom_search_space"], fixed),
         reports="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
+        ours=ours,
     )  # fmt: skip
 
 
@@ -168,10 +172,12 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
 def _compose_base(context: HydraContext, config: DictConfig, fixed: Sequence[str]) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
-    from paribus.core.config import explained
+    from paribus.core.config import compose, explained
 
     with explained():
-        composed = context.config_loader.load_sweep_config(config, list(fixed))
+        composed = (
+            compose(fixed) if config.keys() >= _OURS else context.config_loader.load_sweep_config(config, list(fixed))
+        )
     return dict(OmegaConf.to_container(composed, resolve=False))  # type: ignore[arg-type]
 
 

@@ -1,0 +1,135 @@
+"""What Paribus adds to Hydra, in this process alone: the user's `./conf`, the types of the config, and two sweepers.
+
+Hydra imports every module of its namespace `hydra_plugins` in every application, unless the name begins with an
+underscore. Ours does, and is registered here, so that other applications in the environment stay as they are. One that
+wants `hydra/sweeper=optuna` calls `register`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigResult
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import MISSING, OmegaConf
+
+from paribus.core import settings
+from paribus.core.config import PRESETS, conf_dir
+from paribus.core.strict_yaml import readable, require_mapping
+
+LIMITS = {"max_train": None, "max_validation": None}
+_SAMPLERS = {
+    "tpe": "TPESampler",
+    "random": "RandomSampler",
+    "nsgaii": "NSGAIISampler",
+    "qmc": "QMCSampler",
+    "gp": "GPSampler",
+    "cmaes": "CmaEsSampler",
+    "grid": "GridSampler",  # every combination, in order
+}
+
+
+@dataclass
+class ArmsSweeperConf:
+    """`hydra.sweeper.*` of `hydra/sweeper=arms`."""
+
+    _target_: str = "hydra_plugins._paribus.ArmsSweeper"
+
+
+@dataclass
+class OptunaSweeperConf:
+    """`hydra.sweeper.*` of `hydra/sweeper=optuna`: first the keys of Hydra's own Optuna sweeper, then ours."""
+
+    defaults: list[Any] = field(default_factory=lambda: [{"sampler": "tpe"}])
+    _target_: str = "hydra_plugins._paribus.OptunaSweeper"
+    _recursive_: bool = False
+    sampler: Any = MISSING
+    """A sampler of Optuna. Its `seed` is that of the search and is logged; null means 0."""
+    direction: Any = "minimize"
+    """minimize or maximize; for several objectives a list."""
+    storage: Any = None
+    """journal:FILE, sqlite:///FILE or postgresql://USER@HOST/DATABASE; null: a journal in `folder`."""
+    study_name: str | None = None
+    """null: a hash of the search space and the fixed settings."""
+    n_trials: int = 20
+    """Trials that finish (complete, pruned, or failed in every retry), counted over all starts of the study."""
+    n_jobs: int = 1
+    """Trials at the same time. Each is launched separately, so that no slot waits for another."""
+    max_failure_rate: float = 0.0
+    """If a larger share of the trials fails, the search ends with an error after its last trial."""
+    params: Any = None
+    """{key: interval(a, b) | int(...) | tag(log, ...) | range(a, b) | choice(x, y)}."""
+    custom_search_space: str | None = None
+    """Dotted path of a function (cfg, trial) that adds parameters, such as conditional ones."""
+    pruner: Any = None
+    """{_target_: optuna.pruners....}; a run reports at each validation."""
+    seeds: Any = None
+    """[0, 1, 2]: every trial runs once per seed; the objective is the mean."""
+    resume: Any = True
+    """true: resume the study; false: refuse one that has trials; force: resume even if its search space differs."""
+    trial_timeout: float | None = None
+    """Seconds after which a trial fails."""
+    retries: int = 1
+    """How many times a failed trial runs again with the same parameters."""
+    objective: Any = None
+    """The name of the objective if the job returns a dict; for several objectives a list. null: the held-out loss."""
+    folder: str | None = None
+    """Folder of the journal and the results; null: <hydra.sweep.dir>/<study_name>."""
+
+
+def register() -> None:
+    """Make these known to Hydra in this process, and so in the processes of its launchers."""
+    from hydra_plugins import _paribus  # type: ignore[attr-defined,unused-ignore]
+
+    if ArmsSweeperConf._target_ in Plugins.instance().class_name_to_class:
+        return
+    settings.register()
+    store = ConfigStore.instance()
+    store.store(group="hydra/sweeper", name="arms", node=ArmsSweeperConf, provider="paribus")
+    store.store(group="hydra/sweeper", name="optuna", node=OptunaSweeperConf, provider="paribus")
+    for name, kind in _SAMPLERS.items():
+        node = {"_target_": f"optuna.samplers.{kind}", "seed": None}
+        store.store(group="hydra/sweeper/sampler", name=name, node=node, provider="paribus")
+    for plugin in (UserConf, UserFiles, _paribus.ArmsSweeper, _paribus.OptunaSweeper):
+        Plugins.instance().register(plugin)
+
+
+class UserConf(SearchPathPlugin):
+    """Appends `./conf` to Hydra's search path, after the shipped configs, so that it adds choices and replaces none."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        folder = Path.cwd() / "conf"
+        if folder.is_dir() and folder.resolve() != conf_dir().resolve():
+            search_path.append("paribus-user", f"{UserFiles.scheme()}://{folder}")
+
+
+class UserFiles(FileConfigSource):
+    """The files of that folder.
+
+    A file of `conf/task` needs no `# @package tasks.NAME` line; NAME is the file's. A preset, such as a file of
+    `conf/experiment`, needs no `# @package _global_`. A task of this package has the keys that limit its examples, so
+    that the command line can set them.
+    """
+
+    @staticmethod
+    def scheme() -> str:
+        return "paribus"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        path, file = Path(config_path), Path("conf", self._normalize_file_name(config_path))
+        with readable(file):
+            found = super().load_config(config_path)
+        require_mapping(file, found.config)
+        if path.parts[0] in PRESETS:
+            found.header["package"] = found.header.get("package") or "_global_"
+        if path.parent.name == "task":
+            found.header["package"] = found.header.get("package") or f"tasks.{path.stem}"
+            if str(OmegaConf.select(found.config, "_target_")).startswith("paribus.tasks."):
+                found.config = OmegaConf.merge(LIMITS, found.config)
+        return found
