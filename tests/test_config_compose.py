@@ -218,10 +218,14 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("model=elmo", "bert_base, bert_large"),
         ("optimizer.lrr=1", "optimizer.lr"),
         ("objective.tasks.capital=2", "did you mean objective.view"),  # and no _target_
-        ("model.buckets=1", "'model.buckets' is not a config group or key"),
+        ("model.buckets=1", "'model.buckets' does not apply to model=bert_micro"),
         ("corpus.rules=1", "'corpus.rules' is not a config group or key"),
-        ("finetune.head.windows.stride=8", "'finetune.head.windows.stride' is not a config group or key"),  # no windows
-        ("objective/inputs=mask", "'objective/inputs' has no place in this config"),
+        ("finetune.head.windows.stride=8", "'finetune.head.windows.stride' does not apply to finetune/head/windows=none"),  # no windows
+        ("objective/inputs=mask", "'objective/inputs' does not apply to objective=mlm"),
+        ("masking.mean_length=3", "'masking.mean_length' does not apply to masking=bernoulli: leave it out"),
+        ("masking.schedule.copies=3", "'masking.schedule.copies' does not apply to masking/schedule=dynamic"),
+        ("experiment=mine", "unknown choice experiment=mine: did you mean minilm? or write conf/experiment/mine.yaml"),
+        ("n_trials=3", "'n_trials' is a key of the sweeper: write hydra.sweeper.n_trials=VALUE"),
         ("scale=huge", "scale=huge is unknown for family=bert: known: cpu, gpu, original, paper, smoke, test"),
         ("task=[docs_package,nope]", "unknown choice task=nope: known: "),
         ("task=nope", "unknown choice task=nope: known: "),

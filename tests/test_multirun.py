@@ -112,3 +112,74 @@ def test_a_preset_may_ask_for_a_multirun(arguments: list[str], tmp_path: Path, m
     own.write_text("hydra: {mode: MULTIRUN, sweeper: {params: {seed: '3,4'}}}\n")
     assert main(["train", *arguments, "task=none", "trainer.max_steps=0", "experiment=both"]) == 0
     assert sorted(path.name[:5] for path in tmp_path.glob("runs/single/run/seed*")) == ["seed3", "seed4"]
+
+
+def test_the_runs_of_a_multirun_are_below_its_sweep_folder_and_are_sorted(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = [text for text in arguments if not text.startswith("paths.runs=")]
+    place = tmp_path / "study"
+    swept = ["logger=none", "trainer.max_steps=0", "masking.rate=0.4,0.15,0.1"]
+    assert train(["-m", *own, *swept, f"hydra.sweep.dir={place}"]) == 0
+    told = capsys.readouterr().out
+    assert len(list(place.glob("single/run/seed0-*/result.json"))) == 3
+    assert not list(place.glob(".ended*"))
+    assert main(["table", "--from", str(place)]) == 0
+    assert capsys.readouterr().out == told
+    assert [line.split()[0] for line in told.splitlines()[1:4]] == ["0.1", "0.15", "0.4"]
+
+
+@pytest.mark.slow
+def test_joblib_prints_the_table_of_the_basic_launcher(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    own = [text for text in arguments if not text.startswith("paths.runs=")]
+    swept = ["logger=none", "trainer.max_steps=0", "seed=0,1", "masking=bernoulli,whole_word"]
+    told = []
+    for launcher in ("basic", "joblib"):
+        assert train(["-m", *own, *swept, f"runs={tmp_path / launcher}", f"hydra/launcher={launcher}"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert told[0].splitlines()[0].split()[:2] == ["masking", "n"]
+
+
+def test_runs_of_several_scales_have_their_own_recipes(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = [text for text in arguments if not text.startswith("scale=")]
+    swept = ["logger=none", "trainer.max_steps=0", "task=none", "scale=test,null"]
+    assert train(["-m", *own, *swept]) == 0
+    configs = [yaml.safe_load(path.read_text()) for path in tmp_path.glob("runs/single/run/*/config.yaml")]
+    assert sorted((str(config["scale"]), config["batch"]["size"]) for config in configs) == [("None", 32), ("test", 4)]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("masking.rate=abc", "masking.rate=abc has the wrong type: give a number"),
+        ("+masking.foo=1", "unknown key 'masking.foo'"),
+        ("~masking.rate", "masking.rate is missing"),
+        ("masking.rate=2", "masking.rate=2 is out of bounds"),
+        ("+hydra.callbacks.x._target_=os.system", "_target_=os.system is not trusted"),
+    ],
+)
+def test_what_training_refuses_is_not_printed_as_a_config(
+    override: str, said: str, refusal: Callable[..., str]
+) -> None:
+    assert said in refusal("train", override, "--cfg", "job")
+    assert said in refusal("train", override, "scale=test")
+
+
+def test_a_hostile_class_is_refused_before_hydra_makes_it(
+    refusal: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    evil = "# @package _global_\nhydra: {callbacks: {x: {_target_: os.system, command: touch owned}}}\n"
+    (tmp_path / "conf" / "experiment" / "evil.yaml").write_text(evil)
+    (tmp_path / "conf" / "experiment" / "fine.yaml").write_text("# @package _global_\nseed: 1\n")
+    for argv in (["experiment=evil"], ["-m", "experiment=fine,evil"], ["experiment=evil", "--cfg", "job"]):
+        assert "_target_=os.system is not trusted" in refusal("train", "scale=test", *argv)
+    assert not (tmp_path / "owned").exists()
+    assert "gives several values" in refusal("train", "-m", "hydra.job.name=a,b")

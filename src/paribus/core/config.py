@@ -7,8 +7,10 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.composed import remember
@@ -100,7 +102,9 @@ def compose_whole(overrides: Sequence[str]) -> DictConfig:
 
 def _compose(name: str, overrides: Sequence[str], whole: bool = False) -> DictConfig:
     from hydra import compose as hydra_compose
+    from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
     from paribus.core.plugins import register
     from paribus.core.recipes import check_presets, choices_with, list_presets, with_recipe
@@ -111,10 +115,24 @@ def _compose(name: str, overrides: Sequence[str], whole: bool = False) -> DictCo
     register()
     with explained(), _own_hydra():
         chosen = with_recipe(overrides) if name == "train" else list(overrides)
-        if presets := list_presets(chosen):
-            known: Any = OmegaConf.to_container(hydra_compose(name, choices_with(presets, chosen)), resolve=False)
+        presets = list_presets(chosen)
+
+        def list_choices(without: str = "") -> DictConfig:
+            texts = [text for text in choices_with(presets, chosen) if text.partition("=")[0].lstrip("+") != without]
+            return hydra_compose(name, texts, return_hydra_config=True)
+
+        if presets:
+            known: Any = OmegaConf.to_container(list_choices(), resolve=False)
             check_presets(presets, known)
-        return hydra_compose(name, chosen, return_hydra_config=whole)
+        try:
+            return hydra_compose(name, chosen, return_hydra_config=whole)
+        except HydraException as error:
+            refused = _REFUSED.search(str(error))
+            try:
+                choices = list_choices(refused[1] if refused else "").hydra.runtime.choices
+            except (HydraException, OmegaConfBaseException):  # a choice is unknown
+                choices = {}
+            raise explain(error, choices) from error
 
 
 _alone = threading.RLock()  # Hydra's state is one for all threads
@@ -216,15 +234,18 @@ class explained:
             raise explain(error) from error
 
 
-def explain(error: BaseException) -> UserError:
-    """The UserError for a failed composition: the cause in one line, with similar names if a key is unknown."""
+def explain(error: BaseException, choices_made: Mapping[str, str] = MappingProxyType({})) -> UserError:
+    """The UserError for a failed composition: the cause in one line, with similar names if a key is unknown.
+
+    choices_made: {group: its choice}, as far as they are known.
+    """
     from omegaconf.errors import MissingMandatoryValue
 
     text = " ".join((str(error) or str(error.__cause__)).split())
-    if key := re.search(r"Could not override '([^'@]+)", text):
+    if key := _REFUSED.search(text):
         cause: Any = error.__cause__
         beside = cause.parent_node if getattr(cause, "full_key", None) == key[1] and "." in key[1] else ()
-        return unknown_key(key[1], [str(name) for name in beside or () if name != "_target_"])
+        return unknown_key(key[1], [str(name) for name in beside or () if name != "_target_"], choices_made)
     if isinstance(error, MissingMandatoryValue):
         return UserError(f"{error.full_key} is missing", f"write {error.full_key}={str(error.key).upper()}")
     if several := re.match(r"Ambiguous value for argument '([^=]+)=(.+)' 1\.", text):
@@ -234,7 +255,10 @@ def explain(error: BaseException) -> UserError:
         group, _, name = chosen[1].rpartition("/")
         if (preset := chosen[1].partition("/"))[0] in PRESETS:
             group, name = preset[0], preset[2]
-        return UserError(f"unknown choice {group}={name}", suggest(name, choices(group)))
+        near = suggest(name, choices(group))
+        if group == "experiment" and is_name(name):
+            near = f"{near} or " * near.startswith("did you mean") + f"write conf/experiment/{name}.yaml"
+        return UserError(f"unknown choice {group}={name}", near)
     if text.startswith("Error merging override "):
         return _mistyped(text.removeprefix("Error merging override "), error.__cause__)
     if unread := getattr(error, "override", None):
@@ -244,6 +268,7 @@ def explain(error: BaseException) -> UserError:
     return UserError(text.split(" full_key:")[0])
 
 
+_REFUSED = re.compile(r"Could not override '([^'@]+)")
 _TYPES = {  # what OmegaConf says of a wrong value: what to give instead
     "to Integer": "a whole number",
     "to Float": "a number",
@@ -262,12 +287,31 @@ def _mistyped(override: str, cause: BaseException | None) -> UserError:
     return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
 
 
-def unknown_key(key: str, beside: Sequence[str] = ()) -> UserError:
-    """The error for a key that does not exist, or not in this config; `beside`: the names that its parent has."""
-    if (conf_dir() / key).is_dir() or key in _keys():
-        owner = re.split("[./]", key)[0]
-        return UserError(f"'{key}' has no place in this config", f"leave it out, or give another choice of {owner}=")
+def unknown_key(
+    key: str, beside: Sequence[str] = (), choices_made: Mapping[str, str] = MappingProxyType({})
+) -> UserError:
+    """The error for a key that does not exist, or not in this config.
+
+    beside: the names that its parent has. choices_made: {group: its choice}, as far as they are known.
+    """
+    from paribus.core.config_names import settings
+
+    parts = re.split("[./]", key)
+    owners = ["/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+    if (conf_dir() / key).is_dir() or key in _keys() or (owners and parts[-1] in settings(owners[0])):
+        owner = next((name for name in owners if name in choices_made), parts[0])
+        chosen = f"{owner}={choices_made[owner]}" if owner in choices_made else "this config"
+        return UserError(f"'{key}' does not apply to {chosen}", f"leave it out, or choose another {owner}=")
+    if key in _sweeper_keys():
+        return UserError(f"'{key}' is a key of the sweeper", f"write hydra.sweeper.{key}=VALUE")
     return UserError(f"'{key}' is not a config group or key", _near(key, beside))
+
+
+def _sweeper_keys() -> set[str]:
+    """The settings of a search."""
+    from paribus.core.plugins import OptunaSweeperConf
+
+    return {each.name for each in fields(OptunaSweeperConf) if not each.name.startswith("_")}
 
 
 def check_keys(config: Mapping[str, Any]) -> None:

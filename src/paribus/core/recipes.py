@@ -70,14 +70,15 @@ def check_presets(presets: Sequence[tuple[str, Mapping[str, Any]]], known: Mappi
 
     Args:
         presets: as `list_presets` gives them.
-        known: the config that `choices_with` gives.
+        known: the config that `choices_with` gives, with its node `hydra`.
     """
+    choices_made = known["hydra"]["runtime"]["choices"]
     for name, content in presets:
         body = {key: value for key, value in content.items() if key not in ("defaults", "hydra")}
         for key in _strays(body, known):
             if new := renamed(key):
                 raise UserError(f"{name}.yaml: '{key}' is now '{new}'", f"write {new}")
-            raise UserError(f"{name}.yaml: {unknown_key(key)}")
+            raise UserError(f"{name}.yaml: {unknown_key(key, choices_made=choices_made)}")
 
 
 def choices_with(presets: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str]) -> list[str]:

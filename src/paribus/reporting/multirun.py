@@ -59,7 +59,7 @@ def tabulate(folders: Sequence[Path]) -> str:
     columns = _find_columns(list(records.values()))
     rows = [
         [*map(_shorten, values), str(sum(one.done for one in group)), *(_cell(group, name) for name in columns)]
-        for values, group in groups.items()
+        for values, group in sorted(groups.items(), key=lambda item: list(map(_order, item[0])))
     ]
     header = [*keys, "n", *(f"{name} {'↓' if find_metric(name).lower_is_better else '↑'}" for name in columns)]
     return "\n".join([*align([header, *rows]), ABOUT])
@@ -86,6 +86,14 @@ def _follows(key: str, settings: Sequence[Settings]) -> bool:
     chosen = any(len({_show(own.get(group)) for own in settings}) > 1 for group in groups)
     empty = values == {"{}"} and any(other.startswith(f"{key}.") for own in settings for other in own)
     return empty or (chosen and len(values) == 1 and any(key not in own for own in settings))
+
+
+def _order(text: str) -> tuple[bool, float, str]:
+    """Numbers by their size, then texts."""
+    try:
+        return False, float(text), ""
+    except ValueError:
+        return True, 0.0, text
 
 
 def _shorten(text: str) -> str:
