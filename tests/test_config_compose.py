@@ -220,7 +220,10 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("objective.tasks.capital=2", "did you mean objective.view"),  # and no _target_
         ("model.buckets=1", "'model.buckets' does not apply to model=bert_micro"),
         ("corpus.rules=1", "'corpus.rules' is not a config group or key"),
-        ("finetune.head.windows.stride=8", "'finetune.head.windows.stride' does not apply to finetune/head/windows=none"),  # no windows
+        (
+            "finetune.head.windows.stride=8",
+            "'finetune.head.windows.stride' does not apply to finetune/head/windows=none",
+        ),  # no windows
         ("objective/inputs=mask", "'objective/inputs' does not apply to objective=mlm"),
         ("masking.mean_length=3", "'masking.mean_length' does not apply to masking=bernoulli: leave it out"),
         ("masking.schedule.copies=3", "'masking.schedule.copies' does not apply to masking/schedule=dynamic"),

@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from paribus.core.bounds import within
+
 
 @dataclass(frozen=True)
 class Batch:
     """An optimizer step: `size` sequences, or as many as make `size` full sequences of tokens."""
 
     by: str = "sequences"
-    size: int = 32
+    size: int = field(default=32, metadata=within(1, 10**9))
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,17 @@ class Trainer:
         "keep_optimizer": False,
     }
 
-    max_steps: int | None = None
+    max_steps: int | None = field(default=None, metadata=within(0, 10**10))
     max_tokens: int | None = None
-    max_predictions: int | None = None
-    max_flops: float | None = None
-    max_epochs: float | None = None
+    max_predictions: int | None = field(default=None, metadata=within(0, 10**18))
+    max_flops: float | None = field(default=None, metadata=within(0, 1e30))
+    max_epochs: float | None = field(default=None, metadata=within(0, 10**6))
     train_tokens: int | None = None
     clip: float | None = 1.0
     layer_decay: float = 1.0
     keep_optimizer: bool = False
-    log_every: int = 50
-    noise_every: int | None = None
+    log_every: int = field(default=50, metadata=within(1, 10**10))
+    noise_every: int | None = field(default=None, metadata=within(1, 10**10))
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,15 @@ class Profile:
 
     accelerator: str = "auto"
     precision: str = "auto"
-    threads: int | None = None
-    ranks: int | None = 1
+    threads: int | None = field(default=None, metadata=within(1, 10**5))
+    ranks: int | None = field(default=1, metadata=within(1, 10**5))
     strategy: str = "ddp"
-    workers: int = 0
-    microbatch: int | None = None
+    workers: int = field(default=0, metadata=within(0, 10**4))
+    microbatch: int | None = field(default=None, metadata=within(1, 10**9))
     compile: bool = False
     profiler: str | None = None
     checkpoint_seconds: float | None = 120
-    checkpoint_steps: int | None = None
+    checkpoint_steps: int | None = field(default=None, metadata=within(1, 10**10))
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,16 @@ class HeldOut:
     unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0}
 
     input: Any = None
-    rate: float = 0.15
+    rate: float = field(default=0.15, metadata=within(0, 1))
     masking: Any = None
     inputs: Any = None
     targets: Any = None
     seed: int = 2019
-    examples: int = 1024
-    points: int = 5
+    examples: int = field(default=1024, metadata=within(1, 10**9))
+    points: int = field(default=5, metadata=within(0, 10**6))
     probe_examples: int = 0
-    own_points: int = 0
-    own_examples: int = 512
+    own_points: int = field(default=0, metadata=within(0, 10**6))
+    own_examples: int = field(default=512, metadata=within(1, 10**9))
     task_points: Any = 0
 
 
@@ -115,21 +117,21 @@ class FineTuning:
     optimizer: Any = None
     lr_schedule: Any = None
     seeds: list[int] = field(default_factory=lambda: [0])
-    ensemble: int = 1
+    ensemble: int = field(default=1, metadata=within(0, 10**4))
     transfer_layers: int | None = None
-    epochs: int = 3
-    batch_size: int = 32
-    length: int = 128
+    epochs: int = field(default=3, metadata=within(0, 10**6))
+    batch_size: int = field(default=32, metadata=within(1, 10**9))
+    length: int = field(default=128, metadata=within(1, 10**6))
     covers: float | None = None
-    target_length: int = 64
+    target_length: int = field(default=64, metadata=within(1, 10**6))
     target_masking: float = 0.7
     clip: float | None = 1.0
     format: str = "bert"
     truncation: str = "head"
-    label_smoothing: float = 0.0
+    label_smoothing: float = field(default=0.0, metadata=within(0, 1))
     focal: float = 0.0
     head_lr: float | None = None
-    points: int = 0
+    points: int = field(default=0, metadata=within(0, 10**6))
     keep: bool = False
     forgetting: bool = False
     replay: float = 0.0
@@ -155,6 +157,7 @@ class Paths:
     cache: str
 
 
+TOP_BOUNDS = {"members": (0, 10**4)}  # of the keys at the top of the config
 GROUPS: dict[str, type] = {
     "batch": Batch,
     "trainer": Trainer,

@@ -1,8 +1,8 @@
 """Types and bounds of a run's settings, checked on the whole resolved config before anything is computed.
 
 The types are the annotations of the component that a node names; Hydra checks those of the plain groups
-(`core.settings`). A number is finite; outside the user's own components it is also not negative, and inside the
-bounds of its key.
+(`core.settings`). A number is finite and within the bounds of its setting, which stand beside it (`core.bounds`);
+without such bounds, it is not negative outside the user's own components.
 """
 
 from __future__ import annotations
@@ -14,53 +14,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from paribus.core.bounds import HIGHEST, LARGEST, bounds_of
 from paribus.core.build import kind, parameters, require_task
 from paribus.core.errors import UserError
-from paribus.core.settings import GROUPS
+from paribus.core.settings import GROUPS, TOP_BOUNDS
 from paribus.core.trust import KNOWN, is_trusted
 
-LARGEST = 10**15  # of whole numbers
-HIGHEST = 3e38  # of others: what 32 bits hold
-BOUNDS: dict[str, tuple[float, float]] = {  # (least, most) by a key, or by the last part of keys
-    "length": (1, 10**6),
-    "target_length": (1, 10**6),
-    "positions": (1, 10**6),
-    "hidden": (1, 10**5),
-    "embedding": (1, 10**5),
-    "intermediate": (1, 10**6),
-    "model.layers": (1, 10**3),
-    "model.heads": (1, 10**4),
-    "layers": (0, 10**3),
-    "heads": (0, 10**4),
-    "vocab_size": (1, 10**8),
-    "size": (1, 10**9),
-    "batch_size": (1, 10**9),
-    "microbatch": (1, 10**9),
-    "max_epochs": (0, 10**6),
-    "epochs": (0, 10**6),
-    "max_steps": (0, 10**10),
-    "max_predictions": (0, 10**18),
-    "max_flops": (0, 1e30),
-    "members": (0, 10**4),
-    "ensemble": (0, 10**4),
-    "copies": (0, 10**6),
-    "points": (0, 10**6),
-    "log_every": (1, 10**10),
-    "noise_every": (1, 10**10),
-    "checkpoint_steps": (1, 10**10),
-    "workers": (0, 10**4),
-    "threads": (1, 10**5),
-    "ranks": (1, 10**5),
-    "masking.rate": (0, 1),
-    "dropout": (0, 1),
-    "attention_dropout": (0, 1),
-    "label_smoothing": (0, 1),
-    "evaluation.examples": (1, 10**9),
-    "own_examples": (1, 10**9),
-    "read": (-1000, 1000),  # layers, counted from either end
-    "least": (-HIGHEST, HIGHEST),  # of labels that are numbers
-    "most": (-HIGHEST, HIGHEST),
-}
 COMPONENTS = {  # settings that are components, although their groups leave the type open; False if null will do
     **dict.fromkeys(
         ("corpus", "tokenizer", "input", "masking", "objective", "model", "optimizer", "lr_schedule"), True
@@ -72,6 +31,7 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(("objective.view", "objective.shuffling"), False),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
+_TASK = re.compile(r"finetune\.each\.[^.]+$")  # settings of a single task
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
 _LIST = re.compile(r"\b(?:list|Sequence)\[([\w |]+)\]")
 _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a message calls it)
@@ -91,26 +51,44 @@ def check_values(node: object, key: str = "", known: bool = True) -> None:
     """
     if isinstance(node, Mapping):
         known = is_trusted(str(node["_target_"]), KNOWN) if "_target_" in node else known
-        types = _annotations(node, key)
+        component = _find_component(node, key)
+        types = _annotations(component)
+        ranges = bounds_of(component) if is_dataclass(component) else {} if key else TOP_BOUNDS
         for name, value in node.items():
             own = f"{key}.{name}" if key else str(name)
             _check_type(own, value, types.get(str(name), ""))
             _check_component(own, value)
-            check_values(value, own, known)
-    elif isinstance(node, list):
-        for value in node:
-            check_values(value, key, known)
-    elif isinstance(node, int | float) and not isinstance(node, bool):
-        _check_bounds(key, node, known)
+            if isinstance(value, Mapping):
+                check_values(value, own, known)
+            else:
+                _check_numbers(own, value, known, ranges.get(str(name)))
+    else:
+        _check_numbers(key, node, known, None)
 
 
-def _annotations(node: Mapping[str, Any], key: str) -> dict[str, str]:
-    """{setting: its annotation} of the component that a node names, or of a plain group.
+def _check_numbers(key: str, value: object, known: bool, bounds: tuple[float, float] | None) -> None:
+    """Check a value, or those of a list."""
+    if isinstance(value, list):
+        for one in value:
+            if isinstance(one, Mapping):
+                check_values(one, key, known)
+            else:
+                _check_numbers(key, one, known, bounds)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        _check_bounds(key, value, known, bounds)
+
+
+def _find_component(node: Mapping[str, Any], key: str) -> Any:
+    """The class that a node names, or that of a plain group."""
+    target = node.get("_target_")
+    return kind(target) if isinstance(target, str) else GROUPS.get(_TASK.sub("finetune", key))
+
+
+def _annotations(component: Any) -> dict[str, str]:
+    """{setting: its annotation}.
 
     Hydra has checked the types of plain groups, but not those of what an interpolation gave.
     """
-    target = node.get("_target_")
-    component = kind(target) if isinstance(target, str) else GROUPS.get(key)
     if component is None:
         return {}
     if is_dataclass(component):
@@ -150,8 +128,7 @@ def _check_component(key: str, value: object) -> None:
         raise UserError(f"{key}={str(value)[:60]} is not a component", f"give a choice of {key.replace('.', '/')}=")
 
 
-def _check_bounds(key: str, value: float, known: bool) -> None:
-    bounds = (BOUNDS.get(key) or BOUNDS.get(key.rpartition(".")[2])) if known else None
+def _check_bounds(key: str, value: float, known: bool, bounds: tuple[float, float] | None) -> None:
     largest = LARGEST if isinstance(value, int) else HIGHEST
     least, most = bounds or (0 if known else -largest, largest)
     if math.isfinite(value) and least <= value <= most:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 
 
@@ -31,7 +32,7 @@ class Copies:
     Raises UserError for fewer than one copy.
     """
 
-    copies: int
+    copies: int = field(metadata=within(0, 10**6))
     semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 
@@ -34,7 +35,7 @@ class Adapters(Method):
     Raises UserError for unknown names, sizes below 1, and a depth without a layer.
     """
 
-    size: int = 64
+    size: int = field(default=64, metadata=within(1, 10**9))
     std: float = 1e-3
     after: Sequence[str] = PLACES
     activation: str = "gelu"

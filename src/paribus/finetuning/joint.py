@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.tasks.sampling import Sampling, choose_tasks
 
@@ -29,7 +30,7 @@ class Joint:
 
     sampling: Sampling
     tasks: Sequence[str] | None = None
-    epochs: int = 3
+    epochs: int = field(default=3, metadata=within(0, 10**6))
     lr: float | None = None
     step: str = "one_task"
     semantics: ClassVar[int] = 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import Unavailable, UserError
 from paribus.finetuning.method import Method
 
@@ -26,7 +27,7 @@ class Lora(Method):
 
     rank: int = 8
     alpha: int = 16
-    dropout: float = 0.0
+    dropout: float = field(default=0.0, metadata=within(0, 1))
     matrices: Sequence[str] = ("query", "value")
     semantics: ClassVar[int] = 1
     enters_layers: ClassVar[bool] = True

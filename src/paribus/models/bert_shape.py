@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.models.change import Change
 from paribus.models.shape import Shape
@@ -29,17 +30,17 @@ class BertShape(Shape):
     BERT's, by name. Raises UserError for a shape that cannot be built.
     """
 
-    layers: int
-    hidden: int
-    heads: int
-    intermediate: int
-    positions: int = 512
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
+    layers: int = field(metadata=within(1, 10**3))
+    hidden: int = field(metadata=within(1, 10**5))
+    heads: int = field(metadata=within(1, 10**4))
+    intermediate: int = field(metadata=within(1, 10**6))
+    positions: int = field(default=512, metadata=within(1, 10**6))
+    dropout: float = field(default=0.1, metadata=within(0, 1))
+    attention_dropout: float = field(default=0.1, metadata=within(0, 1))
     norm: str = "post"
     attention: str = "full"
     initializer_range: float = 0.02
-    embedding: int | None = None
+    embedding: int | None = field(default=None, metadata=within(1, 10**5))
     sharing: str = "none"
     groups: int = 1
     changes: Mapping[str, Change] = field(default_factory=dict, hash=False)

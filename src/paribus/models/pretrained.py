@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core import sources as source
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.models.any_encoder import KINDS, AnyEncoder
 from paribus.models.bert import Bert
@@ -87,8 +88,8 @@ class Pretrained(ModelSpec):
     revision: str | None = None
     runs: str = "runs"
     fresh: bool = False
-    dropout: float | None = None
-    attention_dropout: float | None = None
+    dropout: float | None = field(default=None, metadata=within(0, 1))
+    attention_dropout: float | None = field(default=None, metadata=within(0, 1))
     norm: str | None = None
     initializer_range: float | None = None  # type: ignore[assignment]
     changes: Mapping[str, Change] = field(default_factory=dict)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.models.shape import Shape
 
@@ -27,12 +28,12 @@ class T5Shape(Shape):
     `distance`. Raises UserError for a shape that cannot be built.
     """
 
-    layers: int
-    hidden: int
-    heads: int
+    layers: int = field(metadata=within(1, 10**3))
+    hidden: int = field(metadata=within(1, 10**5))
+    heads: int = field(metadata=within(1, 10**4))
     key_width: int
-    intermediate: int
-    dropout: float = 0.1
+    intermediate: int = field(metadata=within(1, 10**6))
+    dropout: float = field(default=0.1, metadata=within(0, 1))
     architecture: str = "encoder_decoder"
     activation: str = "relu"
     head: str = "tied"

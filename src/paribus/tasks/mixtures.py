@@ -5,9 +5,10 @@ section 3.5.2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.tasks.sampling import BySize, Equally, Sampling, choose_tasks
 
@@ -26,7 +27,7 @@ class Mixture(Sampling):
 
     tasks: Sequence[str] | None = None
     denoising: bool = True
-    target_length: int = 64
+    target_length: int = field(default=64, metadata=within(1, 10**6))
     key: ClassVar[str] = "mixture"
 
     def __post_init__(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.bounds import within
 from paribus.core.noise import Noise
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_at_least_one, check_cap
 from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, spread
@@ -30,7 +31,7 @@ class NGram(NoisePattern):
 
     max_length: int = 3
     favor_shorter: bool = True
-    max_predictions: int | None = None
+    max_predictions: int | None = field(default=None, metadata=within(0, 10**18))
     semantics: ClassVar[int] = 2
     by_words: ClassVar[bool] = True
 

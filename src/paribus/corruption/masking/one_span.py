@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.corruption.masking.pattern import Counts, NoisePattern
@@ -24,7 +25,7 @@ class Fragment(NoisePattern):
     Raises UserError for a rate outside (0, 1].
     """
 
-    rate: float = 0.5
+    rate: float = field(default=0.5, metadata=within(0, 1))
     fixed: ClassVar[bool] = True
     single_span: ClassVar[bool] = True
 

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.data.schedule import Dynamic, Schedule
@@ -34,7 +35,7 @@ class NoisePattern(ABC):
     Raises UserError for a rate outside (0, 1), and for a `predict` that is neither below the rate nor a multiple of it.
     """
 
-    rate: float
+    rate: float = field(metadata=within(0, 1))
     predict: float | None = field(default=None, kw_only=True)
     schedule: Schedule = field(default_factory=Dynamic, kw_only=True)
     semantics: ClassVar[int] = 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.bounds import within
 from paribus.core.noise import Noise, below
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice, spanbert_budget
 from paribus.corruption.masking.units import mark_runs
@@ -27,7 +28,7 @@ class Bernoulli(NoisePattern):
     """
 
     budget: str = "exact"
-    max_predictions: int | None = None
+    max_predictions: int | None = field(default=None, metadata=within(0, 10**18))
     spans: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

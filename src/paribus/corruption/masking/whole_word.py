@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.bounds import within
 from paribus.core.noise import Noise
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice
 from paribus.corruption.masking.single_tokens import choose_lowest
@@ -26,7 +27,7 @@ class WholeWord(NoisePattern):
     """
 
     budget: str = "exact"
-    max_predictions: int | None = None
+    max_predictions: int | None = field(default=None, metadata=within(0, 10**18))
     by_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

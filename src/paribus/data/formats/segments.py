@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.data.order import Order, Read, StepPlan
@@ -81,7 +82,7 @@ class InputFormat(ABC):
     length: tokens that the model reads, special tokens included. redraw: when the rows are sampled again.
     """
 
-    length: int
+    length: int = field(metadata=within(1, 10**6))
     redraw: Schedule = field(default_factory=Static, kw_only=True)
     semantics: ClassVar[int] = 1
     framed: ClassVar[bool] = True  # special tokens open the rows and close the segments

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.core.hub import patience
 from paribus.core.sources import PACKAGE, local, require
@@ -32,7 +33,7 @@ class Pretrained:
 
     name: str
     revision: str | None = None
-    vocab_size: int | None = None
+    vocab_size: int | None = field(default=None, metadata=within(1, 10**8))
     sentinels: int = 0
     runs: str = "runs"
     delimiters: bool = False

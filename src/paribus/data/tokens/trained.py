@@ -11,10 +11,11 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.data.tokens.tokenizer import Tokenizer, assemble, readable
 from paribus.data.tokens.words import HAN_RANGES, SYMBOLS
@@ -37,7 +38,7 @@ class Trained(ABC):
     train_characters: about this much text is read, evenly spread over the training split.
     """
 
-    vocab_size: int
+    vocab_size: int = field(metadata=within(1, 10**8))
     train_characters: int = 20_000_000
     sentinels: int = 0
     delimiters: bool = False

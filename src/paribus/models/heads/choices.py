@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from paribus.core.bounds import within
 from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Layers(LastLayer):
     reduced to their largest values, or summed with learned weights.   Sun et al. (arXiv 1905.05583), section 5.3.2
     """
 
-    read: Sequence[int]
+    read: Sequence[int] = field(metadata=within(-1000, 1000))
     combine: str = "concat"
 
     def __post_init__(self) -> None:
@@ -230,7 +231,7 @@ class TaskHead(ABC):
     layers: LastLayer = field(default_factory=LastLayer)
     pooling: FirstToken = field(default_factory=FirstToken)
     windows: OneRow = field(default_factory=OneRow)
-    dropout: float = 0.1
+    dropout: float = field(default=0.1, metadata=within(0, 1))
     pairs: ClassVar[bool] = False  # whether the texts of a pair are read apart
     paired: ClassVar[bool] = False  # whether it needs the two texts of a pair in one row
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from paribus.core.bounds import HIGHEST, within
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import regress_by_words
@@ -31,8 +32,8 @@ class Regression(RowTaskType):
     """
 
     metrics: tuple[str, ...] = ("pearson", "spearman")
-    least: float = 0.0
-    most: float = 5.0
+    least: float = field(default=0.0, metadata=within(-HIGHEST, HIGHEST))
+    most: float = field(default=5.0, metadata=within(-HIGHEST, HIGHEST))
     step: float = 0.2
     symmetric: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")

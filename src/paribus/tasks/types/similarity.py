@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from paribus.core.bounds import HIGHEST, within
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import compare_words
@@ -30,8 +31,8 @@ class Similarity(RowTaskType):
 
     classes: tuple[str, ...]
     metrics: tuple[str, ...] = ("spearman", "pearson")
-    least: float = 0.0
-    most: float = 5.0
+    least: float = field(default=0.0, metadata=within(-HIGHEST, HIGHEST))
+    most: float = field(default=5.0, metadata=within(-HIGHEST, HIGHEST))
     known_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     @property
