@@ -159,7 +159,7 @@ def _render_key(contrasts: Sequence[Contrast]) -> str:
     if any(not one.row.margin for one in contrasts):
         marks.append("* no margin: in standard deviations of the seeds&#x27; differences")
     if any(one.below for one in contrasts):
-        marks.append("† no arm beats a bag of words on the task, or on one of the tasks of the mean")
+        marks.append("† a bag-of-words baseline beats every arm on the task, or on at least one task of the mean")
     return '<ul class="key">' + "".join(f"<li>{mark}</li>" for mark in marks) + "</ul>"
 
 

@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """An arm less the baseline over the seeds of both; `p`: paired t-test against zero, before Holm."""
+    """Arm minus baseline, shared seeds. `p`: paired t-test against zero, before Holm."""
 
     difference: float
     ci_low: float | None
