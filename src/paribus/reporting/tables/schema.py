@@ -14,7 +14,7 @@ from paribus.verdict.words import UNDECIDED, Relation, find_word
 
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
-PRETRAININGS, TUNINGS, RUNS = "pre-trainings", "fine-tunings of one checkpoint", "runs"
+PRETRAININGS, TUNINGS, RUNS = "pre-training runs", "fine-tuning runs of one checkpoint", "runs"
 
 
 @dataclass(frozen=True)
