@@ -402,6 +402,30 @@ def test_every_claim_of_a_paper_has_a_source() -> None:
     assert all("no published table" not in page for page in pages.values())
 
 
+def test_the_tables_of_the_user_come_first_and_what_was_not_run_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke", "cpu"])
+    committed = tmp_path / "analysis/results/cpu/roberta_table1"
+    committed.parent.mkdir(parents=True)
+    (tmp_path / "reports/roberta_table1/cpu").rename(committed)
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/index.html").read_text()
+    yours = text.partition('<h2 id="own">Your tables</h2>')[2].partition("<h2>All tables</h2>")[0]
+    assert re.findall(r'href="([^"]*)/index.html"', yours) == ["roberta_table1/smoke"]
+    assert text.index('id="own"') < text.index('class="counts"') < text.index('id="contrasts"')
+    assert "not run" not in text.partition('<table class="counts">')[2].partition("</table>")[0]
+    folds = re.findall(r"<details><summary>(Not run yet: [^<]*)</summary>", text)
+    assert len(folds) == 1
+    assert re.fullmatch(rf"Not run yet: \d+ claims and {len(ids()) - 1} published tables", folds[0])
+    listed, folded = (tmp_path / "reports/site/published/index.html").read_text().split("<details>")
+    assert re.findall(r'<th scope="row"><a href="(\w+).html">', listed) == ["roberta_table1"]
+    assert folded.count('<th scope="row">') == len(ids()) - 1
+    report(["examples=0", "reports=nowhere"])
+    assert "Your tables" not in (tmp_path / "reports/site/index.html").read_text()
+
+
 def test_tests_of_identical_arms_come_last(site: Path) -> None:
     items = re.findall(
         r'<li><span class="say">.*?<span class="small name">(\w+)</span></li>', (site / "scales.html").read_text()

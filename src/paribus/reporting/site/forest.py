@@ -152,7 +152,8 @@ def _render_key(contrasts: Sequence[Contrast]) -> str:
     ]
     marks.append(f"bar and [brackets]: {escape(INTERVAL)}")
     marks.append(
-        '<span class="patch"></span>where the claim needs the interval; a task must also tell arms from scratch'
+        '<span class="patch"></span>where the claim needs the interval; '
+        "on a task, an arm must also beat the model from scratch"
     )
     if any(one.found.published is not None for one in contrasts):
         marks.append(render_mark("diamond", filled=False) + "the paper&#x27;s effect, if it prints the same metric")
