@@ -29,5 +29,5 @@ def status(given: Arguments) -> int:
         return 0
     show(partial(survey, request := request_of(given)))
     if is_older(request):
-        say("These runs were made with an older version of the sweep file; `paribus run` makes those that changed again")
+        say("These runs were made with an older version of the sweep file; `paribus run` repeats those that changed")
     return 0
