@@ -58,13 +58,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name, text in {**written, "index.md": readme.replace("](docs/", "](")}.items():
         files.append(File.generated(config, name, content=text))
-    for image in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", readme):
+    pages = [readme, *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))]
+    for image in dict.fromkeys(re.findall(r"!\[[^\]]*\]\((?:\.\./)?(analysis/[^)]+)\)", "".join(pages))):
         files.append(File.generated(config, image, abs_src_path=str(ROOT / image)))
     return files
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """Link the titles of these pages, which the files of the folder cannot link. In code, GitHub's `\\|` is a bar."""
+    """Link the titles of these pages and the committed pictures, which the files of the folder cannot link.
+
+    In code, GitHub's `\\|` is a bar.
+    """
+    markdown = markdown.replace("](../analysis/", "](analysis/")
     for title, name in GENERATED.items():
         markdown = markdown.replace(f"*{title}*", f"[{title}]({name})")
     return re.sub(r"`[^`\n]+`", lambda code: code[0].replace("\\|", "|"), markdown)

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "paribus"
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOCUMENTS = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
-WRITTEN = ("conf/trusted.yaml", "config.yaml", "conf/task/trec.yaml", "sweeps/my_rates.yaml")  # by a user, by a run
+# By a user, by a run, by an archive
+WRITTEN = ("conf/trusted.yaml", "config.yaml", "configs.yaml", "conf/task/trec.yaml", "sweeps/my_rates.yaml")
 
 
 def section(title: str) -> str:

@@ -192,7 +192,7 @@ def test_answers_that_are_damaged_are_given_again(
     (folder / RECORD).unlink()
     run(compose(tuned))
     assert path.read_bytes() == wanted
-    assert f"{store.GOLD} is damaged or from another run; the fine-tunings are repeated" in capfd.readouterr().err
+    assert f"{store.GOLD} is damaged or from another run; its fine-tuning runs are repeated" in capfd.readouterr().err
 
 
 def test_learning_curves_are_those_that_the_run_wrote(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:

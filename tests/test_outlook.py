@@ -35,7 +35,7 @@ def test_a_recipe_knows_when_its_runs_left_the_plateau() -> None:
     assert outlook is not None
     assert outlook.factor == pytest.approx(2.5)
     assert outlook.longer == f"trainer.max_epochs={round(12 * 2.5)}"
-    assert "1.3 million input tokens, and the recipe's runs left it after 2.6 million" in str(outlook)
+    assert "1.3 million input tokens are too few, the recipe's runs left it after 2.6 million" in str(outlook)
     assert foresee(config, 2.7e6) is None
     assert foresee(config, 0.0) is None, "nothing is pre-trained"
 

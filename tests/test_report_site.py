@@ -337,10 +337,9 @@ def test_claims_below_a_bag_of_words_are_counted_and_marked(tmp_path: Path, monk
     place.write_text(json.dumps(content))
     report(["examples=0"])
     text = (tmp_path / "reports/site/index.html").read_text()
-    assert (
-        f"In 1 of the {count} decided claims at smoke scale, no arm beats a bag of words on one of the tasks." in text
-    )
-    assert "† no arm beats a bag of words on the task" in text
+    below = "a bag-of-words baseline beats every arm on at least one task."
+    assert f"In 1 of the {count} decided claims at smoke scale, {below}" in text
+    assert "† a bag-of-words baseline beats every arm on the task" in text
     assert len(re.findall(r"</a>\*?† <span", text)) == 1
 
 
@@ -401,6 +400,30 @@ def test_every_claim_of_a_paper_has_a_source() -> None:
     pages = {line.study: render_claim_page(line, []).decode() for line in lines if not line.published}
     assert '<p class="lead">An A/A test.</p>' in pages["aa"]
     assert all("no published table" not in page for page in pages.values())
+
+
+def test_the_tables_of_the_user_come_first_and_what_was_not_run_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke", "cpu"])
+    committed = tmp_path / "analysis/results/cpu/roberta_table1"
+    committed.parent.mkdir(parents=True)
+    (tmp_path / "reports/roberta_table1/cpu").rename(committed)
+    report(["examples=0"])
+    text = (tmp_path / "reports/site/index.html").read_text()
+    yours = text.partition('<h2 id="own">Your tables</h2>')[2].partition("<h2>All tables</h2>")[0]
+    assert re.findall(r'href="([^"]*)/index.html"', yours) == ["roberta_table1/smoke"]
+    assert text.index('id="own"') < text.index('class="counts"') < text.index('id="contrasts"')
+    assert "not run" not in text.partition('<table class="counts">')[2].partition("</table>")[0]
+    folds = re.findall(r"<details><summary>(Not run yet: [^<]*)</summary>", text)
+    assert len(folds) == 1
+    assert re.fullmatch(rf"Not run yet: \d+ claims and {len(ids()) - 1} published tables", folds[0])
+    listed, folded = (tmp_path / "reports/site/published/index.html").read_text().split("<details>")
+    assert re.findall(r'<th scope="row"><a href="(\w+).html">', listed) == ["roberta_table1"]
+    assert folded.count('<th scope="row">') == len(ids()) - 1
+    report(["examples=0", "reports=nowhere"])
+    assert "Your tables" not in (tmp_path / "reports/site/index.html").read_text()
 
 
 def test_tests_of_identical_arms_come_last(site: Path) -> None:

@@ -95,7 +95,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["status", "roberta_table1", "scale=smoke", f"runs={tmp_path}", f"results={tmp_path / 'r'}"]) == 0
     printed = capsys.readouterr()
-    assert "These runs are of an older version of the sweep file" in printed.err
+    assert "These runs were made with an older version of the sweep file" in printed.err
     lines = [line.split() for line in printed.out.splitlines()]
     assert lines[0] == ["roberta_table1", "at", "scale=smoke"]
     assert lines[2] == ["static_x10", "✓", "5.432", "·", "·"], "the claims at smoke are about the loss"

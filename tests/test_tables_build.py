@@ -197,7 +197,7 @@ def test_notes_count_fine_tunings_that_learned_nothing_beside_some_that_did() ->
             for seed, accuracy in enumerate(accuracies)
         ]
         given = [{**each, "task_runs": runs} if each["arm"] == "dynamic" else each for each in study(seeds=2)]
-        return [note for note in build(design(), given)["notes"] if note.startswith("Some fine-tunings")]
+        return [note for note in build(design(), given)["notes"] if note.startswith("Some fine-tuning runs")]
 
     (note,) = count(0.11, 0.6, 0.115)  # the most frequent class: 0.11
     assert f"while others of the same arm are: dynamic 4 of 6 on {TASK}." in note
@@ -303,10 +303,10 @@ def test_the_mean_over_tasks_is_a_column_of_its_own() -> None:
 
 
 def test_the_unit_of_replication_is_named() -> None:
-    assert build(design(), study())["replication"] == "pre-trainings"
+    assert build(design(), study())["replication"] == "pre-training runs"
     budget = {"input_tokens": 0, "steps": 0}
     text = render_markdown(make_table(design(), [r | {"budget": budget} for r in study()]))
-    assert "over n fine-tunings of one checkpoint" in text
+    assert "over n fine-tuning runs of one checkpoint" in text
     assert "The intervals say nothing about other checkpoints." in text
     assert "No arm was pre-trained: all fine-tune the same checkpoint." in text
     assert "pre-training seed" not in text

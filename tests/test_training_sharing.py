@@ -47,7 +47,7 @@ def test_arms_of_one_pretraining_share_it(
     assert record(first)["budget"] == record(second)["budget"]
     said = capsys.readouterr().err
     assert "pre-training found" in said
-    assert "fine-tunings found" not in said
+    assert "fine-tuning runs found" not in said
 
 
 def test_arms_that_differ_in_nothing_are_fine_tuned_once(scratch: list[str], tuned: list[str]) -> None:

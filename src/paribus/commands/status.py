@@ -29,5 +29,5 @@ def status(given: Arguments) -> int:
         return 0
     show(partial(survey, request := request_of(given)))
     if is_older(request):
-        say("These runs are of an older version of the sweep file: `paribus run` trains again what has changed since")
+        say("These runs were made with an older version of the sweep file; `paribus run` repeats those that changed")
     return 0

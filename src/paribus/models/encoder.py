@@ -235,7 +235,7 @@ class _EncoderWriter(RowWriter):
 
 
 def load_foreign(network: Network, folder: Path) -> None:
-    """Fill a network with the weights of others, read by the class of `transformers` that its backbone is of.
+    """Fill a network with the weights of others, read by the `transformers` class of its backbone.
 
     Raises UserError for weights that are missing or have another shape.
     """

@@ -78,7 +78,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> Outputs:
-        """The states of a batch; `state` is what an earlier batch of the same rows left, None at first.
+        """The states of a batch. `state` is what an earlier batch of the same rows left; None for the first batch.
 
         If the batch has `read_P`, flat places of [B, L], only these and the first of each row are read of the states,
         and a network may leave out the others.
@@ -101,9 +101,9 @@ class Network(nn.Module, ABC):
         )
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
-        """From the last token [B] of each row, None at first, to the states [B, D] that give the next one.
+        """Returns one decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].
 
-        `most` tokens are written at most. Raises UserError if the network does not write.
+        The states predict the next token. Call it at most `most` times. Raises UserError if the network cannot write.
         """
         raise UserError(f"{type(self).__name__} does not write text", "set model=t5_tiny")
 

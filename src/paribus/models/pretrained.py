@@ -300,7 +300,7 @@ def _pairs(folder: Path) -> str | None:
 
 
 def _setting(folder: Path, part: str) -> Any:
-    """A component of our run that a checkpoint is of, or None for a checkpoint of others."""
+    """A component of the run of ours that wrote a checkpoint; None for other checkpoints."""
     from paribus.core.build import build
     from paribus.core.stages import settle
     from paribus.core.trust import check_tree

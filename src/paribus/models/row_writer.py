@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class RowWriter(ABC):
-    """The states [B, D] after what is written so far, given the last token [B] of each row, None at first.
+    """One decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].
 
     Attributes:
         ids_BL: int64 [B, L], what is read and written, and padding.

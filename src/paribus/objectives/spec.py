@@ -72,7 +72,7 @@ class ObjectiveSpec(ABC):
 
     @property
     def text_tasks(self) -> dict[str, int]:
-        """{task: its steps in a cycle} if each step is of one of several tasks on the text; else nothing."""
+        """{task: its steps in a cycle} if each step trains one of several tasks on the text; else nothing."""
         return {}
 
     @property

@@ -21,8 +21,8 @@ RISES = ("linear", "none", "product")
 
 @dataclass(frozen=True)
 class Schedule:
-    """`curve` over the share of `position` (steps or tokens) that is done. In the warm-up the rate rises in a straight
-    line, or (`rise="none"`) stays at the peak, as T5's; the curve begins behind it. With `rise="product"` the curve
+    """`curve` over the share of `position` (steps or tokens) that is done. In the warm-up the rate rises linearly, or
+    (`rise="none"`) stays at the peak, as T5's; the curve begins after it. With `rise="product"` the curve
     covers the whole run and the rise is a factor of it, as in ELECTRA's `optimization.py` and GPT-1's `opt.py`, so that
     the peak is never reached. Raises UserError for unknown names.
     """

@@ -198,7 +198,7 @@ class Manifest(NamedTuple):
     tuning: Mapping[str, Any] = {}
 
     def holds(self, label: str, signature: str) -> bool:
-        """Whether a run, such as `dynamic/seed0`, is of the sweep under this signature."""
+        """Whether a run, such as `dynamic/seed0`, belongs to the sweep under this signature."""
         return self.runs.get(label) == signature
 
     def arms(self) -> set[str]:

@@ -87,7 +87,7 @@ def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
-    """The config of the run that a checkpoint is of; empty for checkpoints of others."""
+    """The config of the run that wrote a checkpoint; empty for other checkpoints."""
     import yaml
 
     path = folder.parent / "config.yaml"

@@ -59,7 +59,7 @@ def _check_held_out(path: Path, column: str) -> None:
 
 def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iterable[str], trial: bool) -> list[str]:
     """The override that chooses the tasks of the columns; none if the overrides choose tasks, or if `tasks`, those of
-    the recipe, fill a column and no column is of a user's own task.
+    the recipe, fill a column and no column belongs to a user's own task.
 
     A column of the paper's table may belong to a task that is not available.
 

@@ -103,12 +103,10 @@ def _warn(prices: Prices, slots: int) -> list[str]:
     whole = ((cost.runs, prices.measured[cost.arm.removesuffix(TRIALS)]) for cost in prices.of())
     more = sum(runs * measured["pretrain_seconds"] * longer for runs, measured in whole)
     seconds = prices.loading + (sum(cost.own_seconds for cost in prices.of()) + more) / slots
-    lines = ["", f"{prospect}."]
+    advice = f"Train {prospect.worst.factor:.1f} times as long, about {duration(seconds)}"
     if lengthens(request, prospect.worst.longer):
-        lines.append(f"Long enough, about {duration(seconds)}: `{command_with(request, prospect.worst.longer)}`")
-    else:
-        lines.append(f"Train {prospect.worst.factor:.1f} times as long, about {duration(seconds)}.")
-    return lines
+        advice += f": `{command_with(request, prospect.worst.longer)}`"
+    return ["", f"{prospect}.", f"{advice}."]
 
 
 def price(

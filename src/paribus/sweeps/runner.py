@@ -189,7 +189,7 @@ class _SweepRun:
             return
         longer = prospect.worst.longer
         how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
-        say(f"{prospect}. Long enough is {prospect.worst.factor:.1f} times as long{how}")
+        say(f"{prospect}. Train {prospect.worst.factor:.1f} times as long{how}")
 
     def _check_study(self) -> None:
         """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""

@@ -236,7 +236,7 @@ class Evaluations(StepCallback):
 class LastCheckpoint(StepCallback):
     """Keeps one checkpoint to resume from, written at intervals of seconds or steps and replaced in one move.
 
-    The last is of the end, since the evaluation that follows can be interrupted too.
+    The last one is at the end, since the evaluation that follows can be interrupted too.
 
     If a signal asks the process to end, it writes one and raises Stopped.
     """

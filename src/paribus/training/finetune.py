@@ -167,12 +167,12 @@ def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any
     """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
     lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
     if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
-        say(f"{path} has lines that are damaged or from another run; those fine-tunings are repeated")
+        say(f"{path} has lines that are damaged or from another run; those fine-tuning runs are repeated")
     answers = {name: hashed for line in lines for name, hashed in line.get("gold", {}).items()}
     if lines and _holds(path.parent, answers):
         return {(line["task"], line["seed"]): line for line in lines}
     if lines:
-        say(f"{path.parent / GOLD} is damaged or from another run; the fine-tunings are repeated")
+        say(f"{path.parent / GOLD} is damaged or from another run; its fine-tuning runs are repeated")
     (path.parent / GOLD).unlink(missing_ok=True)
     return {}
 

@@ -39,7 +39,7 @@ class Outlook(NamedTuple):
     def __str__(self) -> str:
         return (
             "will probably stay on the plateau of a model that only knows word frequencies, and decide nothing: "
-            f"{_millions(self.tokens)} input tokens, and the recipe's runs left it after {_millions(self.exit)}"
+            f"{_millions(self.tokens)} input tokens are too few, the recipe's runs left it after {_millions(self.exit)}"
         )
 
 

@@ -158,7 +158,7 @@ def _tell_outlook(opened: Sequence[Stage]) -> None:
         tokens += stage.steps * own.size * (1 if own.by == "tokens" else stage.run.input.length)
     if (outlook := foresee(run.config, tokens)) is not None:
         longer = f": {outlook.longer}" if outlook.longer else ""
-        say(f"{run.label} {outlook}. Long enough is {outlook.factor:.1f} times as long{longer}")
+        say(f"{run.label} {outlook}. Train {outlook.factor:.1f} times as long{longer}")
 
 
 def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def share_tuning(run: Run, profile: Profile) -> None:
     places = sorted(own.parent.parent.glob(f"*/{own.name}"))
     if (source := next((place for place in places if _has(place, run, profile)), None)) is None:
         return
-    say(f"✓ fine-tunings found ({run.identity.signature[:6]}), shared by {run.label}")
+    say(f"✓ fine-tuning runs found ({run.identity.signature[:6]}), shared by {run.label}")
     for name in (KEPT, FOLDER, ABOUT, GOLD, TUNING, DONE):
         if (path := source / name).is_dir():
             shutil.copytree(path, own / name, copy_function=_link, dirs_exist_ok=True)

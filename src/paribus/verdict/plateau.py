@@ -26,9 +26,9 @@ class Course(NamedTuple):
 
     Attributes:
         left: the first point below the floor by more than the share `LEFT` of it, or None. A loss that rises again
-            later is of a run that memorizes its text, not of one on the plateau. If the model writes the text, the
-            first point after which all are so far below: the floor is that of the text that is written at the end, and
-            what an untrained generator writes is found with ease.
+            later comes from a run that memorizes its text, not from one on the plateau. If the model writes the text,
+            the first point after which all are so far below: the floor is that of the text that is written at the end,
+            and an untrained generator's tokens are easy to find.
         share: of the run's tokens, at that point; None if there is none.
         memorized: whether a run that never was so far below ends above its first loss by more than `LEFT` of the floor.
             One that rises, but not so far, has diverged.
@@ -56,7 +56,7 @@ def read_course(own: Mapping[str, Any]) -> Course:
 
 
 def is_written(own: Mapping[str, Any]) -> bool:
-    """Whether the model itself writes tokens into the text that its loss is of, as ELECTRA's generator does."""
+    """Whether the model itself writes tokens into the text that its loss measures, as ELECTRA's generator does."""
     return bool(own.get("written", own.get("head") == "replaced"))  # earlier records: known of ELECTRA's own head
 
 

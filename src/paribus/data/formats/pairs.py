@@ -28,7 +28,7 @@ TRIES: Final = 10  # draws of another document; the last is used even if it is t
 PAIRS: Final = ("next", "order", "three", "distance")
 
 SWAPPED, RANDOM = 1, 2  # labels of `three` beside 0, next
-NEAR = 1  # of `distance`: B is of the same document, but not next; RANDOM: of another
+NEAR = 1  # of `distance`: B is from the same document, but not next; RANDOM: from another
 
 Ints = NDArray[np.int64]
 

@@ -115,7 +115,7 @@ def place_beside(scenes: Sequence[Scene], most: float = 1100.0) -> Scene:
 
 
 def add_heading(scene: Scene, text: str, below: str = "") -> Scene:
-    """The scene below a heading, and below a line of what it is of."""
+    """The scene below a heading, and below a line that says what it shows."""
     heads = wrap_text(text, scene.width - 20, 13, bold=True)
     lines = wrap_text(below, scene.width - 20, 10)
     top = 17.0 * len(heads)

@@ -34,7 +34,7 @@ def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
     if not count:
         return ""
     where = f"In {count} of the {len(decided)} decided claims{at_scale(scale)}"
-    return f"{where}, no arm beats a bag of words on one of the tasks."
+    return f"{where}, a bag-of-words baseline beats every arm on at least one task."
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from paribus.sweeps.sweep import Sweep, load, names
 class Entry:
     """A table with its sources.
 
-    `content`: the table.json in `folder`; `roots`: where its records are; `sweep`: its file, None if it is not known.
+    `content`: the table.json in `folder`; `roots`: where its records are; `sweep`: its file, None if it is not known;
+    `committed`: whether it is below the folder of committed results, as those that come with Paribus are.
     """
 
     table: Table
@@ -35,6 +36,7 @@ class Entry:
     folder: Path
     roots: tuple[Path, ...]
     sweep: Sweep | None
+    committed: bool
 
     @property
     def study(self) -> str:
@@ -127,7 +129,8 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
             table = _read_content(path, content)
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
-            entry = Entry(table, content, path.parent, roots, _find_sweep(table, roots, sweeps))
+            committed = (scale / table.study / TABLE).is_file()
+            entry = Entry(table, content, path.parent, roots, _find_sweep(table, roots, sweeps), committed)
             found.setdefault((entry.study, entry.scale), entry)
     return sorted(found.values(), key=lambda entry: entry.order)
 

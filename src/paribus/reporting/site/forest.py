@@ -152,14 +152,15 @@ def _render_key(contrasts: Sequence[Contrast]) -> str:
     ]
     marks.append(f"bar and [brackets]: {escape(INTERVAL)}")
     marks.append(
-        '<span class="patch"></span>where the claim needs the interval; a task must also tell arms from scratch'
+        '<span class="patch"></span>where the claim needs the interval; '
+        "on a task, an arm must also beat the model from scratch"
     )
     if any(one.found.published is not None for one in contrasts):
         marks.append(render_mark("diamond", filled=False) + "the paper&#x27;s effect, if it prints the same metric")
     if any(not one.row.margin for one in contrasts):
         marks.append("* no margin: in standard deviations of the seeds&#x27; differences")
     if any(one.below for one in contrasts):
-        marks.append("† no arm beats a bag of words on the task, or on one of the tasks of the mean")
+        marks.append("† a bag-of-words baseline beats every arm on the task, or on at least one task of the mean")
     return '<ul class="key">' + "".join(f"<li>{mark}</li>" for mark in marks) + "</ul>"
 
 

@@ -1,4 +1,4 @@
-"""The first page: verdicts by scale, every measured contrast on one axis, then a row per claim."""
+"""The first page: the user's own tables, verdicts by scale, every contrast on one axis, then a row per claim."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from paribus.reporting.site.cost import NO_COST, add_hours, describe_cost, descr
 from paribus.reporting.site.forest import render_forest
 from paribus.reporting.site.frame import Row, render_frame, render_link, render_list, render_search
 from paribus.reporting.site.searches import Search, render_searches
-from paribus.reporting.tables.html import make_slug
+from paribus.reporting.tables.html import make_slug, render_verdict
 from paribus.verdict.claims import OWNERS
+from paribus.verdict.published import ids
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "measured", "cost": "cost", "study": "table"}
@@ -39,6 +40,7 @@ SCALES = {
     "gpu": "a day at most on one GPU",
     "paper": "the paper's own setting",
 }
+OWN = {"table": "table", "verdict": "verdicts", "runs": "runs"}
 WAITING = {"claim": "claim", "study": "table", "source": "source"}
 _SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
 
@@ -51,6 +53,8 @@ def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequ
 
 def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[str]:
     ran, waiting = [line for line in lines if line.measured], [line for line in lines if not line.measured]
+    own = [entry for entry in entries if not entry.committed]
+    ran.sort(key=lambda line: line.measured[-1][0].committed)
     yield "<h1>Does the published choice hold here?</h1>"
     yield (
         '<p class="lead">Each table trains models of text in several ways, its arms, over the same seeds. Claims are '
@@ -60,10 +64,15 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
     scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
     known = "; ".join(f"{scale}: {SCALES[scale]}" for scale in scales if scale in SCALES)
     yield f'<p class="lead">Scales: {escape(known)}.</p>' if known else ""
-    yield f"<p>{render_link('#contrasts', 'Contrasts')} · {render_link('#claims', 'Claims')}</p>"
+    places = {"#own": "Your tables", "#contrasts": "Contrasts", "#claims": "Claims"}
+    yield f"<p>{' · '.join(render_link(*each) for each in places.items() if own or each[0] != '#own')}</p>"
+    if own:
+        yield '<h2 id="own">Your tables</h2>'
+        yield render_list(OWN, [_render_own(entry) for entry in own], "Your tables", sortable=False)
+        yield f"<h2>{'All tables' if len(own) < len(entries) else 'Verdicts'}</h2>"
     yield _render_counts(entries, lines, scales)
     yield '<h2 id="contrasts">Every measured contrast</h2>'
-    yield '<p class="lead">Effect over margin, turned so that right favors the arm that the claim names first.</p>'
+    yield '<p class="lead">Effect divided by margin. To the right, the arm that the claim names first is better.</p>'
     yield from render_forest(lines)
     yield '<h2 id="claims">Claims</h2>'
     yield render_search({
@@ -74,14 +83,36 @@ def _render_body(entries: Sequence[Entry], lines: Sequence[Line]) -> Iterator[st
     })  # fmt: skip
     yield render_list(COLUMNS, [_render_row(line) for line in ran], "Claims with a measured contrast")
     yield f'<p class="below">{render_link("claims.md", "The same as Markdown")}</p>'
-    if waiting:
-        rows = render_list(WAITING, [_render_waiting(line) for line in waiting], "Claims that were not run")
-        yield f"<details><summary>{len(waiting)} claims that were not run at any scale</summary>{rows}</details>"
+    yield from _render_waiting(entries, waiting)
+
+
+def _render_own(entry: Entry) -> Row:
+    """A table of the user's, with a verdict per claim."""
+    told = (
+        (render_verdict(claim.verdict, escape(claim.word)), claim.says or claim.text) for claim in entry.table.claims
+    )
+    said = "".join(f'<span class="found">{verdict} {escape(text)}</span>' for verdict, text in told)
+    name = render_link(f"{entry.place}/index.html", f"{entry.study} at {entry.scale} scale")
+    runs = sum(record.done for record in entry.found.records)
+    return Row([f'<span class="say">{name}</span>', said, str(runs)], {})
+
+
+def _render_waiting(entries: Sequence[Entry], waiting: Sequence[Line]) -> Iterator[str]:
+    """What has no run, folded: claims of sweeps, and published tables."""
+    papers = len(ids()) - len({entry.table.paper.table for entry in entries if entry.table.paper})
+    parts = {f"{len(waiting)} claims": waiting, f"{papers} published tables": papers}
+    head = " and ".join(part for part, some in parts.items() if some)
+    if not head:
+        return
+    listed = render_list(WAITING, [_render_claim_to_run(line) for line in waiting], "Claims that were not run")
+    atlas = f"<p>The tables are at the end of {render_link('published/index.html', 'Papers')}.</p>"
+    body = (atlas if papers else "") + (listed if waiting else "")
+    yield f"<details><summary>Not run yet: {head}</summary>{body}</details>"
 
 
 def _render_counts(entries: Sequence[Entry], lines: Sequence[Line], scales: Sequence[str]) -> str:
     """Verdicts at each of the scales; claims about identical arms are counted separately."""
-    words = [word.name for word in WORDS.all()]
+    words = [word.name for word in WORDS.all() if word.name != NOT_RUN]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("scale", *words))
     head += "".join(f'<th scope="col" class="cost">{name}</th>' for name in COSTS)
     own = [line for line in lines if not line.of_twins]
@@ -102,7 +133,6 @@ def _tell_below(scale: str, lines: Sequence[Line]) -> str:
 def _render_scale(scale: str, words: Sequence[str], lines: Sequence[Line], entries: Sequence[Entry]) -> str:
     found = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
     counts = Counter(found)
-    counts[NOT_RUN] += len(lines) - len(found)
     cells = "".join(
         f'<td class="v-{make_slug(word)}" data-name="{escape(word)}">'
         f"{render_link(f'#verdict={word}&scale={scale}&whose={CLAIMED}', str(counts[word]))}</td>"
@@ -131,7 +161,7 @@ def _render_row(line: Line) -> Row:
     return Row(cells, _describe_row(line), [None, claim.verdict, f"{weakest[1]:.6g}" if weakest else ""])
 
 
-def _render_waiting(line: Line) -> Row:
+def _render_claim_to_run(line: Line) -> Row:
     return Row([_render_claim(line), escape(line.study), render_source(line)], _describe_row(line))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 
 from paribus.reporting.site.claims import render_arxiv
@@ -26,11 +26,27 @@ def render_atlas(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Itera
         f'<p class="lead">{len(tables)} tables of papers, with numbers as printed; flags name misprints, single '
         "sources and numbers from memory.</p>",
         render_search({"paper": ("every paper", papers)}),
-        render_list(COLUMNS, [_render_row(entry, uses[entry.id]) for entry in tables], "Published tables"),
+        *_render_lists(tables, uses, {entry.table.paper.table for entry in entries if entry.table.paper}),
     ])  # fmt: skip
     for entry in tables:
         path = f"published/{entry.id}.html"
         yield path, render_frame(path, f"{entry.id}: {entry.paper}", _render_body(entry, uses[entry.id]))
+
+
+def _render_lists(
+    tables: Sequence[PublishedTable], uses: Mapping[str, Sequence[str]], made: Collection[str]
+) -> Iterator[str]:
+    """The published tables that were run here, then the others, folded."""
+    rows = {entry.id: _render_row(entry, uses[entry.id]) for entry in tables}
+    here, others = (
+        [row for name, row in rows.items() if name in made],
+        [row for name, row in rows.items() if name not in made],
+    )
+    if here:
+        yield render_list(COLUMNS, here, "Published tables that were run here")
+    if others:
+        listed = render_list(COLUMNS, others, "Published tables that were not run here")
+        yield f"<details><summary>{len(others)} tables that were not run here</summary>{listed}</details>"
 
 
 def _list_uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[str]:

@@ -41,7 +41,7 @@ def read_curves(run: StoredRun, record: Record, averaged: Sequence[str] = ()) ->
     """{metric: curve} of a run: losses and accuracies of pre-training, what its fine-tunings wrote, then the scores of
     tasks during pre-training and their mean.
 
-    A line that cannot be read is left out. `averaged`: the columns that the mean over tasks is of.
+    A line that cannot be read is left out. `averaged`: the columns that the mean over tasks averages.
     """
     found: dict[str, Curve] = {}
     for name, before in _list_stages(record):
@@ -172,7 +172,7 @@ def average_effects(runs: Runs, arms: Sequence[str], baseline: str) -> dict[str,
 def collect_curves(
     records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path], averaged: Sequence[str] = ()
 ) -> Runs:
-    """The curves of finished runs; `averaged`: the columns that the mean over tasks is of."""
+    """The curves of finished runs; `averaged`: the columns that the mean over tasks averages."""
     found: dict[str, dict[str, dict[int, Curve]]] = {}
     for record in records:
         run = find_stored(record, roots) if record.done and record.arm in arms else None

@@ -53,7 +53,7 @@ class Evidence:
         return self._read[arm, column]
 
     def find_averaged(self) -> tuple[str, ...]:
-        """The columns that the mean over tasks is of: those that some arm has."""
+        """The columns that the mean over tasks averages: those that some arm has."""
         return tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
 
     def _average_tasks(self, arm: str) -> dict[int, float]:

@@ -71,7 +71,7 @@ def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
     notes = [] if design.looks is None else [_describe_looks(design, evidence, design.looks)]
-    unit = "pre-training" if evidence.count_pretrained() and not design.foreign else "run"
+    unit = "pre-training run" if evidence.count_pretrained() and not design.foreign else "run"
     if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
         notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]
@@ -107,7 +107,7 @@ def _count_tunings(run: Record) -> dict[str, int]:
 
 
 def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
-    """Arms of which some fine-tunings learned a task and others nothing: what they score is then mostly luck."""
+    """Arms of which some fine-tuning runs learned a task and others nothing: their scores are then mostly luck."""
     found = []
     for column in design.columns:
         for arm in design.arms:
@@ -118,13 +118,13 @@ def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
         return []
     listed = "; ".join(found)
     return [
-        f"Some fine-tunings are no better than a constant answer, while others of the same arm are: {listed}. Longer "
-        "fine-tuning on such a task makes its scores depend less on luck."
+        f"Some fine-tuning runs are no better than a constant answer, while others of the same arm are: {listed}. "
+        "Longer fine-tuning on such a task makes its scores depend less on luck."
     ]
 
 
 def _find_gains(run: Record, column: str) -> list[float]:
-    """How far each fine-tuning of a run scores above the best constant answer."""
+    """How far each fine-tuning run scores above the best constant answer."""
     task, _, metric = column.partition("/")
     least = run.baselines.get(column, {}).get("majority")
     values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]

@@ -14,7 +14,7 @@ from paribus.verdict.words import UNDECIDED, Relation, find_word
 
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
-PRETRAININGS, TUNINGS, RUNS = "pre-trainings", "fine-tunings of one checkpoint", "runs"
+PRETRAININGS, TUNINGS, RUNS = "pre-training runs", "fine-tuning runs of one checkpoint", "runs"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """An arm less the baseline over the seeds of both; `p`: paired t-test against zero, before Holm."""
+    """Arm minus baseline, shared seeds. `p`: paired t-test against zero, before Holm."""
 
     difference: float
     ci_low: float | None
