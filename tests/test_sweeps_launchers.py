@@ -41,7 +41,7 @@ def test_the_launcher_is_a_choice_of_its_group_and_no_override_of_the_arms() -> 
     ("override", "said"),
     [
         ("launcher=cloud", "unknown choice launcher=cloud: known: local, ray, slurm"),
-        ("launcher.partition=long", "'launcher.partition' is not a config group or key"),
+        ("launcher.partition=long", "'launcher.partition' does not apply to launcher=local"),
     ],
 )
 def test_an_unknown_launcher_or_setting_is_one_line(override: str, said: str) -> None:

@@ -274,7 +274,7 @@ def test_the_anchor_runs_where_the_scale_has_tasks(ask: Ask, task_folder: Path) 
 
 
 def test_a_key_that_an_override_takes_from_an_arm_is_named_with_the_arm() -> None:
-    message = "arm replace_mlm: 'objective.asks' is not a config group or key"
+    message = "arm replace_mlm: 'objective.asks' does not apply to objective=mlm"
     with pytest.raises(UserError, match=message):
         expand(parse("run", ["electra_table5", "scale=smoke", "objective=mlm"]))
 

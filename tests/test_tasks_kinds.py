@@ -113,7 +113,9 @@ def test_a_setting_that_would_do_nothing_is_refused_before_compute(
 
 def test_a_stride_without_windows_is_refused() -> None:
     assert compose(["scale=test", "finetune/head/windows=max", "finetune.head.windows.stride=9"])
-    with pytest.raises(UserError, match=r"finetune\.head\.windows\.stride' is not a config group or key"):
+    with pytest.raises(
+        UserError, match=r"finetune\.head\.windows\.stride' does not apply to finetune/head/windows=none"
+    ):
         compose(["scale=test", "finetune.head.windows.stride=9"])
 
 

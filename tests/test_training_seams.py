@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from omegaconf import OmegaConf
+from pytorch_lightning import Callback
 from toys import Remembering, ReplacedTokens, Topic, WordVectors
 
 from paribus.core.config import compose
@@ -80,10 +81,17 @@ def test_callbacks_of_other_packages_stay_outside(tmp_path: Path, monkeypatch: p
     (about := tmp_path / "other-1.0.dist-info").mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[pytorch_lightning.callbacks_factory]\nother = other:callbacks\n")
-    (tmp_path / "other.py").write_text("def callbacks():\n    raise RuntimeError('a callback from outside')\n")
+    (tmp_path / "other.py").write_text(
+        "import pytorch_lightning as pl\nclass Other(pl.Callback):\n"
+        "    def on_fit_start(self, *_):\n        raise RuntimeError('a callback from outside')\n"
+        "def callbacks():\n    return [Other()]\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert [point.name for point in entry_points(group="pytorch_lightning.callbacks_factory")] == ["other"]
-    trainer(Profile("cpu", "32-true", 1, 0, None, False), 1, [])
+    ours = Callback()
+    found = vars(trainer(Profile("cpu", "32-true", 1, 0, None, False), 1, [ours]))["callbacks"]
+    assert ours in found
+    assert not [one for one in found if type(one).__name__ == "Other"]
 
 
 def network_of(spec: Any = None, seed: int = 3) -> Network:

@@ -1,4 +1,4 @@
-"""A cache of composed configs: composing takes 0.2 seconds per arm, so an unchanged config is not composed again.
+"""A cache of composed configs: composing takes 0.3 seconds per arm, so an unchanged config is not composed again.
 
 A composed config depends only on the overrides and the files that Hydra reads. The name of a stored config covers both:
 the overrides, the config files, our code for configs, and the versions of Hydra and OmegaConf. Whole configs are kept
@@ -9,10 +9,9 @@ so configs that differ only in values share the rest.
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -95,18 +94,8 @@ def _is_value(override: str, roots: Sequence[Path]) -> bool:
 
 def _describe(folders: Sequence[Path], ending: str) -> list[list[Any]]:
     """Names, sizes and times of the files below some folders; a folder may be missing."""
-    return sorted(file for folder in folders if folder.is_dir() for file in _walk(str(folder), ending))
-
-
-def _walk(folder: str, ending: str) -> Iterator[list[Any]]:
-    """As `Path.rglob` with `stat`, in a third of the time."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _walk(entry.path, ending)
-            elif entry.name.endswith(ending):
-                state = entry.stat()
-                yield [entry.path, state.st_size, state.st_mtime_ns]
+    files = [(path, path.stat()) for folder in folders for path in sorted(folder.rglob(f"*{ending}"))]
+    return [[str(path), state.st_size, state.st_mtime_ns] for path, state in files]
 
 
 @cache

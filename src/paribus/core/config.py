@@ -302,7 +302,7 @@ def unknown_key(
         owner = next((name for name in owners if name in choices_made), parts[0])
         chosen = f"{owner}={choices_made[owner]}" if owner in choices_made else "this config"
         return UserError(f"'{key}' does not apply to {chosen}", f"leave it out, or choose another {owner}=")
-    if key in _sweeper_keys():
+    if key in _sweeper_keys() and not nearest(key, _top(), 0.8):
         return UserError(f"'{key}' is a key of the sweeper", f"write hydra.sweeper.{key}=VALUE")
     return UserError(f"'{key}' is not a config group or key", _near(key, beside))
 

@@ -7,6 +7,7 @@ wants `hydra/sweeper=optuna` calls `register`.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from paribus.core import settings
 from paribus.core.config import PRESETS, conf_dir
 from paribus.core.strict_yaml import readable, require_mapping
 
+_parsed: dict[tuple[str, int, int], bytes] = {}
 LIMITS = {"max_train": None, "max_validation": None}
 _SAMPLERS = {
     "tpe": "TPESampler",
@@ -96,7 +98,7 @@ def register() -> None:
     for name, kind in _SAMPLERS.items():
         node = {"_target_": f"optuna.samplers.{kind}", "seed": None}
         store.store(group="hydra/sweeper/sampler", name=name, node=node, provider="paribus")
-    for plugin in (UserConf, UserFiles, _paribus.ArmsSweeper, _paribus.OptunaSweeper):
+    for plugin in (UserConf, ShippedFiles, UserFiles, _paribus.ArmsSweeper, _paribus.OptunaSweeper):
         Plugins.instance().register(plugin)
 
 
@@ -104,9 +106,29 @@ class UserConf(SearchPathPlugin):
     """Appends `./conf` to Hydra's search path, after the shipped configs, so that it adds choices and replaces none."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for part in search_path.get_path():
+            if part.path == str(conf_dir()):
+                part.path = f"{ShippedFiles.scheme()}://{part.path}"
         folder = Path.cwd() / "conf"
         if folder.is_dir() and folder.resolve() != conf_dir().resolve():
             search_path.append("paribus-user", f"{UserFiles.scheme()}://{folder}")
+
+
+class ShippedFiles(FileConfigSource):
+    """The shipped files, each parsed once in a process: parsing takes a third of the time of a composition."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "paribus-shipped"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        file = Path(self.path, self._normalize_file_name(config_path))
+        state = file.stat()
+        key = (str(file), state.st_size, state.st_mtime_ns)
+        if key not in _parsed:
+            _parsed[key] = pickle.dumps(super().load_config(config_path))
+        found: ConfigResult = pickle.loads(_parsed[key])  # a copy, since Hydra changes what it gets
+        return found
 
 
 class UserFiles(FileConfigSource):

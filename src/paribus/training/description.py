@@ -104,6 +104,8 @@ class Run:
         parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items() if name not in same}
         parts |= {name: getattr(like, name) for name in same}
         parts["mixture"] = parts.get("mixture") or None
+        if parts["finetune"].method is None:
+            raise UserError("finetune.method is missing", "do not delete the group finetune")
         needed = {each.name for each in fields(Run) if each.default is MISSING} & known
         if missing := sorted(needed - parts.keys()):
             raise UserError(f"the config has no '{missing[0]}'", "do not delete it")
