@@ -47,14 +47,14 @@ def trainer(
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
     settings = trainer_settings(group or Group(), profile.strategy)
-    own = [*callbacks, KeepSignals()]
+    own = (*callbacks, KeepSignals())
     made = pl.Trainer(
         accelerator=profile.accelerator,
         precision=profile.precision,  # type: ignore[arg-type]
         max_steps=steps,
         max_epochs=-1,
         logger=False if tracked is None else ToTracked(tracked),
-        callbacks=own,
+        callbacks=list(own),  # Lightning adds to the list
         profiler=profiler,
         enable_checkpointing=False,
         enable_progress_bar=False,
