@@ -105,9 +105,11 @@ def train(given: Arguments) -> int:
 
         def job(_: DictConfig) -> float | dict[str, float] | None:
             from hydra.core.hydra_config import HydraConfig
+            from hydra.types import RunMode
 
             own = HydraConfig.get()
-            cfg = compose(list(own.overrides.task))  # each run of `scale=smoke,cpu` has a recipe of its own
+            # each run of `scale=smoke,cpu` has a recipe of its own
+            cfg = compose(list(own.overrides.task)) if own.mode == RunMode.MULTIRUN else _without_hydra(config)
             if cfg.trial is not None:
                 return _trial(cfg)  # the search reports its errors
             try:
@@ -154,7 +156,6 @@ def _check(overrides: Sequence[str], checked: bool) -> DictConfig:
         checked: whether its values are checked as a run checks them, before Hydra prints them.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from omegaconf import OmegaConf
 
     from paribus.core.trust import check_composed
 
@@ -177,8 +178,15 @@ def _check(overrides: Sequence[str], checked: bool) -> DictConfig:
     if checked:
         from paribus.training.description import Run
 
-        Run.of(plain(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])))
+        Run.of(plain(_without_hydra(config)))
     return config
+
+
+def _without_hydra(config: DictConfig) -> DictConfig:
+    """A composed config without Hydra's own node."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
 def _list_values(override: Override) -> list[str]:

@@ -107,8 +107,8 @@ class UserConf(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         for part in search_path.get_path():
-            if part.path == str(conf_dir()):
-                part.path = f"{ShippedFiles.scheme()}://{part.path}"
+            if str(part.path).removeprefix("file://") == str(conf_dir()):
+                part.path = f"{ShippedFiles.scheme()}://{conf_dir()}"
         folder = Path.cwd() / "conf"
         if folder.is_dir() and folder.resolve() != conf_dir().resolve():
             search_path.append("paribus-user", f"{UserFiles.scheme()}://{folder}")
