@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,7 @@ from paribus.runs.record import Record, read_record
 from paribus.runs.stored import (
     ARCHIVE,
     CONFIGS_FILE,
-    CURVES_FILE,
     RECORDS_FILE,
-    Archive,
     FolderStore,
     RunFolder,
     StoredRun,
@@ -115,33 +116,80 @@ def test_a_run_is_found_by_its_signature(kept: Path) -> None:
     assert str(find_run("ab12", [kept.parent])) == f"{kept / STUDY / RECORDS_FILE}: static/seed9-ab12cd"
 
 
-def test_what_is_damaged_is_named_with_the_mend(kept: Path) -> None:
+@pytest.mark.parametrize("name", ARCHIVE)
+@pytest.mark.parametrize("how", ["deleted", "empty", "edited"])
+def test_an_archive_with_an_odd_file_is_refused_and_stays(name: str, how: str, kept: Path) -> None:
+    """Reading half of it would call finished runs missing, and archiving again would make that last."""
     store.archive(kept, STUDY, "smoke")
-    for name in ARCHIVE:
-        path = kept / STUDY / name
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2] + b"\x00\xff: [")
-        with pytest.raises(UserError, match=f"{name} is damaged.*git checkout"):
-            assemble(design(), [kept])
-        path.write_bytes(whole)
-    lines = gzip.decompress((kept / STUDY / RECORDS_FILE).read_bytes()).splitlines()
-    lines[0] = lines[0].replace(b'"status": "done"', b'"status": "diverged"')
-    (kept / STUDY / RECORDS_FILE).write_bytes(gzip.compress(b"\n".join(lines)))
-    left_out = store.find_records(STUDY, "smoke", [kept]).left_out
-    assert left_out == [f"{kept / STUDY / RECORDS_FILE}: dynamic/seed0-dynamic-0: edited after the run (checksum)"]
+    path = kept / STUDY / name
+    if how == "deleted":
+        path.unlink()
+    elif how == "empty":
+        path.write_bytes(b"" if name == CONFIGS_FILE else gzip.compress(b""))
+    else:
+        text = path.read_bytes() if name == CONFIGS_FILE else gzip.decompress(path.read_bytes())
+        text = text.replace(b"8192", b"4096").replace(b"5.5", b"4.5").replace(b'"seed": 1', b'"seed": 7')
+        path.write_bytes(text if name == CONFIGS_FILE else gzip.compress(text))
+    before = {one.name: one.read_bytes() for one in (kept / STUDY).iterdir()}
+    for use in (
+        lambda: store.archive(kept, STUDY, "smoke"),
+        lambda: store.find_records(STUDY, "smoke", [kept]),
+        lambda: store.find_kept(kept, STUDY, kept / STUDY / "dynamic" / "seed0-dynamic-0"),
+    ):
+        with pytest.raises(UserError, match=f"{name} is damaged, edited or missing: restore it: git checkout"):
+            use()
+    assert {one.name: one.read_bytes() for one in (kept / STUDY).iterdir()} == before
 
 
-def test_curves_of_another_run_are_left_out(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_archiving_loses_nothing_and_the_next_one_ends_it(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = read_all(list(FolderStore(kept / STUDY).list_runs()))
+    count = iter(range(10**6))
+    stop = {"at": 0}
+
+    def dying(original: Any) -> Any:
+        def operate(*given: Any, **named: Any) -> Any:
+            if next(count) == stop["at"]:
+                raise KeyboardInterrupt
+            return original(*given, **named)
+
+        return operate
+
+    with monkeypatch.context() as patch:
+        for owner, name in ((Path, "replace"), (Path, "rename"), (Path, "unlink"), (os, "unlink"), (os, "rmdir")):
+            patch.setattr(owner, name, dying(getattr(owner, name)))
+        for at in range(60):
+            root = tmp_path / f"copy{at}"
+            shutil.copytree(kept / STUDY, root / STUDY)
+            count, stop["at"] = iter(range(10**6)), at
+            with suppress(KeyboardInterrupt):
+                store.archive(root, STUDY, "smoke")
+            stop["at"] = -1
+            found = [store.find_stored(made, [root]) for made, _, _ in wanted if made]
+            assert read_all([one for one in found if one]) == wanted, at
+            assert store.archive(root, STUDY, "smoke") == 12
+            assert sorted(path.name for path in (root / STUDY).iterdir()) == sorted(ARCHIVE)
+            archive = open_archive(root / STUDY)
+            assert archive is not None
+            assert read_all(list(archive.list_runs())) == wanted
+
+
+def test_a_folder_with_weights_is_not_archived(kept: Path) -> None:
+    folder = next((kept / STUDY).glob("dynamic/seed0-*"))
+    (folder / "model").mkdir()
+    (folder / "model" / "model.safetensors").write_bytes(b"weights")
+    with pytest.raises(UserError, match=r"also holds model/model.safetensors, which an archive does not keep"):
+        store.archive(kept, STUDY, "smoke")
+    assert (folder / "model" / "model.safetensors").is_file()
+    assert not (kept / STUDY / RECORDS_FILE).exists()
+
+
+def test_an_empty_folder_hides_no_archived_run(kept: Path) -> None:
     store.archive(kept, STUDY, "smoke")
-    path = kept / STUDY / CURVES_FILE
-    text = gzip.decompress(path.read_bytes()).replace(b"5.5", b"4.5")
-    path.write_bytes(gzip.compress(text))
-    run = Archive(kept / STUDY).find("dynamic", "seed0-dynamic-0")
-    assert run is not None
-    made, _ = store.read_stored(run)
-    assert made is not None
-    assert store.read_curve_lines(run, made) == []
-    assert "metrics.jsonl is damaged or from another run" in capsys.readouterr().err
+    folder = kept / STUDY / "dynamic" / "seed0-dynamic-0"
+    folder.mkdir(parents=True)
+    assert store.find_kept(kept, STUDY, folder) is not None
 
 
 def test_a_damaged_record_is_not_archived(kept: Path) -> None:

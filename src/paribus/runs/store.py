@@ -42,6 +42,7 @@ RESULTS = Path("analysis/results")  # the committed results, below the root of a
 LOCK = ".lock"
 POINTER = "folder"
 GOLD = "gold.npz"  # probabilities of right answers, see `runs.gold`
+_GONE = ".archived-"  # before the name of a run's folder that is being removed
 _TRIALS = ".tune"  # after the name of a study: its trials
 
 
@@ -140,15 +141,28 @@ def archive(root: Path, study: str, scale: str) -> int:
                 raise UserError(f"{run.place}: {why}", "copy it again, or remove it")
         manifest = _find_manifest_content(root, study, scale)
         finished = [run for run in runs if run.read(RECORD) is not None]
+        folders = [run.folder for run in finished if isinstance(run, RunFolder)]
+        for one in folders:
+            _require_kept_files_alone(one)
         write_archive(folder, finished, {scale: parse(manifest.decode("utf-8"))} if manifest else {})
         (folder / f"{scale}.json").unlink(missing_ok=True)
-        for run in finished:
-            if isinstance(run, RunFolder):
-                shutil.rmtree(run.folder)
-                with suppress(OSError):  # another run of the arm is there
-                    run.folder.parent.rmdir()
+        for one in folders:  # first out of the way as a whole: a part of a run would hide the archived one
+            one.rename(one.with_name(f"{_GONE}{one.name}"))
+        for rest in folder.glob(f"*/{_GONE}*"):
+            shutil.rmtree(rest)
+        for arm in (place for place in folder.iterdir() if place.is_dir()):
+            with suppress(OSError):  # it still holds a run that failed
+                arm.rmdir()
         packed = open_archive(folder)
         return 0 if packed is None else len(packed.records)
+
+
+def _require_kept_files_alone(folder: Path) -> None:
+    """Raises UserError for a folder that holds weights or other files that an archive would not keep."""
+    kept = {RECORD, CONFIG, GOLD, *RunFolder(folder).list_curves()}
+    names = (path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file())
+    if other := next((name for name in names if name not in kept), None):
+        raise UserError(f"{folder} also holds {other}, which an archive does not keep", "give results= its own folder")
 
 
 def _make_portable(content: bytes) -> bytes:

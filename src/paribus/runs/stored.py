@@ -3,7 +3,8 @@
 An archive holds the runs of one study at one scale, for version control:
 
     records.jsonl.gz    one line per run: its `result.json`, checksum included
-    configs.yaml        the manifest, the config of the first run, and what differs from it by arm and by run
+    configs.yaml        the manifest, the config of the first run, what differs from it by arm and by run, and hashes of
+                        all three files
     curves.jsonl.gz     the learning curves of each run, byte for byte
 """
 
@@ -13,6 +14,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
+from paribus.core.sealed import seal, verify
 
 RECORD = "result.json"
 FAILED = "failed.json"
@@ -30,6 +33,9 @@ TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetun
 STAGES = "stages"  # in a run's folder: the folders of the stages before the last one
 
 RECORDS_FILE, CONFIGS_FILE, CURVES_FILE = ARCHIVE = ("records.jsonl.gz", "configs.yaml", "curves.jsonl.gz")
+
+
+_NEW, _WRITTEN = ".new-", ".new-files-are-written"
 
 
 class StoredRun(Protocol):
@@ -95,7 +101,7 @@ class FolderStore:
 
     def find(self, arm: str, name: str) -> RunFolder | None:
         place = self.folder / arm / name
-        return RunFolder(place) if place.is_dir() else None
+        return RunFolder(place) if any((place / file).is_file() for file in (RECORD, FAILED)) else None
 
     def read_manifest(self, scale: str) -> bytes | None:
         return RunFolder(self.folder).read(f"{scale}.json")
@@ -157,26 +163,27 @@ class Archive:
         return found
 
     @cached_property
-    def _configs(self) -> dict[str, Any]:
+    def configs(self) -> dict[str, Any]:
+        """The content of `configs.yaml`."""
         import yaml
 
         path = self.folder / CONFIGS_FILE
         try:
             loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
             content = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, yaml.YAMLError) as error:
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
             raise _damaged(path) from error
-        return content if isinstance(content, dict) else {}
+        if not isinstance(content, dict):
+            raise _damaged(path)
+        return content
 
     def read_config(self, key: _Key) -> dict[str, Any] | None:
         """The resolved config of a run, or None if none was kept."""
-        whole: dict[str, Any] | None = self._configs.get("whole", {}).get("/".join(key))
-        change = self._configs.get("runs", {}).get("/".join(key))
+        whole: dict[str, Any] | None = self.configs.get("whole", {}).get("/".join(key))
+        change = self.configs.get("runs", {}).get("/".join(key))
         if whole is not None or change is None:
             return whole
-        return _merge({**self._configs["config"], **self._configs["arms"][key.arm]}, change)
+        return _merge({**self.configs["config"], **self.configs["arms"][key.arm]}, change)
 
     def list_runs(self) -> Iterator[ArchivedRun]:
         yield from (ArchivedRun(self, key) for key in self.records)
@@ -186,7 +193,7 @@ class Archive:
         return ArchivedRun(self, key) if key in self.records else None
 
     def read_manifest(self, scale: str) -> bytes | None:
-        found = self._configs.get("manifests", {}).get(scale)
+        found = self.configs.get("manifests", {}).get(scale)
         return None if found is None else _dump(found)
 
 
@@ -198,14 +205,29 @@ def open_stores(root: Path, study: str) -> list[Store]:
 
 
 def open_archive(folder: Path) -> Archive | None:
-    """The archive in the folder of a study; its files are read once as long as they do not change."""
+    """The archive in the folder of a study, or None; its files are read once as long as they do not change.
+
+    Raises UserError if one of its files is missing, damaged or edited.
+    """
+    if (folder / _WRITTEN).is_file():
+        _put_in_place(folder)
     states = tuple(_describe(folder / name) for name in ARCHIVE)
-    return None if states[0] is None else _open(folder, states)
+    return _open(folder, states) if any(states) else None
 
 
 @lru_cache(maxsize=8)
 def _open(folder: Path, states: object) -> Archive:
-    return Archive(folder)
+    archive = Archive(folder)
+    if not verify(archive.configs):
+        raise _damaged(folder / CONFIGS_FILE)
+    for name, expected in archive.configs["files"].items():
+        try:
+            content = (folder / name).read_bytes()
+        except OSError as error:
+            raise _damaged(folder / name) from error
+        if hash_bytes(content) != expected:
+            raise _damaged(folder / name)
+    return archive
 
 
 def _describe(path: Path) -> tuple[int, int, int] | None:
@@ -246,9 +268,21 @@ def write_archive(folder: Path, runs: Sequence[StoredRun], manifests: Mapping[st
         _dump({"arm": arm, "run": run, "file": file, "text": text}) for (arm, run, file), text in sorted(curves.items())
     ]
     shared = _share({key: configs[key] for key in order if key in configs})
-    write_bytes(folder / CURVES_FILE, _compress(lines))
-    write_bytes(folder / CONFIGS_FILE, _dump_yaml({"manifests": dict(manifests), **shared}))
-    write_bytes(folder / RECORDS_FILE, _compress([records[key] for key in order]))  # last: it makes the archive
+    files = {CURVES_FILE: _compress(lines), RECORDS_FILE: _compress([records[key] for key in order])}
+    sums = {name: hash_bytes(content) for name, content in files.items()}
+    configs_file = _dump_yaml(seal({"files": sums, "manifests": dict(manifests), **shared}))
+    for name, content in {**files, CONFIGS_FILE: configs_file}.items():
+        write_bytes(folder / f"{_NEW}{name}", content)
+    write_bytes(folder / _WRITTEN, b"")
+    _put_in_place(folder)
+
+
+def _put_in_place(folder: Path) -> None:
+    """Replace the three files by the new ones, which are all written; the next process does what a killed one left."""
+    for name in ARCHIVE:
+        with suppress(FileNotFoundError):  # it is there already
+            (folder / f"{_NEW}{name}").replace(folder / name)
+    (folder / _WRITTEN).unlink(missing_ok=True)
 
 
 def _share(configs: Mapping[_Key, dict[str, Any]]) -> dict[str, Any]:
@@ -308,8 +342,6 @@ def _seed(key: _Key) -> int:
 def _read_lines(path: Path) -> list[bytes]:
     try:
         return gzip.decompress(path.read_bytes()).splitlines()
-    except FileNotFoundError:
-        return []
     except (OSError, EOFError, zlib.error) as error:  # a bad header is an OSError
         raise _damaged(path) from error
 
@@ -325,7 +357,7 @@ def _parse(path: Path, line: bytes) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> UserError:
-    return UserError(f"{path} is damaged", f"restore it: git checkout -- {path}")
+    return UserError(f"{path} is damaged, edited or missing", f"restore it: git checkout -- {path.parent}")
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
