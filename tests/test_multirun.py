@@ -183,3 +183,7 @@ def test_a_hostile_class_is_refused_before_hydra_makes_it(
         assert "_target_=os.system is not trusted" in refusal("train", "scale=test", *argv)
     assert not (tmp_path / "owned").exists()
     assert "gives several values" in refusal("train", "-m", "hydra.job.name=a,b")
+    for flags in (["--config-dir", "conf"], ["-cn", "run"], ["--config-path", "/tmp"]):
+        assert "write into ./conf" in refusal("train", "scale=test", *flags)
+    assert "leave -m out" in refusal("train", "-m", "scale=test", "--cfg", "job")
+    assert "known: arms, basic, optuna" in refusal("train", "-m", "scale=test", "hydra/sweeper=nope")

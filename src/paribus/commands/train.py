@@ -237,7 +237,13 @@ def _check_flags(flags: Sequence[str]) -> None:
 
     parser = get_args_parser()
     parser.error = refuse  # type: ignore[method-assign]
-    parser.parse_args(list(flags))
+    given = parser.parse_args(list(flags))
+    if given.config_dir or given.config_name or given.config_path:  # they would be read after the check of our config
+        raise UserError(
+            "train: Hydra's --config-dir, --config-name and --config-path are not used", "write into ./conf"
+        )
+    if given.cfg and given.multirun:
+        raise UserError("train: --cfg prints one config", "leave -m out")
 
 
 def _train(cfg: DictConfig) -> Path:

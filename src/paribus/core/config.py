@@ -255,7 +255,8 @@ def explain(error: BaseException, choices_made: Mapping[str, str] = MappingProxy
         group, _, name = chosen[1].rpartition("/")
         if (preset := chosen[1].partition("/"))[0] in PRESETS:
             group, name = preset[0], preset[2]
-        near = suggest(name, choices(group))
+        listed = re.search(r"Available options in '[^']+': ([\w ]+?) Config search path", text)
+        near = suggest(name, choices(group) or (listed[1].split() if listed else []))
         if group == "experiment" and is_name(name):
             near = f"{near} or " * near.startswith("did you mean") + f"write conf/experiment/{name}.yaml"
         return UserError(f"unknown choice {group}={name}", near)

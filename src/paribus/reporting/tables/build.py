@@ -88,7 +88,7 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
     if grown is not design:
         design, evidence = grown, gather(grown, records)
     if not any(evidence.done(arm) for arm in design.arms):
-        mend = f"run `paribus run SWEEP scale={design.scale}` first"
+        mend = f"run `paribus run {design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
     _require_matched(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
