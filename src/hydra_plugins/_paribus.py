@@ -43,13 +43,13 @@ class ArmsSweeper(Sweeper):
         Returns the launcher's results in the order of the runs. Raises UserError for a bad sweep. If runs fail, the
         others still finish; then the error of the first one is raised.
         """
-        from paribus.core.recipes import with_recipe
+        from paribus.core.config import job_overrides
         from paribus.sweeps.expand import plan_budgets
 
         assert self.launcher is not None
         expanded = self._expanded(arguments)
         plan_budgets(expanded)
-        batch = [with_recipe(job.overrides) for job in expanded.jobs]
+        batch = [job_overrides(job.overrides) for job in expanded.jobs]
         results: Sequence[JobReturn] = self.launcher.launch(batch, initial_job_idx=0)
         for result in results:
             _ = result.return_value  # raises what the run raised

@@ -100,6 +100,17 @@ def compose_whole(overrides: Sequence[str]) -> DictConfig:
     return _compose("train", overrides, whole=True)
 
 
+def job_overrides(overrides: Sequence[str]) -> list[str]:
+    """The overrides of a job for one of Hydra's launchers, which composes them itself and makes objects of `hydra.*`.
+
+    Raises UserError as `compose` does, also for a class in the node `hydra`.
+    """
+    from paribus.core.recipes import with_recipe
+
+    check_composed(compose_whole(overrides))
+    return with_recipe(overrides)
+
+
 def _compose(name: str, overrides: Sequence[str], whole: bool = False) -> DictConfig:
     from hydra import compose as hydra_compose
     from hydra.errors import HydraException

@@ -18,10 +18,10 @@ import yaml
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from paribus.core.config import job_overrides
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
-from paribus.core.recipes import with_recipe
 from paribus.sweeps.search.findings import describe_importances
 from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
@@ -231,7 +231,7 @@ class _Worker:
         """The overrides of one job. The job of the first seed reports to the pruner."""
         settings = self.settings
         own = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
-        own = with_recipe(own) if settings.ours else own
+        own = job_overrides(own) if settings.ours else own
         if not settings.reports:
             return own
         metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None and first else "null"
