@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from uuid import uuid4
 
 from paribus.core.arguments import WIDTH, Arguments, Flag, verb
-from paribus.core.config import compose, compose_whole, conf_dir, explained, plain, require_keys, roots
+from paribus.core.config import compose, compose_whole, conf_dir, explained, is_group, plain, require_keys
 from paribus.core.errors import UserError
 from paribus.runs.tracker import refuse_agent
 from paribus.sweeps.request import CACHE, RUNS, SCALE
@@ -168,7 +168,7 @@ def _check(overrides: Sequence[str], checked: bool) -> DictConfig:
     config = compose_whole([text for one in firsts for text in one])
     check_composed(config)
     for at, texts in values.items():  # another file may bring another class
-        for text in texts[1:] if _is_group(swept[at].key_or_group) else ():
+        for text in texts[1:] if is_group(swept[at].key_or_group) else ():
             others = [one for place, own in enumerate(firsts) for one in ([text] if place == at else own)]
             try:
                 other = compose_whole(others)
@@ -194,10 +194,6 @@ def _list_values(override: Override) -> list[str]:
     if override.is_interval_sweep():
         return []
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
-
-
-def _is_group(name: str) -> bool:
-    return any((root / name).is_dir() for root in roots())
 
 
 def _place_runs(overrides: Sequence[str]) -> list[str]:

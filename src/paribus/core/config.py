@@ -366,6 +366,11 @@ def roots() -> tuple[Path, Path]:
     return conf_dir(), Path.cwd() / "conf"
 
 
+def is_group(name: str) -> bool:
+    """Whether a config group has this name, such as `masking/schedule`."""
+    return any((root / name).is_dir() for root in roots())
+
+
 def choices(group: str) -> list[str]:
     """The choices of a config group, shipped and the user's own; those of presets may be in folders."""
     pattern = "**/*.yaml" if group in PRESETS else "*.yaml"

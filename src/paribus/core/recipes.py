@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import FAMILY, PRESETS, SCALE, choices, renamed, roots, unknown_key, unknown_recipe
+from paribus.core.config import FAMILY, PRESETS, SCALE, choices, is_group, renamed, roots, unknown_key, unknown_recipe
 from paribus.core.errors import UserError, suggest
 from paribus.core.names import is_name
 from paribus.core.strict_yaml import load_mapping
@@ -88,7 +88,7 @@ def choices_with(presets: Sequence[tuple[str, Mapping[str, Any]]], overrides: Se
     texts = {group: f"{group}={_write(choice)}" for group, choice in chosen.items()}
     for text in (text for text in overrides if text.lstrip("+") not in own):
         key = text.partition("=")[0]
-        if any((root / re.split("@", key.lstrip("+~"))[0]).is_dir() for root in roots()):
+        if is_group(key.lstrip("+~").partition("@")[0]):
             texts[key] = text
     return list(texts.values())
 
@@ -115,7 +115,7 @@ def _check_choices(overrides: Sequence[Override]) -> None:
 
     for override in overrides:
         group, value = override.key_or_group, override._value
-        if override.is_sweep_override() or not any((root / group).is_dir() for root in roots()):
+        if override.is_sweep_override() or not is_group(group):
             continue
         if value is None and (override.is_delete() or group in _ADDED):
             continue

@@ -144,6 +144,11 @@ def matches(path: Path, hashed: str | None) -> bool:
     return hashed is None or (path.is_file() and hash_file(path) == hashed)
 
 
+def hash_bytes(content: bytes) -> str:
+    """The hash that `hash_file` gives a file of this content."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
 def hash_file(path: Path) -> str:
     """The hash of a file's content, which a process reads once as long as the file does not change."""
     state = path.stat()

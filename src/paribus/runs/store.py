@@ -22,7 +22,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import alone, read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
 from paribus.core.names import is_name
-from paribus.core.sealed import parse, verify
+from paribus.core.sealed import hash_bytes, parse, verify
 from paribus.core.secrets import mask, mask_text
 from paribus.runs.record import Record, parse_record, read_record
 from paribus.runs.stored import (
@@ -32,7 +32,6 @@ from paribus.runs.stored import (
     RECORD,
     RunFolder,
     StoredRun,
-    hash_bytes,
     open_archive,
     open_stores,
     write_archive,

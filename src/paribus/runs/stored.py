@@ -17,13 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
-from paribus.core.sealed import seal, verify
+from paribus.core.sealed import hash_bytes, seal, verify
 
 RECORD = "result.json"
 FAILED = "failed.json"
@@ -377,8 +376,3 @@ def _dump_yaml(value: Mapping[str, Any]) -> bytes:
 
 def _compress(lines: Sequence[bytes]) -> bytes:
     return gzip.compress(b"".join(line + b"\n" for line in lines), mtime=0)
-
-
-def hash_bytes(content: bytes) -> str:
-    """The hash that a record has of a file, see `core.sealed.hash_file`."""
-    return blake2b(content, digest_size=16).hexdigest()
