@@ -25,7 +25,7 @@ from paribus.corruption.masking.whole_row import Permute
 from paribus.corruption.views.replace import MaskTokens
 from paribus.corruption.views.sentinels import SharedSentinel, UniqueSentinel
 from paribus.corruption.views.tokens import Drop, Full, Permuted
-from paribus.data.formats.segments import gather
+from paribus.data.formats.input_format import gather
 from paribus.data.formats.windows import Windows
 from paribus.data.tokens.vocabulary import Vocabulary
 

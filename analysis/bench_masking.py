@@ -26,10 +26,10 @@ from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
-from paribus.data.annotators.annotator import Function
-from paribus.data.formats.sentences import FullSentences
-from paribus.data.text import Text
-from paribus.data.tokens.sample import Sample
+from paribus.data.annotators import Function
+from paribus.data.formats.full_sentences import FullSentences
+from paribus.data.sequences import Text
+from paribus.data.tokens.store import Sample
 from paribus.data.tokens.vocabulary import Vocabulary
 
 LENGTH, SIZE, BATCHES = 128, 30522, (32, 256, 1024)

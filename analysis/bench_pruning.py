@@ -14,7 +14,7 @@ from pathlib import Path
 
 from turns import Row, main
 
-from paribus.sweeps.search.trial_board import watch
+from paribus.sweeps.search.status import watch
 
 TRIALS = 10
 UNPRUNED = {"all": 10_000, "pruned": 4}  # first trials that are never pruned

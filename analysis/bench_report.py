@@ -20,8 +20,8 @@ from typing import Any
 import yaml
 from turns import Row, main
 
+from paribus.core.checksums import seal
 from paribus.core.config import compose
-from paribus.core.sealed import seal
 from paribus.training.description import Run
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4)

@@ -18,8 +18,8 @@ from turns import Row, main
 
 from paribus.sweeps.search.ledger import OVERRIDES, WORKER
 from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.search.worker import open_study, search
-from paribus.sweeps.space import dimension
 
 NAMES = {
     "overhead_ms": "a trial beyond its job",

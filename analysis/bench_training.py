@@ -100,7 +100,7 @@ def parts(shape: Shape, size: int, asked: Any = None) -> tuple[Any, Any, Any]:
     """(examples, network, objective); `asked`: another objective than the masked LM."""
     from paribus.corruption.examples import Examples
     from paribus.corruption.masking.single_tokens import Bernoulli
-    from paribus.data.formats.sentences import FullSentences
+    from paribus.data.formats.full_sentences import FullSentences
     from paribus.data.tokens.vocabulary import Vocabulary
 
     asked = asked or masked_lm()
@@ -114,7 +114,7 @@ def parts(shape: Shape, size: int, asked: Any = None) -> tuple[Any, Any, Any]:
 
 def learner_of(network: Any, objective: Any, steps: int) -> Any:
     from paribus.optim.adamw import AdamW
-    from paribus.optim.schedule import Schedule
+    from paribus.optim.lr_schedule import Schedule
     from paribus.training.learner import Pretraining
 
     return Pretraining(

@@ -44,9 +44,9 @@ from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.schema import ContrastRow
 from paribus.runs.record import Record, TaskRun
 from paribus.sweeps.sweep import SCRATCH
-from paribus.verdict.bootstrap import bca
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import power
+from paribus.verdict.resampling import bca
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import ALPHA, LEVEL, summarize
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_word

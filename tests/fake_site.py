@@ -11,8 +11,8 @@ import yaml
 from fake_records import design, study
 
 from paribus.commands.table import table
+from paribus.core.checksums import seal
 from paribus.core.config import compose, plain
-from paribus.core.sealed import seal
 from paribus.sweeps.sweep import SCRATCH, load
 
 SCHEDULES = {"static_x10": "copies", "dynamic": "dynamic", "static": "static", SCRATCH: "copies"}

@@ -12,8 +12,7 @@ from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.blocks import line_blocks
-from paribus.data.formats.sentences import FullSentences
+from paribus.data.formats.full_sentences import FullSentences, line_blocks
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 

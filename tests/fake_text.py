@@ -7,7 +7,7 @@ from fake_store import CLS, PAD, SEP
 from hypothesis import strategies as st
 
 from paribus.core.noise import Noise
-from paribus.data.text import Text
+from paribus.data.sequences import Text
 
 Rows = list[list[list[int]]]  # rows of sentences of word sizes, in tokens
 

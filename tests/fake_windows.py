@@ -17,7 +17,7 @@ from paribus.corruption.views.replace import MaskTokens
 from paribus.corruption.views.sentinels import SharedSentinel, UniqueSentinel
 from paribus.corruption.views.tokens import Drop, Full, Nothing, Permuted
 from paribus.corruption.views.tokens import Fragment as FragmentTargets
-from paribus.data.text import Marks, Text
+from paribus.data.sequences import Marks, Text
 
 SENTINELS = 100
 TEXT = 900  # ids of text: 5 .. 904

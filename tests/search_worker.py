@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.search.worker import search
-from paribus.sweeps.space import dimension
 
 
 class Launcher:

@@ -16,7 +16,7 @@ from paribus.sweeps.adapt import Question, describe_sweep, express, write_sweep
 from paribus.sweeps.sweep import arm_overrides, load
 from paribus.training.run import run
 
-TASK = """_target_: paribus.tasks.tables.LabelTable
+TASK = """_target_: paribus.tasks.tables.table.LabelTable
 name: mine
 path: {folder}
 columns: {{text: sentence, label: label}}
@@ -137,7 +137,11 @@ def test_the_packaged_model_goes_on_with_text_of_ones_own(
     for split, count in (("train", 12), ("validation", 6)):
         rows = [f"{('dull', 'bright')[n % 2]} {story(n, 1)[:40]},{('bad', 'good')[n % 2]}" for n in range(count)]
         (tmp_path / f"{split}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    own = ["_target_: paribus.tasks.tables.LabelTable", f"path: {tmp_path}", "columns: {text: text, label: label}"]
+    own = [
+        "_target_: paribus.tasks.tables.table.LabelTable",
+        f"path: {tmp_path}",
+        "columns: {text: text, label: label}",
+    ]
     (tmp_path / "mine.yaml").write_text("\n".join([*own, "classes: [bad, good]"]) + "\n")
     asked = ["--text", str(tmp_path / "texts"), "--task", str(tmp_path / "mine.yaml"), "--from"]
     text = next(one for one in arguments if one.startswith("corpus.path=")).removeprefix("corpus.path=")

@@ -12,8 +12,8 @@ from fake_site import made, sweep_file
 from text_to_text import T5
 
 from paribus.commands.cli import main
+from paribus.core.checksums import seal
 from paribus.core.config import compose
-from paribus.core.sealed import seal
 from paribus.reporting.audit import count_numbers, find_differences
 
 

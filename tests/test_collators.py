@@ -29,7 +29,7 @@ from paribus.corruption.examples import Examples
 from paribus.corruption.masking.infilling import Infilling
 from paribus.corruption.masking.whole_row import Rotation
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.sentences import FullSentences
+from paribus.data.formats.full_sentences import FullSentences
 from paribus.data.formats.windows import Windows
 from paribus.data.tokens.pretrained import wrap
 

@@ -12,8 +12,8 @@ import pytest
 
 from paribus.core.jsonable import EMPTY, OMITTED, REST, from_json, to_json
 from paribus.reporting.tables.schema import Table
+from paribus.runs.archive import RECORD, Archive
 from paribus.runs.record import Record
-from paribus.runs.stored import RECORD, Archive
 
 RESULTS = Path(__file__).parents[1] / "analysis" / "results"
 

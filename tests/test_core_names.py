@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from paribus.core.checksums import seal
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
-from paribus.core.names import is_name
-from paribus.core.sealed import seal
+from paribus.core.files import is_name
 from paribus.runs.record import read_record
 from paribus.training.description import Run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.core.secrets import is_secret, mask, mask_text
+from paribus.core.trust import is_secret, mask, mask_text
 from paribus.runs.store import portable_config, portable_overrides
 from paribus.sweeps.launchers.base import Events, Work
 from paribus.sweeps.launchers.local import Slot, Slots

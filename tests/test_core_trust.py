@@ -69,7 +69,7 @@ def spoil(folder: Path, bomb: dict[str, Any]) -> None:
 
 def test_a_config_builds_no_stranger_s_class(bombs: list[dict[str, Any]], mark: Path) -> None:
     for bomb in bombs:
-        for node in (bomb, {"a": [bomb]}, {"_target_": "paribus.optim.schedule.Schedule", "shape": bomb}):
+        for node in (bomb, {"a": [bomb]}, {"_target_": "paribus.optim.lr_schedule.Schedule", "shape": bomb}):
             with pytest.raises(UserError, match=r"not trusted|no component|not a component|cannot be imported"):
                 build(node)
     assert not mark.exists()

@@ -36,10 +36,10 @@ REFUSED = {
     "corpus.path is missing: write corpus.path=PATH": ["corpus=text"],
     "model.name is missing: write model.name=NAME": ["model=pretrained"],
     "tasks.x.classes is missing: add 'classes:' to its file": [
-        "+tasks.x={_target_:paribus.tasks.tables.LabelTable,name:x,columns:{text:a,label:b},path:y}"
+        "+tasks.x={_target_:paribus.tasks.tables.table.LabelTable,name:x,columns:{text:a,label:b},path:y}"
     ],
     r"tasks.x.classes=DESC is not a list: give tasks.x.classes=\[DESC\]": [
-        "+tasks.x={_target_:paribus.tasks.tables.LabelTable,name:x,columns:{text:a,label:b},path:y,classes:DESC}"
+        "+tasks.x={_target_:paribus.tasks.tables.table.LabelTable,name:x,columns:{text:a,label:b},path:y,classes:DESC}"
     ],
     "give a number": ["optimizer.weight_decay=true", "optimizer.lr=abc", "masking.rate=true", "masking.rate=[1]"],
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],

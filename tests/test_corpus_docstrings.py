@@ -16,14 +16,13 @@ from paribus.core.config import conf_dir
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import Docstrings, find_documented
 from paribus.data.corpus.document import Document
-from paribus.data.corpus.fingerprint import fingerprint
 from paribus.data.corpus.prose import prose
-from paribus.data.corpus.splits import hash_share
-from paribus.tasks.docs_order import DocsOrder
-from paribus.tasks.docs_overlap import DocsOverlap
-from paribus.tasks.docs_package import DocsPackage
-from paribus.tasks.docs_parameters import DocsParameters
-from paribus.tasks.docs_signature import DocsSignature
+from paribus.data.corpus.splits import fingerprint, hash_share
+from paribus.tasks.docs.order import DocsOrder
+from paribus.tasks.docs.overlap import DocsOverlap
+from paribus.tasks.docs.package import DocsPackage
+from paribus.tasks.docs.parameters import DocsParameters
+from paribus.tasks.docs.signature import DocsSignature
 
 SAMPLES = {
     "numpy style": (

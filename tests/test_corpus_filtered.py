@@ -10,11 +10,10 @@ import pytest
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.data.corpus.cleaning import BadWords, Deduplicate, DropLines, DropPages, Filtered, KeepLines, ShortPages
 from paribus.data.corpus.document import Corpus, Document
-from paribus.data.corpus.filtered import Filtered
-from paribus.data.corpus.fingerprint import fingerprint
-from paribus.data.corpus.rules import BadWords, Deduplicate, DropLines, DropPages, KeepLines, ShortPages
 from paribus.data.corpus.sentences import Blingfire
+from paribus.data.corpus.splits import fingerprint
 from paribus.data.tokens.prepare import data_fingerprint
 from paribus.training.description import Run
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.data.corpus import splits as module
 from paribus.data.corpus.document import Document
-from paribus.data.corpus.fingerprint import fingerprint
-from paribus.data.corpus.splits import split_documents
+from paribus.data.corpus.splits import fingerprint, split_documents
 from paribus.data.corpus.text import Text
 
 

@@ -183,7 +183,7 @@ def test_a_gigabyte_is_read_in_bounded_memory(tmp_path: Path, unit: str) -> None
             out.write((sentence * 128 + end) * 100)
     code = (
         "import re, sys; from pathlib import Path; from paribus.data.corpus.text import Text\n"
-        "from paribus.data.corpus.fingerprint import fingerprint\n"
+        "from paribus.data.corpus.splits import fingerprint\n"
         "found = fingerprint(Text(sys.argv[1]), Path(sys.argv[2]))\n"
         "peak = re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]\n"
         "print(sum(found.characters.values()), int(peak) // 1024)"  # ru_maxrss would count the parent before exec

@@ -12,8 +12,8 @@ import pytest
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.corruption.masking.asked import Asked
-from paribus.data.annotators.asked import Asked as AskedPart
+from paribus.corruption.masking.one_span import Asked
+from paribus.data.annotators import Asked as AskedPart
 from paribus.data.corpus.docstrings import split_module
 from paribus.data.corpus.triples import Triple, Triples, ask, read_code, read_synsets
 from paribus.training.description import Run

@@ -26,7 +26,7 @@ from paribus.core.config import conf_dir, sweeps_dir
 from paribus.core.config_names import groups, list_keys
 from paribus.core.errors import UserError
 from paribus.corruption.masking.pattern import NoisePattern
-from paribus.data.text import Text
+from paribus.data.sequences import Text
 from paribus.sweeps.ablations import BLOCKS
 from paribus.sweeps.sweep import MATCHED, SCRATCH, load, names
 from paribus.sweeps.tuning import SAMPLERS
@@ -37,7 +37,7 @@ from paribus.tasks.types.question_answering import ExtractiveQA
 from paribus.tasks.types.regression import Regression
 from paribus.tasks.types.scored import Scored
 from paribus.tasks.types.tagging import Tagging
-from paribus.tasks.types.text import FreeText
+from paribus.tasks.types.written import FreeText
 from paribus.verdict.claims import OWNERS, SUBJECTS
 
 ROOT = Path(__file__).parents[1]

@@ -12,19 +12,19 @@ from fake_records import study
 from test_sweeps_runner import Ask, ask, made_record, plan
 
 from paribus.commands.cli import main
+from paribus.core.checksums import SUMS, seal
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.core.sealed import SUMS, seal
 from paribus.reporting.pairs import read_answers
 from paribus.runs import store
+from paribus.runs.archive import CURVES, RECORD, RunFolder
 from paribus.runs.gold import Gold, read_gold, write_gold
 from paribus.runs.record import read_record
-from paribus.runs.stored import CURVES, RECORD, RunFolder
 from paribus.sweeps.request import Request
-from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.run import run_sweep
 from paribus.sweeps.search.storage import open_storage
-from paribus.sweeps.survey import survey
+from paribus.sweeps.status import survey
 from paribus.training.callbacks import append_line
 from paribus.training.description import Run
 from paribus.training.run import run

@@ -23,8 +23,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.heads.choices import LinearClassifier, RowAnswer
-from paribus.models.heads.head import TokenHead
-from paribus.models.heads.loss import Loss
+from paribus.models.heads.head import Loss, TokenHead
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Outputs
 from paribus.runs.identity import meaning

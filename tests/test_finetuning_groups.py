@@ -20,8 +20,7 @@ from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.tasks.rows import Groups, frame, window_starts
 from paribus.tasks.types.base import TaskType
-from paribus.tasks.types.regression import Regression
-from paribus.tasks.types.similarity import Similarity
+from paribus.tasks.types.regression import Regression, Similarity
 from paribus.training.description import Run
 from paribus.training.finetuner import finetuner
 from paribus.training.run import run

@@ -11,8 +11,8 @@ from test_finetuning_methods import backbone, config, logits, rows, tuned
 
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import RowAnswer, StochasticAnswer
-from paribus.models.heads.loss import Loss
-from paribus.models.heads.san import mean_of_turns
+from paribus.models.heads.head import Loss
+from paribus.models.heads.rows import mean_of_turns
 from paribus.models.network import Outputs
 from paribus.optim.adamw import AdamW
 from paribus.tasks.examples import Example

@@ -19,7 +19,7 @@ from paribus.finetuning import saved
 from paribus.finetuning.method import GradualUnfreezing, LayerwiseDecay
 from paribus.models.encoder import Encoder
 from paribus.runs.identity import meaning
-from paribus.tasks.docs_package import DocsPackage
+from paribus.tasks.docs.package import DocsPackage
 from paribus.tasks.rows import Encoded
 from paribus.training.description import Run
 from paribus.training.finetune import trained_share

@@ -21,8 +21,8 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning import saved
 from paribus.finetuning.bottleneck import Adapted
 from paribus.finetuning.method import GradualUnfreezing
-from paribus.models.greedy import greedy
-from paribus.models.t5_shape import ARCHITECTURES
+from paribus.models.generation import greedy
+from paribus.models.t5 import ARCHITECTURES
 from paribus.models.text_to_text import TextToText
 from paribus.tasks.prompts import Fields, Ragged, TextRows
 from paribus.tasks.types.classification import ClassNames

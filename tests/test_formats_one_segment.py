@@ -15,8 +15,8 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.data.formats import one_segment
+from paribus.data.formats.full_sentences import DocSentences
 from paribus.data.formats.one_segment import OneSegment
-from paribus.data.formats.sentences import DocSentences
 from paribus.sweeps.sweep import arm_overrides, load
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=1, max_size=7)

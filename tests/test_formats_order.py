@@ -17,7 +17,7 @@ from paribus.corruption.collators.text_to_text import SingleStreamCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.views.tokens import Full, Nothing
-from paribus.data.formats.segments import BareRows
+from paribus.data.formats.input_format import BareRows
 from paribus.data.formats.windows import Windows
 from paribus.data.order import Block, Order, check_limits, compose_order
 from paribus.training.steps import PretrainingSteps

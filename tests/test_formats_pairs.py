@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats import pairs
 from paribus.data.formats.pairs import SegmentPair, SentencePair
-from paribus.data.schedule import Copies, Dynamic, Static
+from paribus.data.mask_schedule import Copies, Dynamic, Static
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=7), min_size=2, max_size=8).filter(
     lambda documents: any(len(document) > 1 for document in documents)

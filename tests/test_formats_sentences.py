@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
-from paribus.data.formats import sentences
-from paribus.data.formats.sentences import DocSentences, FullSentences
+from paribus.data.formats import full_sentences
+from paribus.data.formats.full_sentences import DocSentences, FullSentences
 
 FORMS = {"complete": FullSentences, "complete_doc": DocSentences}
 DOCUMENTS = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=1, max_size=7)
@@ -105,7 +105,7 @@ def test_cutting_in_chunks_changes_nothing(mode: str, monkeypatch: pytest.Monkey
     store = random_store(600, seed=4)
     whole = rows_of(store, FORMS[mode](24), 24)
     for chunk in (1, 31, 100):
-        monkeypatch.setattr(sentences, "CHUNK", chunk)
+        monkeypatch.setattr(full_sentences, "CHUNK", chunk)
         assert rows_of(store, FORMS[mode](24), 24) == whole
 
 

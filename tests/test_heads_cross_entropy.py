@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from paribus.models.heads import cross_entropy as by_rows
+from paribus.models.heads import head as by_rows
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])

@@ -19,10 +19,10 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.sweeps.expand import expand
-from paribus.sweeps.first import Question, find_wrapped, name_of, name_task, say_power, split_compared, write_files
+from paribus.sweeps.init import Question, find_wrapped, name_of, name_task, say_power, split_compared, write_files
 from paribus.sweeps.request import parse
 from paribus.sweeps.sweep import load
-from paribus.tasks.guess import Labeled, guess_task
+from paribus.tasks.tables.guess import Labeled, guess_task
 
 DOCS = Path(__file__).parents[1] / "docs"
 LABELS = ("DESC", "HUM", "no")  # the last one is no text in YAML 1.1
@@ -58,7 +58,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither examples nor costs."""
     monkeypatch.setattr("paribus.commands.init._draw", lambda request: expand(request))
-    monkeypatch.setattr("paribus.sweeps.costs.report", lambda request: "the cost")
+    monkeypatch.setattr("paribus.sweeps.plan.report", lambda request: "the cost")
 
 
 def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
@@ -228,7 +228,7 @@ def test_one_file_is_split_by_a_hash_of_its_texts(
 def test_a_share_that_is_held_out_is_checked(here: Path, change: str, message: str) -> None:
     write_rows(here / "mine.jsonl", 60)
     (here / "conf/task").mkdir(parents=True)
-    file = f"_target_: paribus.tasks.tables.LabelTable\nname: mine\npath: mine.jsonl\n{change}\n"
+    file = f"_target_: paribus.tasks.tables.table.LabelTable\nname: mine\npath: mine.jsonl\n{change}\n"
     (here / "conf/task/mine.yaml").write_text(
         f"{file}columns: {{text: text, label: label}}\nclasses: [{', '.join(LABELS)}]\nmetrics: [accuracy]\n"
     )
@@ -297,7 +297,7 @@ def test_from_own_text_and_task_to_a_table(
 ) -> None:
     """What the script of the guide does, in this process."""
     monkeypatch.setenv("PARIBUS_CACHE", str(cache))
-    monkeypatch.setattr("paribus.sweeps.costs.report", lambda request: "the cost")  # it starts processes
+    monkeypatch.setattr("paribus.sweeps.plan.report", lambda request: "the cost")  # it starts processes
     given = ["--text", "books", "--task", "trec", *COMPARE, "name=my_rates", "scale=test", *SMALL]
     for command in (["init", *given], ["run", "my_rates", "scale=test"], ["table", "my_rates", "scale=test"]):
         assert main(command) == 0

@@ -24,10 +24,10 @@ from paribus.reporting.plots import landscape
 from paribus.reporting.plots.scene import Area, Label, Scene
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.curves import read_curves
+from paribus.runs.archive import TUNING, RunFolder
 from paribus.runs.record import read_record
-from paribus.runs.stored import TUNING, RunFolder
 from paribus.sweeps.request import parse as parse_run
-from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.run import run_sweep
 from paribus.training.description import Run
 from paribus.training.finetune import kept
 from paribus.training.finetuning_checks import check_finetuning

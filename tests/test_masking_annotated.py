@@ -22,11 +22,10 @@ from paribus.core.config import compose
 from paribus.core.errors import Unavailable, UserError
 from paribus.core.noise import Noise
 from paribus.corruption.masking.annotated_span import AnnotatedSpan
-from paribus.data.annotators.annotator import Function
-from paribus.data.annotators.spacy_spans import SpacyEntities, SpacyNounChunks
-from paribus.data.text import Text
+from paribus.data.annotators import Function, SpacyEntities, SpacyNounChunks
+from paribus.data.sequences import Text
 from paribus.data.tokens.annotation import codes
-from paribus.data.tokens.sample import sample_store
+from paribus.data.tokens.store import sample_store
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 from paribus.training.description import Run

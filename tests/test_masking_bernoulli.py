@@ -15,11 +15,11 @@ from scipy import stats
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import measure
 from paribus.corruption.masking.single_tokens import Bernoulli, choose_lowest
-from paribus.corruption.measure import measure
 from paribus.corruption.views.replace import Replace, ordinary_ids
-from paribus.data.schedule import Copies, Dynamic, Static
-from paribus.data.text import Text
+from paribus.data.mask_schedule import Copies, Dynamic, Static
+from paribus.data.sequences import Text
 
 VOCABULARY = FakeVocabulary()
 

@@ -18,8 +18,8 @@ from paribus.corruption.masking.ngram import NGram
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import Replace
-from paribus.data.formats.sentences import DocSentences
-from paribus.data.schedule import Copies
+from paribus.data.formats.full_sentences import DocSentences
+from paribus.data.mask_schedule import Copies
 from paribus.training.description import Run
 from paribus.training.streams import held_out_examples, training_examples
 

@@ -22,7 +22,7 @@ from paribus.corruption.masking.ngram import NGram
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.corruption.views.replace import UNITS, Replace
-from paribus.data.annotators.annotator import Function
+from paribus.data.annotators import Function
 from paribus.data.order import StepPlan
 from paribus.training.steps import PretrainingSteps, StepData
 

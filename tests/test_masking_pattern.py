@@ -15,15 +15,14 @@ from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.examples import Examples
+from paribus.corruption.examples import Examples, measure
 from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.units import mark_runs
-from paribus.corruption.measure import measure
 from paribus.corruption.views.sentinels import UniqueSentinel
 from paribus.corruption.views.view import View, pack_rows, real_tokens
 from paribus.data.formats.windows import Windows
-from paribus.data.schedule import Dynamic
-from paribus.data.text import Marks, Sequences, Text
+from paribus.data.mask_schedule import Dynamic
+from paribus.data.sequences import Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 

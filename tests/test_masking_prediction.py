@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import measure
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
 from paribus.corruption.masking.prediction import mark_rows
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_word import WholeWord
-from paribus.corruption.measure import measure
 from paribus.corruption.views.replace import Replace
-from paribus.data.text import Text, Views
+from paribus.data.sequences import Text, Views
 
 VOCABULARY: Any = FakeVocabulary()
 KINDS: dict[str, Callable[..., Any]] = {

@@ -15,7 +15,7 @@ from scipy import stats
 from paribus.core.errors import UserError
 from paribus.core.noise import integers
 from paribus.corruption.masking.geometric_span import GeometricSpan, geometric
-from paribus.data.text import Text
+from paribus.data.sequences import Text
 
 PUBLISHED = (0.224, 0.179, 0.143, 0.115, 0.092, 0.073, 0.059, 0.047, 0.038, 0.030)  # SpanBERT, figure 2
 RATES = st.floats(0.05, 0.8)

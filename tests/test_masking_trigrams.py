@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Measured
 from paribus.corruption.masking.single_tokens import Bernoulli
-from paribus.corruption.measure import Measured
 from paribus.corruption.shuffling import ORDERS, ShuffledTrigrams, find_runs
 from paribus.corruption.views.replace import Replace
-from paribus.data.text import Text, Views
+from paribus.data.sequences import Text, Views
 
 VOCABULARY: Any = FakeVocabulary()
 PLAIN = Corruption(Bernoulli(0.15), Replace())

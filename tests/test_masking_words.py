@@ -22,8 +22,8 @@ from paribus.corruption.examples import Examples
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
 from paribus.corruption.masking.whole_word import WholeWord
-from paribus.data.text import Text
-from paribus.data.tokens.sample import Sample
+from paribus.data.sequences import Text
+from paribus.data.tokens.store import Sample
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 

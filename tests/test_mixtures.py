@@ -14,7 +14,7 @@ from text_to_text import T5
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.models.t5_shape import ARCHITECTURES
+from paribus.models.t5 import ARCHITECTURES
 from paribus.tasks.mixed_stream import TEXT, Mixed
 from paribus.tasks.mixtures import Equal, Mixture, Proportional
 from paribus.training.budget import plan_of, planned

@@ -14,7 +14,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.models.t5.modeling_t5 import T5DenseActDense, T5DenseGatedActDense, T5LayerNorm
 
 from paribus.models.attention import attend
-from paribus.models.t5_parts import LEAN, slim
+from paribus.models.text_to_text import LEAN, slim
 
 B, H, L, S, E = 2, 3, 5, 7, 4
 

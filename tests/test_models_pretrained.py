@@ -28,7 +28,7 @@ from paribus.core.errors import Unavailable, UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.heads.choices import Classifier, RowAnswer
-from paribus.models.heads.loss import Loss
+from paribus.models.heads.head import Loss
 from paribus.models.heads.rows import ClassificationHead, PairHead
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained

@@ -23,7 +23,7 @@ from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
 from paribus.models.network import initialize
-from paribus.objectives.mlm_pairs import MaskedLMWithSOP
+from paribus.objectives.mlm import MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.training.budget import train_flops
 from paribus.training.description import Run

@@ -13,12 +13,11 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from paribus.core.errors import UserError
 from paribus.corruption.views.sentinels import UniqueSentinel
-from paribus.data.text import Sequences
+from paribus.data.sequences import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.network import initialize
-from paribus.models.t5 import T5
-from paribus.models.t5_shape import ARCHITECTURES, SINGLE
+from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
 from paribus.models.text_to_text import TextToText
 from paribus.objectives.denoising import Denoising
 from paribus.objectives.objective import Objective

@@ -16,9 +16,9 @@ from test_study_store import record as kept
 
 from paribus.commands.cli import main
 from paribus.commands.train import train
-from paribus.core.forget import Forget
+from paribus.core.plugins import DropEndedConfigs
 from paribus.reporting.multirun import find_differing
-from paribus.runs.stored import CONFIG
+from paribus.runs.archive import CONFIG
 
 
 def made(root: Path, seed: int, loss: float, score: float, **masking: Any) -> None:
@@ -77,14 +77,14 @@ def test_a_multirun_ends_with_a_table_and_one_run_with_json(
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     own = [*arguments, "logger=none", "masking.rate=0.15"]
     ended: list[JobReturn] = []
-    end = Forget.on_job_end
+    end = DropEndedConfigs.on_job_end
 
-    def record(self: Forget, config: Any, job_return: JobReturn, **more: Any) -> None:
+    def record(self: DropEndedConfigs, config: Any, job_return: JobReturn, **more: Any) -> None:
         assert job_return.cfg is not None
         end(self, config, job_return, **more)
         ended.append(job_return)
 
-    monkeypatch.setattr(Forget, "on_job_end", record)
+    monkeypatch.setattr(DropEndedConfigs, "on_job_end", record)
     assert train(["-m", *own, "seed=0,1"]) == 0
     assert [(job.cfg, job.hydra_cfg) for job in ended] == [(None, None)] * 2
     assert [text for job in ended for text in job.overrides or () if text.startswith("seed=")] == ["seed=0", "seed=1"]

@@ -10,14 +10,14 @@ from fake_records import LOSS, TASK, own, record, study
 from test_study_store import put
 
 from paribus.commands.cli import main
+from paribus.core.checksums import seal
 from paribus.core.config import compose, plain
-from paribus.core.sealed import seal
 from paribus.reporting.next_step import next_step
 from paribus.reporting.tables.assemble import make_table
 from paribus.reporting.tables.brief import print_brief
 from paribus.runs import store
 from paribus.sweeps.expand import expand
-from paribus.sweeps.outlook import command_with, look_ahead
+from paribus.sweeps.plan import command_with, look_ahead
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.sweep import load
 from paribus.training.outlook import foresee, lengthen, name_positions

@@ -14,12 +14,12 @@ from test_study_store import put, record
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.runs import store
+from paribus.runs.archive import CONFIG
 from paribus.runs.identity import Identity
-from paribus.runs.stored import CONFIG
-from paribus.runs.texts import check_text, name_text
+from paribus.runs.provenance import check_text, name_text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.survey import survey
+from paribus.sweeps.status import survey
 from paribus.sweeps.sweep import load
 
 SWEEP: dict[str, Any] = {
@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rows = [{"text": f"what is {n}", "label": ("DESC", "HUM")[n % 2]} for n in range(8)]
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "conf/task").mkdir(parents=True)
-    task = "_target_: paribus.tasks.tables.LabelTable\nname: trec\npath: .\n"
+    task = "_target_: paribus.tasks.tables.table.LabelTable\nname: trec\npath: .\n"
     task += "columns: {text: text, label: label}\nclasses: [DESC, HUM]\n"
     (tmp_path / "conf/task/trec.yaml").write_text(task)
     monkeypatch.chdir(tmp_path)
@@ -144,9 +144,8 @@ def test_a_task_without_a_class_is_refused(here: Path) -> None:
 
 
 def test_a_task_may_be_declared_by_the_sweep_itself(here: Path) -> None:
-    node = (
-        "{_target_:paribus.tasks.tables.LabelTable,name:own,path:.,columns:{text:text,label:label},classes:[DESC,HUM]}"
-    )
+    columns = "columns:{text:text,label:label}"
+    node = f"{{_target_:paribus.tasks.tables.table.LabelTable,name:own,path:.,{columns},classes:[DESC,HUM]}}"
     assert tasks_of(ask("scale=test", base=["task=none", f"+tasks.own={node}"], columns=["own/accuracy"])) == ["own"]
 
 
@@ -182,7 +181,7 @@ def test_a_study_on_another_text_is_refused_before_it_replaces_the_first(
 def test_a_sweep_on_another_text_is_refused_by_the_command(
     here: Path, text_folder: Path, cache: Path, arguments: list[str]
 ) -> None:
-    from paribus.sweeps.runner import run_sweep
+    from paribus.sweeps.run import run_sweep
 
     def planned(config: Any) -> dict[str, Any]:
         return {"tokens": 100, "sequences": 10, "steps": 5, "flops": 1.0, "epochs": 1.0}

@@ -13,9 +13,9 @@ from test_sweeps_runner import Ask, Commands, ask, plan  # noqa: F401 (a fixture
 
 from paribus.commands.cli import main
 from paribus.core import console
-from paribus.sweeps import runner
-from paribus.sweeps.board import Board, show_live
-from paribus.sweeps.runner import run_sweep
+from paribus.sweeps import run
+from paribus.sweeps.run import run_sweep
+from paribus.sweeps.status import Board, show_live
 from paribus.sweeps.sweep import Job
 from paribus.training import callbacks
 from paribus.training.callbacks import Bar
@@ -88,7 +88,7 @@ def test_a_sweep_names_its_metric_and_passes_on_what_its_runs_say(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(runner, "EVERY", 0.0)
+    monkeypatch.setattr(run, "EVERY", 0.0)
     request = ask("seeds=0", "slots=2", "arms=dynamic,static")
     commands = Commands(request, tmp_path / "made")
     said = "dynamic/seed0 pre-training: step 3 of 9, mlm_loss 6.455, 50 tokens/s, about 8 min left"

@@ -24,12 +24,12 @@ from paribus.reporting.site.collect import collect, load_sweeps
 from paribus.reporting.site.overview import render_overview
 from paribus.reporting.tables.schema import qualify
 from paribus.sweeps.control import audit
-from paribus.sweeps.first import Question, write_sweep, write_task
+from paribus.sweeps.init import Question, write_sweep, write_task
 from paribus.sweeps.request import request_of
 from paribus.sweeps.search import request as searches
 from paribus.sweeps.sweep import jobs, load
-from paribus.tasks.guess import guess_task
 from paribus.tasks.metrics import METRICS
+from paribus.tasks.tables.guess import guess_task
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

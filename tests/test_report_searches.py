@@ -12,9 +12,9 @@ from search_worker import Launcher, settings
 
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
-from paribus.sweeps.search.trial_board import open_search
+from paribus.sweeps.search.space import dimension
+from paribus.sweeps.search.status import open_search
 from paribus.sweeps.search.worker import search
-from paribus.sweeps.space import dimension
 
 
 class Two:

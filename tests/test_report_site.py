@@ -20,9 +20,9 @@ from fake_site import keep, made, place_of
 
 from paribus.commands.cli import main
 from paribus.commands.report import report
+from paribus.core.checksums import seal
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
-from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import COLORS
 from paribus.reporting.site.claim_page import render_claim_page
 from paribus.reporting.site.claims import make_lines, render_arxiv, render_source

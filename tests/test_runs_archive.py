@@ -14,22 +14,14 @@ import pytest
 import yaml
 from fake_records import design, record, study
 
+from paribus.core.checksums import hash_file, seal
 from paribus.core.errors import UserError
-from paribus.core.sealed import hash_file, seal
 from paribus.reporting.reproduce import find_run
 from paribus.reporting.tables.assemble import assemble
 from paribus.reporting.tables.files import render_texts
 from paribus.runs import store
+from paribus.runs.archive import ARCHIVE, CONFIGS_FILE, RECORDS_FILE, FolderStore, RunFolder, StoredRun, open_archive
 from paribus.runs.record import Record, read_record
-from paribus.runs.stored import (
-    ARCHIVE,
-    CONFIGS_FILE,
-    RECORDS_FILE,
-    FolderStore,
-    RunFolder,
-    StoredRun,
-    open_archive,
-)
 
 STUDY = "roberta_table1"
 CONFIG: dict[str, Any] = {

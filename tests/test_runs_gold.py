@@ -16,7 +16,7 @@ from torch.nn.functional import log_softmax
 
 from paribus.core.build import build
 from paribus.core.config import compose
-from paribus.models.t5_shape import ARCHITECTURES
+from paribus.models.t5 import ARCHITECTURES
 from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
 from paribus.runs.record import read_record
 from paribus.runs.store import GOLD, keep

@@ -19,9 +19,9 @@ from search_worker import Launcher, settings
 
 from paribus.core.errors import UserError
 from paribus.sweeps.search.ledger import ATTEMPT, KIND, OVERRIDES, REASON, RETRY_OF
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.search.storage import open_storage, without_password
 from paribus.sweeps.search.worker import open_study, search
-from paribus.sweeps.space import dimension
 
 WORKER = Path(__file__).with_name("search_worker.py")
 

@@ -20,7 +20,7 @@ from paribus.commands.run import run
 from paribus.core.arguments import parse
 from paribus.sweeps.search import request as verb
 from paribus.sweeps.search.ledger import Counts
-from paribus.sweeps.search.trial_board import Row, TrialBoard, watch
+from paribus.sweeps.search.status import Row, TrialBoard, watch
 from paribus.sweeps.search.worker import open_study, search
 
 

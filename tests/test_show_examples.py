@@ -18,7 +18,7 @@ from paribus.commands.show import show
 from paribus.core.errors import UserError
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.data.formats.pairs import SegmentPair
-from paribus.data.schedule import Static
+from paribus.data.mask_schedule import Static
 from paribus.reporting.examples import show_examples
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from paribus.core.checksums import seal, verify
 from paribus.core.files import write_json
 from paribus.core.jsonable import from_json
-from paribus.core.sealed import seal, verify
 from paribus.runs import store
+from paribus.runs.archive import FAILED, RECORD, RunFolder
 from paribus.runs.record import SCHEMA, Record, read_record
-from paribus.runs.stored import FAILED, RECORD, RunFolder
 
 
 def record(arm: str = "dynamic", seed: int = 0, signature: str = "aa", **changes: Any) -> dict[str, Any]:

@@ -18,13 +18,12 @@ from paribus.commands.cli import main
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.runs import store
-from paribus.runs.stored import FAILED, RECORD
-from paribus.sweeps.board import Board, Cell
-from paribus.sweeps.costs import price, price_claims, text
+from paribus.runs.archive import FAILED, RECORD
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
+from paribus.sweeps.plan import price, price_claims, text
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.survey import survey
+from paribus.sweeps.status import Board, Cell, survey
 from paribus.sweeps.sweep import SCRATCH, Job, jobs, load
 from paribus.training.description import Run
 

@@ -17,7 +17,7 @@ from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.tables import files
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
-from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.run import run_sweep
 from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides, load, names
 
 SWEEPS = names()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.sweeps.costs import _pass_on
+from paribus.sweeps.plan import _pass_on
 
 ORDERLY = {signal.SIGINT: 130, signal.SIGTERM: 143}
 

@@ -24,7 +24,7 @@ from paribus.sweeps.launchers import local, slurm
 from paribus.sweeps.launchers.base import Demand, Events, Submitted, Work
 from paribus.sweeps.launchers.local import Local, machine_slots
 from paribus.sweeps.request import parse
-from paribus.sweeps.runner import run_sweep
+from paribus.sweeps.run import run_sweep
 
 
 def test_the_launcher_is_a_choice_of_its_group_and_no_override_of_the_arms() -> None:

@@ -18,11 +18,11 @@ from test_study_store import record
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
 from paribus.runs import store
-from paribus.runs.stored import RECORD
+from paribus.runs.archive import RECORD
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.runner import run_sweep, train_command
-from paribus.sweeps.survey import survey
+from paribus.sweeps.run import run_sweep, train_command
+from paribus.sweeps.status import survey
 from paribus.sweeps.sweep import Job
 from paribus.training.description import Run
 from paribus.training.profile import PRECISIONS, choose_precision

@@ -15,14 +15,14 @@ from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
-from paribus.runs.stored import RECORD
-from paribus.sweeps.costs import price
+from paribus.runs.archive import RECORD
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
+from paribus.sweeps.plan import price
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.runner import run_sweep
-from paribus.sweeps.space import dimension, grid
-from paribus.sweeps.survey import survey
+from paribus.sweeps.run import run_sweep
+from paribus.sweeps.search.space import dimension, grid
+from paribus.sweeps.status import survey
 from paribus.sweeps.sweep import load
 from paribus.sweeps.tune_arms import apply_recorded_tuning
 from paribus.sweeps.tuning import Tune

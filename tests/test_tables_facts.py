@@ -44,7 +44,7 @@ def label(folder: Path) -> str:
 
 
 def stored(root: Path, **changes: Any) -> list[Path]:
-    from paribus.core.sealed import seal
+    from paribus.core.checksums import seal
 
     folders = [put(root, seal(made)) for made in records()]
     for folder in folders:

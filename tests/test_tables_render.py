@@ -17,8 +17,8 @@ import yaml
 from fake_records import LOSS, TASK, build, design, make_table, study
 
 from paribus.commands.table import table
+from paribus.core.checksums import seal
 from paribus.core.errors import UserError
-from paribus.core.sealed import seal
 from paribus.reporting.plots.scene import Label
 from paribus.reporting.tables.assemble import count_trials
 from paribus.reporting.tables.files import check, draw_pictures, render_files

@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.tasks.baselines import answer_by_words
 from paribus.tasks.examples import Question
 from paribus.tasks.metrics import Answer, match, normalize_answer, overlap, overlap_or_empty, score_answers
-from paribus.tasks.tables import QuestionTable
+from paribus.tasks.tables.table import QuestionTable
 from paribus.tasks.types.question_answering import ExtractiveQA, find_best_span, squad_windows
 from paribus.training.steps import task_batch
 

@@ -18,7 +18,7 @@ from paribus.core.errors import UserError
 from paribus.models.heads.tokens import CRFHead
 from paribus.tasks.examples import Tagged
 from paribus.tasks.metrics import find_spans, score_spans
-from paribus.tasks.tables import TagTable
+from paribus.tasks.tables.table import TagTable
 from paribus.tasks.types.tagging import NO_TAG, Tagging, find_first_tokens
 from paribus.training.steps import task_batch
 

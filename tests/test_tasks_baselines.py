@@ -13,7 +13,7 @@ import pytest
 from paribus.tasks import baselines as module
 from paribus.tasks.baselines import classify_by_words, compare_words, measure_baselines, regress_by_words
 from paribus.tasks.examples import Example
-from paribus.tasks.tables import LabelTable
+from paribus.tasks.tables.table import LabelTable
 
 GLUE = Path(__file__).parents[1] / "../shared/data/glue"
 COLUMNS = {"text": "sentence", "label": "label"}

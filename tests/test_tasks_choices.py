@@ -17,10 +17,10 @@ from paribus.core.settings import FineTuning
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import Classifier
 from paribus.tasks.baselines import measure_baselines
-from paribus.tasks.choices import ChoiceTable
 from paribus.tasks.examples import Choice
 from paribus.tasks.prompts import Fields
 from paribus.tasks.rows import fill_question
+from paribus.tasks.tables.choices import ChoiceTable
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.training.description import Run
 from paribus.training.run import run
@@ -157,7 +157,7 @@ def test_a_linear_model_finds_the_option_that_shares_the_words(tmp_path: Path) -
 
 
 OWN = """
-_target_: paribus.tasks.choices.ChoiceTable
+_target_: paribus.tasks.tables.choices.ChoiceTable
 name: exam
 path: {folder}
 columns: {{text: article, question: question, options: options, label: answer}}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from paribus.tasks.baselines import measure_baselines, tag_by_words
-from paribus.tasks.docs_default import DocsDefault, find_default, find_description, find_literals
-from paribus.tasks.docs_parameters import DocsParameters, find_names, tag_paragraphs
+from paribus.tasks.docs.default import DocsDefault, find_default, find_description, find_literals
+from paribus.tasks.docs.parameters import DocsParameters, find_names, tag_paragraphs
 from paribus.tasks.examples import Question, Tagged
 from paribus.tasks.metrics import Answer
 

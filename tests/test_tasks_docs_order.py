@@ -13,7 +13,7 @@ import yaml
 
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import Docstrings
-from paribus.tasks.docs_order import DocsOrder, DocsShift, find_swaps, shuffle_inner, swap_neighbors
+from paribus.tasks.docs.order import DocsOrder, DocsShift, find_swaps, shuffle_inner, swap_neighbors
 from paribus.tasks.examples import Examples, normalize
 
 CONF = Path(__file__).parents[1] / "conf/task"

@@ -10,7 +10,7 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import measure_baselines
-from paribus.tasks.docs_overlap import DocsOverlap, replace_some
+from paribus.tasks.docs.overlap import DocsOverlap, replace_some
 from paribus.tasks.examples import Examples
 from paribus.tasks.prompts import round_to_step
 

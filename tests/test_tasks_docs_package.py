@@ -11,7 +11,7 @@ import yaml
 
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import measure_baselines
-from paribus.tasks.docs_package import DocsPackage, Paragraph, drop_shared, name_pattern
+from paribus.tasks.docs.package import DocsPackage, Paragraph, drop_shared, name_pattern
 from paribus.tasks.examples import Examples, normalize
 
 CONF = Path(__file__).parents[1] / "conf/task/docs_package.yaml"
@@ -131,7 +131,7 @@ def test_bad_settings(changes: dict[str, Any], message: str, tmp_path: Path) -> 
 
 def test_configured_packages_are_installed() -> None:
     settings = yaml.safe_load(CONF.read_text())
-    assert settings.pop("_target_") == "paribus.tasks.docs_package.DocsPackage"
+    assert settings.pop("_target_") == "paribus.tasks.docs.package.DocsPackage"
     configured = DocsPackage(**settings)
     assert len(configured.task_type.classes) == 12
     assert len(configured.source()[-1]) == 12

@@ -10,7 +10,7 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import classify_by_words, measure_baselines
-from paribus.tasks.docs_signature import Described, DocsSignature, format_signature, pair_up
+from paribus.tasks.docs.signature import Described, DocsSignature, format_signature, pair_up
 from paribus.tasks.examples import Example, Examples
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paribus.tasks.baselines import measure_baselines
-from paribus.tasks.docs_summary import DocsSummary
+from paribus.tasks.docs.summary import DocsSummary
 
 
 def test_a_package_gives_summaries(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Grouped
-from paribus.tasks.superglue import mark_two
+from paribus.tasks.tables.superglue import mark_two
 from paribus.training.run import run
 
 TEXT, NUMBER = Value("string"), Value("int32")

@@ -18,7 +18,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.finetuning import saved
 from paribus.models import checkpoint
-from paribus.tasks.tables import ValueTable
+from paribus.tasks.tables.table import ValueTable
 from paribus.training.description import Run
 from paribus.training.run import run
 from paribus.training.steps import task_batch

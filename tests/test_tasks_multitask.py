@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from paribus.tasks.multitask import NamedRows, SeveralTasks
 from paribus.tasks.rows import Encoded, Groups, frame
+from paribus.training.joint.rows import NamedRows, SeveralTasks
 from paribus.training.steps import TaskSteps
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)

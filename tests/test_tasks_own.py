@@ -12,7 +12,7 @@ from paribus.training.description import Run
 from paribus.training.run import run
 
 OWN = """
-_target_: paribus.tasks.tables.LabelTable
+_target_: paribus.tasks.tables.table.LabelTable
 name: mine
 path: {folder}
 columns: {{text: review, label: stars}}

@@ -13,12 +13,11 @@ from conftest import story
 
 from paribus.commands.cli import main
 from paribus.core.config import compose
-from paribus.models.heads.head import Head
-from paribus.models.heads.loss import Loss
+from paribus.models.heads.head import Head, Loss
 from paribus.models.heads.wrappers import OnOptions
 from paribus.models.network import Batch, Outputs
 from paribus.tasks.examples import Example
-from paribus.tasks.ranking import group_candidates
+from paribus.tasks.tables.ranking import group_candidates
 from paribus.training.description import Run
 from paribus.training.run import run
 

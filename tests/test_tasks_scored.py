@@ -18,9 +18,9 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import Classifier
-from paribus.tasks.choices import ClozeTable, LikelyTable
-from paribus.tasks.docs_scored import ScoredNext, ScoredShift, ScoredText
+from paribus.tasks.docs.scored import ScoredNext, ScoredShift, ScoredText
 from paribus.tasks.examples import Choice
+from paribus.tasks.tables.choices import ClozeTable, LikelyTable
 from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored, Totals, plan_windows
 from paribus.training.run import run
 
@@ -108,7 +108,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 OWN = """
-_target_: paribus.tasks.choices.LikelyTable
+_target_: paribus.tasks.tables.choices.LikelyTable
 name: lines
 path: {folder}
 columns: {{text: line}}
@@ -161,7 +161,7 @@ def test_perplexity_is_that_of_a_plain_loop_in_transformers(
 
 
 LAST = """
-_target_: paribus.tasks.choices.LikelyTable
+_target_: paribus.tasks.tables.choices.LikelyTable
 name: last
 path: {folder}
 columns: {{text: line}}
@@ -262,7 +262,7 @@ def test_sentences_that_are_not_text_are_refused(tmp_path: Path) -> None:
 
 
 CHOICES = """
-_target_: paribus.tasks.choices.ChoiceTable
+_target_: paribus.tasks.tables.choices.ChoiceTable
 name: exam
 path: {folder}
 columns: {{text: article, question: question, options: options, label: answer}}

@@ -12,7 +12,7 @@ import pytest
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Example
-from paribus.tasks.types.similarity import Similarity
+from paribus.tasks.types.regression import Similarity
 from paribus.training.description import Run
 from paribus.training.run import run
 

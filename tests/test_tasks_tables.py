@@ -15,8 +15,8 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Example, count_leaks, limit_rows
-from paribus.tasks.table_files import read_files
-from paribus.tasks.tables import LabelTable
+from paribus.tasks.tables.files import read_files
+from paribus.tasks.tables.table import LabelTable
 
 ROOT = Path(__file__).parents[1]
 GLUE = ROOT / "../shared/data/glue"
@@ -222,7 +222,7 @@ def test_second_read_is_light(folder: Path, tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from paribus.tasks.tables import LabelTable
+from paribus.tasks.tables.table import LabelTable
 task = LabelTable("toy", {COLUMNS!r}, ["bad", "good"], path={str(folder)!r})
 print(task.data_hash(Path({str(tmp_path)!r})), len(task.examples(Path({str(tmp_path)!r}))["train"]))
 print(sorted({{"torch", "datasets", "transformers", "pandas", "sklearn"}} & set(sys.modules)))

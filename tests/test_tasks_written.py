@@ -15,7 +15,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
-from paribus.models.greedy import greedy
+from paribus.models.generation import greedy
 from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 from paribus.tasks.types.written import WrittenRows
 from paribus.training.run import run

@@ -17,17 +17,17 @@ from safetensors.torch import load_file
 
 from paribus.core.config import compose
 from paribus.core.noise import Noise
-from paribus.corruption.collators.labels import RowLabels, TokenLabels
+from paribus.corruption.collators.collator import RowLabels, TokenLabels
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples
 from paribus.corruption.masking.whole_row import NoNoise
 from paribus.corruption.views.replace import Unchanged
-from paribus.data.annotators.capitals import Capitals
+from paribus.data.annotators import Capitals
+from paribus.data.formats.full_sentences import DocSentences
+from paribus.data.formats.input_format import Segments
 from paribus.data.formats.pairs import NEAR, RANDOM, SegmentPair
 from paribus.data.formats.reordered import Reordered, count_classes, list_orders
-from paribus.data.formats.segments import Segments
-from paribus.data.formats.sentences import DocSentences
-from paribus.data.tokens.recurring import Recurring
+from paribus.objectives.text_tasks import Recurring
 from paribus.sweeps.sweep import arm_overrides, load
 from paribus.tasks.text_stream import TaskTurns
 from paribus.training.budget import plan_of

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from conftest import story
 
+from paribus.core.checksums import SUMS
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.core.sealed import SUMS
 from paribus.data.corpus.document import Document
 from paribus.data.corpus.sentences import Blingfire, Lines
 from paribus.data.tokens import store
@@ -164,7 +164,7 @@ def test_a_cut_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from paribus.core.sealed import SUMS
+from paribus.core.checksums import SUMS
 from paribus.data.corpus.document import Document
 from paribus.data.corpus.sentences import Blingfire
 from paribus.data.tokens import store

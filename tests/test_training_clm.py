@@ -19,8 +19,8 @@ from paribus.core.config import compose
 from paribus.corruption.collators.encoder import CausalCollator
 from paribus.corruption.masking.whole_row import NoNoise
 from paribus.corruption.views.replace import Unchanged
+from paribus.data.formats.full_sentences import FullSentences
 from paribus.data.formats.pairs import SegmentPair
-from paribus.data.formats.sentences import FullSentences
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
@@ -29,7 +29,7 @@ from paribus.models.heads.wrappers import OnBiLSTM
 from paribus.models.network import initialize
 from paribus.objectives.mlm import CausalLM
 from paribus.objectives.objective import Objective
-from paribus.tasks.docs_package import DocsPackage
+from paribus.tasks.docs.package import DocsPackage
 from paribus.tasks.rows import Encoded
 from paribus.training.budget import planned
 from paribus.training.description import Run

@@ -18,7 +18,7 @@ from paribus.core.config import compose
 from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble, mean
-from paribus.models.greedy import greedy
+from paribus.models.generation import greedy
 from paribus.runs.store import read_last_step
 from paribus.tasks.prompts import Ragged
 from paribus.training import callbacks, finetune

@@ -18,12 +18,12 @@ from conftest import story
 
 from paribus.core.config import compose
 from paribus.core.processes import Stopped
-from paribus.finetuning.joint import Joint
-from paribus.tasks.multitask import NamedRows
+from paribus.tasks.mixtures import BySize, Equally, Sampling
 from paribus.tasks.rows import frame
-from paribus.tasks.sampling import BySize, Equally, Sampling
 from paribus.training import callbacks, finetune
-from paribus.training.joint import JointSteps
+from paribus.training.joint.rows import NamedRows
+from paribus.training.joint.settings import Joint
+from paribus.training.joint.train import JointSteps
 from paribus.training.run import run
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
@@ -185,7 +185,7 @@ def test_what_cannot_be_trained_together_is_told(
 
 
 def test_a_task_that_cannot_name_a_head_is_told(two: list[str], tmp_path: Path, refusal: Callable[..., str]) -> None:
-    task = f"_target_:paribus.tasks.tables.LabelTable,name:train,path:{tmp_path},classes:[a,b]"
+    task = f"_target_:paribus.tasks.tables.table.LabelTable,name:train,path:{tmp_path},classes:[a,b]"
     own = f"+tasks.train={{{task},columns:{{text:sentence,label:label}}}}"
     assert "cannot train a task named train: rename it, for example my_train" in refusal("train", *two, own)
 

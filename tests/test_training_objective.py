@@ -17,10 +17,9 @@ from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Outputs, initialize
-from paribus.objectives.mlm import MaskedLM
-from paribus.objectives.mlm_pairs import MaskedLMWithNSP, MaskedLMWithSOP
+from paribus.objectives.mlm import MaskedLM, MaskedLMWithNSP, MaskedLMWithSOP
 from paribus.objectives.objective import Objective
-from paribus.optim.schedule import Schedule
+from paribus.optim.lr_schedule import Schedule
 from paribus.training.learner import Pretraining
 from paribus.training.profile import Profile
 from paribus.training.steps import as_batch

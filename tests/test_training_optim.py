@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.models.network import initialize
 from paribus.optim.adamw import AdamW, AdamWRms, Lamb
 from paribus.optim.groups import parameter_groups
-from paribus.optim.schedule import CURVES, Schedule
+from paribus.optim.lr_schedule import CURVES, Schedule
 from paribus.runs.identity import meaning
 from paribus.training.description import Run
 

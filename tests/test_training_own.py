@@ -14,9 +14,9 @@ from text_to_text import T5
 from paribus.core.config import compose
 from paribus.corruption.collators.collator import Places
 from paribus.training.description import Run
-from paribus.training.floor import Kinds, Trivial, TrivialReader, join
-from paribus.training.own import OwnEvaluation, read_points, reads_held_out
+from paribus.training.in_distribution import OwnEvaluation, read_points, reads_held_out
 from paribus.training.run import run
+from paribus.training.trivial_baseline import Kinds, Trivial, TrivialReader, join
 
 PAIRS = ["objective=mlm_nsp", "input=segment_pair"]
 

@@ -19,11 +19,11 @@ from paribus.core.config import compose
 from paribus.corruption.collators.encoder import BoundaryCollator, EncoderCollator
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.views.replace import Replace
-from paribus.data.text import Marks, Views
+from paribus.data.sequences import Marks, Views
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
 from paribus.models.network import initialize
-from paribus.objectives.mlm_sbo import MaskedLMWithSBO
+from paribus.objectives.mlm import MaskedLMWithSBO
 from paribus.objectives.objective import Objective
 from paribus.training.run import run
 from paribus.training.steps import as_batch

@@ -24,7 +24,7 @@ from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
 from paribus.optim.adamw import AdamW
-from paribus.optim.schedule import Schedule
+from paribus.optim.lr_schedule import Schedule
 from paribus.training.learner import Pretraining
 from paribus.training.profile import Profile
 from paribus.training.run import run

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 from paribus.core.config import compose
 from paribus.reporting.tables.curves import read_curves
+from paribus.runs.archive import RunFolder
 from paribus.runs.store import keep, read_stored
-from paribus.runs.stored import RunFolder
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.learner import Learner

@@ -12,7 +12,7 @@ from text_to_text import T5
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.models.t5_shape import ARCHITECTURES, SINGLE
+from paribus.models.t5 import ARCHITECTURES, SINGLE
 from paribus.training.budget import planned, train_flops
 from paribus.training.description import Run
 from paribus.training.open_stage import open_stage

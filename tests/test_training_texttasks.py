@@ -18,8 +18,8 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.finetuning import saved
 from paribus.models import checkpoint
-from paribus.models.greedy import greedy
-from paribus.models.t5_shape import ARCHITECTURES
+from paribus.models.generation import greedy
+from paribus.models.t5 import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
 from paribus.tasks.prompts import Ragged
 from paribus.training.description import Run

@@ -17,8 +17,8 @@ from paribus.corruption.collators.encoder import RankedCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.views.replace import Replace
+from paribus.data.formats.full_sentences import FullSentences
 from paribus.data.formats.pairs import SegmentPair
-from paribus.data.formats.sentences import FullSentences
 from paribus.models.bert import Bert
 from paribus.training.run import run
 from paribus.training.steps import as_batch

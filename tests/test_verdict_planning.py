@@ -12,7 +12,7 @@ from paribus.commands.cli import main
 from paribus.core.errors import UserError
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast
-from paribus.verdict.planning import plan_seeds
+from paribus.verdict.power import plan_seeds
 from paribus.verdict.ruling import rule
 from paribus.verdict.statistics import Paired, summarize, t_test
 from paribus.verdict.words import Relation, find_word

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paribus.verdict.plateau import FALLING, LEFT, Course, Point, follow, read_course
+from paribus.verdict.controls import FALLING, LEFT, Course, Point, follow, read_course
 
 FLOOR = 6.0
 BELOW, ABOVE = FLOOR * (1 - LEFT) - 0.01, FLOOR * (1 - LEFT) + 0.01

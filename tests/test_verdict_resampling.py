@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paribus.verdict.aggregate import compare_order, kendall
-from paribus.verdict.bootstrap import bca
+from paribus.verdict.resampling import bca, compare_order, kendall
 from paribus.verdict.statistics import tost
 
 RANDOM = np.random.default_rng(4)

@@ -19,16 +19,15 @@ from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 from paribus.corruption.corruption import Corruption
-from paribus.corruption.examples import Examples
+from paribus.corruption.examples import Examples, measure
 from paribus.corruption.masking.infilling import Infilling
 from paribus.corruption.masking.one_span import Fragment as MassFragment
 from paribus.corruption.masking.single_tokens import Iid
-from paribus.corruption.measure import measure
 from paribus.corruption.views.replace import MaskTokens
 from paribus.corruption.views.sentinels import SharedSentinel, UniqueSentinel
 from paribus.corruption.views.tokens import Drop, Fragment, Full
 from paribus.data.formats.windows import Windows
-from paribus.data.text import Marks
+from paribus.data.sequences import Marks
 
 LEGAL = [
     *product(["random_spans", "random_spans_50", "iid"], ["unique", "shared", "drop", "mask", "mask_random"], TARGETS),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from paribus import collators
     from paribus.core.errors import UserError
     from paribus.reporting.python import compare, judge, load_runs, table
-    from paribus.verdict.planning import plan_seeds
+    from paribus.verdict.power import plan_seeds
 
 __version__ = "0.1.0"
 __all__ = ["UserError", "collators", "compare", "judge", "load_runs", "plan_seeds", "table"]
@@ -21,7 +21,7 @@ _HOMES = {
     "compare": "paribus.reporting.python",
     "judge": "paribus.reporting.python",
     "load_runs": "paribus.reporting.python",
-    "plan_seeds": "paribus.verdict.planning",
+    "plan_seeds": "paribus.verdict.power",
     "table": "paribus.reporting.python",
 }
 

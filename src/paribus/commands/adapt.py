@@ -39,7 +39,7 @@ def adapt(given: Arguments) -> int:
     """Run the sweep and print the answer. Returns 1 if a run failed. Raises UserError before any training step."""
     from paribus.reporting.adaptation import answer
     from paribus.sweeps.adapt import Question, write_sweep
-    from paribus.sweeps.runner import run_sweep
+    from paribus.sweeps.run import run_sweep
 
     path = write_sweep(Question(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS]), given[RUNS])
     given.set(SWEEP, str(path), str(path))

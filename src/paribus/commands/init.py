@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from paribus.core.arguments import Arguments, Option, names, text, verb
 from paribus.core.console import say
 from paribus.core.errors import UserError, located
-from paribus.core.names import read_name
+from paribus.core.files import read_name
 from paribus.sweeps.request import CACHE, RUNS, SCALE, Request
 
 if TYPE_CHECKING:
-    from paribus.sweeps.first import Question
+    from paribus.sweeps.init import Question
 
 TEXT: Option[str | None] = Option("--text", "your text: a file, a folder or a glob", None, text)
 TASK: Option[str | None] = Option("--task", "your task: a file, or a folder with one per split", None, text)
@@ -35,8 +35,8 @@ Read = TypeVar("Read")
 )  # fmt: skip
 def init(given: Arguments) -> int:
     """Write the files and say what to type next. Raises UserError, and leaves no file, if the sweep cannot run."""
-    from paribus.sweeps.costs import report
-    from paribus.sweeps.first import find_wrapped, say_power, write_files
+    from paribus.sweeps.init import find_wrapped, say_power, write_files
+    from paribus.sweeps.plan import report
     from paribus.sweeps.sweep import load
 
     question = _ask(given)
@@ -54,8 +54,8 @@ def init(given: Arguments) -> int:
 def _ask(given: Arguments) -> Question:
     """The question, from arguments and from answers in a terminal. Raises UserError for what is missing or wrong."""
     from paribus.data.corpus.files import find
-    from paribus.sweeps.first import USUAL, Question, name_of, name_task, split_compared
-    from paribus.tasks.guess import guess_task
+    from paribus.sweeps.init import USUAL, Question, name_of, name_task, split_compared
+    from paribus.tasks.tables.guess import guess_task
 
     own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.name))
     asked = "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): "

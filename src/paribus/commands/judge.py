@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paribus.core.arguments import Arguments, Option, Positional, names, path, repeated, setting, text, verb
 from paribus.core.console import say
-from paribus.core.names import read_name
+from paribus.core.files import read_name
 
 RUNS_OF = Positional(
     "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval", ""

@@ -15,7 +15,7 @@ from paribus.sweeps.request import OPTIONS, SWEEP, request_of
 )  # fmt: skip
 def plan(given: Arguments) -> int:
     """Print the costs of each arm and of the sweep."""
-    from paribus.sweeps.costs import report
+    from paribus.sweeps.plan import report
 
     print(report(request_of(given)))
     return 0

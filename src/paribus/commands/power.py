@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paribus.core.arguments import Arguments, Option, number, verb, whole
-from paribus.verdict.planning import MOST_ARMS
+from paribus.verdict.power import MOST_ARMS
 
 SD = Option("--sd", "standard deviation over seeds of the difference between two arms", 0.0, number, required=True)
 EFFECT = Option("--effect", "the true difference to detect", 0.0, number)
@@ -18,7 +18,7 @@ ARMS = Option("--arms", "how many arms; every arm but the first has a claim", 2,
 )  # fmt: skip
 def power(given: Arguments) -> int:
     """Print the seeds and the chances. Raises UserError for impossible values."""
-    from paribus.verdict.planning import plan_seeds
+    from paribus.verdict.power import plan_seeds
 
     print(plan_seeds(given[SD], given[EFFECT], given[MARGIN], given[ARMS]), end="")
     return 0

@@ -25,7 +25,7 @@ from paribus.sweeps.search import request as searches
 def run(given: Arguments) -> int:
     """Run a sweep or a search. Returns 1 if a run failed. Raises UserError before any training step."""
     from paribus.reporting.tracking.study import track_sweep
-    from paribus.sweeps.runner import run_sweep
+    from paribus.sweeps.run import run_sweep
     from paribus.sweeps.until import run_until_decided
 
     refuse_agent()

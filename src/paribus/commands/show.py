@@ -24,7 +24,7 @@ TEXT = Option("text", "sentences to corrupt", "", text, shown="the training spli
 def show(given: Arguments) -> int:
     """Draw in the terminal, or on stderr if stdout is not a terminal; print one JSON object on stdout at the end."""
     from paribus.core.config import compose
-    from paribus.data.tokens.sample import store_text
+    from paribus.data.tokens.store import store_text
     from paribus.reporting.examples import show_examples
     from paribus.training.description import Run
     from paribus.training.streams import training_examples

@@ -20,8 +20,7 @@ from paribus.sweeps.search import request as searches
 )  # fmt: skip
 def status(given: Arguments) -> int:
     """Print the board, and if the sweep file has changed since the runs, that it has."""
-    from paribus.sweeps.board import show
-    from paribus.sweeps.survey import is_older, survey
+    from paribus.sweeps.status import is_older, show, survey
 
     search = searches.request_of(given, folders=True)
     if search is not None:

@@ -10,7 +10,7 @@ from paribus.core.arguments import Arguments, Flag, Option, Positional, choice, 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.tables.styles import BOTH, STYLES
-from paribus.runs.stored import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
+from paribus.runs.archive import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, Request
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from paribus.core.config import plain
 from paribus.core.errors import Unavailable, UserError, suggest
+from paribus.core.moved import find_moved, update_targets
 from paribus.core.trust import check_class, check_name, check_tree, leaves
 
 _WRONG = re.compile(  # what Hydra says of an argument that a class does not have, or lacks
@@ -21,6 +22,7 @@ _WRONG = re.compile(  # what Hydra says of an argument that a class does not hav
 
 def kind(target: str) -> Any:
     """The class that `_target_` names. Raises UserError if it is not trusted or cannot be imported."""
+    target = find_moved(target)
     check_name(target)
     try:
         found = locate(target)
@@ -46,7 +48,7 @@ def require_task(place: str, node: object) -> None:
     """Raises UserError if the config of a task, which is at this place, names no class."""
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise UserError(
-            f"{place} names no _target_", "write a class, such as `_target_: paribus.tasks.tables.LabelTable`"
+            f"{place} names no _target_", "write a class, such as `_target_: paribus.tasks.tables.table.LabelTable`"
         )
 
 
@@ -115,6 +117,7 @@ def _checked(node: Any) -> dict[str, Any]:
 
     if not _is_plain(node):
         node = plain(node if OmegaConf.is_config(node) else OmegaConf.create(node, flags={"allow_objects": True}))
+    node = update_targets(node)
     check_tree(node)
     for key, value in leaves(node):
         if key == "_target_":

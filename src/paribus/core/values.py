@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from paribus.core.bounds import HIGHEST, LARGEST, bounds_of
 from paribus.core.build import kind, parameters, require_task
 from paribus.core.errors import UserError
-from paribus.core.settings import GROUPS, TOP_BOUNDS
+from paribus.core.settings import GROUPS, HIGHEST, LARGEST, TOP_BOUNDS, bounds_of
 from paribus.core.trust import KNOWN, is_trusted
 
 COMPONENTS = {  # settings that are components, although their groups leave the type open; False if null will do

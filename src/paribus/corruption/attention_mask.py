@@ -11,7 +11,7 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, integers
-from paribus.data.text import Array, Text, Views
+from paribus.data.sequences import Array, Text, Views
 
 KINDS: Final = ("bidirectional", "sequence_to_sequence", "left_to_right", "right_to_left")
 

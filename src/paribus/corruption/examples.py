@@ -1,7 +1,11 @@
-"""Examples: store x input format x corruption x collator, as a pure function of (epoch, rows)."""
+"""Examples: store x input format x corruption x collator, as a pure function of (epoch, rows).
+
+Noise statistics measured on real batches, not taken from the config.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,9 +20,9 @@ from paribus.corruption.collators.collator import Collator
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.prediction import predicted_rate
-from paribus.data.formats.segments import Index, InputFormat, Store, gather
+from paribus.data.formats.input_format import Index, InputFormat, Store, gather
 from paribus.data.order import Passes
-from paribus.data.text import Arrays, Views
+from paribus.data.sequences import Arrays, Views
 from paribus.data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -178,3 +182,32 @@ def open_examples(
         if examples.size(0):
             return examples
     raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")
+
+
+ROWS = 256  # rows of a batch that is measured
+
+
+@dataclass
+class Measured:
+    """Counts of batches of one collator, added up."""
+
+    collator: Collator
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, arrays: Arrays, vocabulary: Vocabulary) -> None:
+        """Count a packed batch."""
+        self.counts.update(arrays["counts"])
+        self.counts.update(self.collator.count_shown(arrays, vocabulary))
+
+    def rates(self) -> dict[str, float]:
+        """The collator's rates from the counts so far."""
+        return self.collator.rates(self.counts)
+
+
+def measure(examples: Stream, vocabulary: Vocabulary, most: int = 4096, epoch: int = 0) -> dict[str, float]:
+    """`Measured.rates` of at most `most` examples, evenly spaced over one pass, and statistics of its sampling."""
+    size, total = examples.size(epoch), Measured(examples.collator)
+    rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
+    for at in range(0, len(rows), ROWS):
+        total.add(examples.batch(epoch, rows[at : at + ROWS]), vocabulary)
+    return {**total.rates(), **examples.report(epoch)}

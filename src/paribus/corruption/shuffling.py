@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, integers
-from paribus.data.text import Marks, Text, Views
+from paribus.data.sequences import Marks, Text, Views
 
 SIZE: Final = 3
 ORDERS: Final = np.array([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])  # all but the text's own

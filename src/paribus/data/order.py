@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.settings import Batch
-from paribus.data.text import Array, Arrays
+from paribus.data.sequences import Array, Arrays
 
 
 class Passes(Protocol):

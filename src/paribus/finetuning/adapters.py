@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.core.bounds import within
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:

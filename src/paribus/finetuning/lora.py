@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from paribus.core.bounds import within
 from paribus.core.errors import Unavailable, UserError
+from paribus.core.settings import within
 from paribus.finetuning.method import Method
 
 if TYPE_CHECKING:

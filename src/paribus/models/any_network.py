@@ -19,7 +19,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.shape import Shape
+    from paribus.models.spec import Shape
 
 _BARE: Any = AutoModel
 _MASKED: Any = AutoModelForMaskedLM

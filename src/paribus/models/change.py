@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.models.attention import Score
-    from paribus.models.bert_shape import BertShape
+    from paribus.models.bert import BertShape
     from paribus.models.encoder import Encoder
 
 ROFORMER_BASE: Final = 10000.0

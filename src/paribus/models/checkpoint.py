@@ -10,10 +10,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from paribus.core.checksums import check_folder, seal_folder
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.core.sealed import check_folder, seal_folder
-from paribus.core.sources import HEADS, POOLING, WEIGHTS
+from paribus.core.hub import HEADS, POOLING, WEIGHTS
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network, initialize
 

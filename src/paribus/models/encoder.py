@@ -23,17 +23,17 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from paribus.core.sources import WEIGHTS
+from paribus.core.hub import WEIGHTS
 from paribus.models.attention import kernel
 from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
+from paribus.models.generation import RowWriter
 from paribus.models.last_layer import Places, find_places, prepare, reading
 from paribus.models.network import Batch, Network, Outputs, State
-from paribus.models.row_writer import RowWriter
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.bert_shape import BertShape
+    from paribus.models.bert import BertShape
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from paribus.models.bert_shape import BertShape
+    from paribus.models.bert import BertShape
 
 
 class Layout(NamedTuple):

@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.shape import Shape
+    from paribus.models.spec import Shape
 
 Batch = dict[str, Any]
 State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one

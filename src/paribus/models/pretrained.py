@@ -10,9 +10,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.core import sources as source
-from paribus.core.bounds import within
+from paribus.core import hub as source
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 from paribus.models.any_encoder import KINDS, AnyEncoder
 from paribus.models.bert import Bert
 from paribus.models.change import Change

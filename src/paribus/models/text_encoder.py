@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from paribus.models.network import Batch, Network, Outputs, State
-from paribus.models.shape import Shape
-from paribus.models.t5_shape import T5Shape
+from paribus.models.spec import Shape
+from paribus.models.t5 import T5Shape
 from paribus.models.text_to_text import TextToText
 
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from paribus.models.encoder import Encoder
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
-    from paribus.models.shape import Shape
-    from paribus.models.spec import ModelSpec
+    from paribus.models.spec import ModelSpec, Shape
     from paribus.objectives.objective import Objective
 
 ASKED: Final = ("replaced", "original")

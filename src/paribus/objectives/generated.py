@@ -12,8 +12,7 @@ from torch.nn.functional import softmax
 
 from paribus.models import checkpoint
 from paribus.models.device_noise import DeviceNoise
-from paribus.models.heads.cross_entropy import cut_rows, summed_cross_entropy
-from paribus.models.heads.head import Head, name_places
+from paribus.models.heads.head import Head, cut_rows, name_places, summed_cross_entropy
 from paribus.models.heads.replaced import ORIGINAL
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Batch, Network, State

@@ -1,13 +1,20 @@
-"""Masked language modeling."""
+"""Masked language modeling.
+
+Masked language modeling and a prediction from pairs of segments.
+
+Masked language modeling and the span-boundary objective.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from paribus.core.errors import UserError
 from paribus.corruption.collators.encoder import (
     BackwardCollator,
+    BoundaryCollator,
     CausalCollator,
     EncoderCollator,
     RankedCollator,
@@ -148,3 +155,85 @@ class UnifiedLM(MaskedLM):
     @property
     def collator(self) -> EncoderCollator:
         return RankedCollator()
+
+
+@dataclass(frozen=True)
+class MaskedLMWithNSP(MaskedLM):
+    """The sum of two means: over noised positions, and over pairs whose B follows A or is from another document (BERT,
+    section 3.1). The head on pairs reads one position per row and is left out of `head_flops`.
+    """
+
+    semantics: ClassVar[int] = 1
+    needed_pairs: ClassVar[str | None] = "next"
+    pair_loss_name: ClassVar[str] = "nsp"
+    pair_kinds: ClassVar[int] = 2
+
+    def further_heads(self, network: Network) -> dict[str, Head]:
+        from paribus.models.heads.rows import PairHead
+
+        return {self.pair_loss_name: PairHead(network.width, self.pair_kinds)}
+
+
+@dataclass(frozen=True)
+class MaskedLMWithSOP(MaskedLMWithNSP):
+    """As with NSP, but with pairs whose segments follow each other or are swapped (ALBERT, section 3.1)."""
+
+    semantics: ClassVar[int] = 1
+    needed_pairs: ClassVar[str | None] = "order"
+    pair_loss_name: ClassVar[str] = "sop"
+
+
+@dataclass(frozen=True)
+class MaskedLMWithThree(MaskedLMWithNSP):
+    """As with NSP, but with three kinds of pairs: B follows A, precedes it, or is from another document (StructBERT,
+    arXiv 1908.04577, section 2.3).
+    """
+
+    semantics: ClassVar[int] = 1
+    needed_pairs: ClassVar[str | None] = "three"
+    pair_loss_name: ClassVar[str] = "sentence"
+    pair_kinds: ClassVar[int] = 3
+
+
+PLACE: Final = 200  # width of the embedding of a place in a span, as in SpanBERT whatever the model's
+
+
+@dataclass(frozen=True)
+class MaskedLMWithSBO(MaskedLM):
+    """The mean over noised positions, and `weight` times the sum over tokens of spans, each predicted from the states
+    beside its span and its place in it, divided by their number + 1 (SpanBERT, section 3.2).
+
+    Spans that touch an end of their segment have no such term. Raises UserError for settings out of range.
+    """
+
+    weight: float = 1.0
+    max_pair_targets: int = 20
+    semantics: ClassVar[int] = 1
+    stages: ClassVar[int] = 3
+    needs_spans: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_pair_targets, int) or self.max_pair_targets < 1:
+            raise UserError(
+                f"objective.max_pair_targets={self.max_pair_targets} is out of range", "give a whole number, at least 1"
+            )
+        if not isinstance(self.weight, int | float) or not self.weight >= 0:
+            raise UserError(f"objective.weight={self.weight} is out of range", "give a number, at least 0")
+
+    @property
+    def collator(self) -> BoundaryCollator:
+        return BoundaryCollator(self.max_pair_targets)
+
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        return {"sbo": float(self.weight)}
+
+    def further_heads(self, network: Network) -> dict[str, Head]:
+        from paribus.models.heads.vocabulary import SpanBoundaryHead
+
+        return {"sbo": SpanBoundaryHead(network, self.max_pair_targets, PLACE)}
+
+    def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
+        """FLOPs of both heads, as if every predicted token were a target of both."""
+        boundary = statistics.predicted * 2.0 * (2 * model.hidden + PLACE) * model.hidden
+        return boundary + 2.0 * super().head_flops(statistics, model)

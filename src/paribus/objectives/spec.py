@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from paribus.corruption.collators.collator import Collator
     from paribus.corruption.corruption import Corruption
     from paribus.corruption.masking.pattern import NoisePattern
-    from paribus.data.annotators.annotator import Annotator
+    from paribus.data.annotators import Annotator
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec

@@ -1,24 +1,90 @@
-"""Tasks that get their labels from the text itself, in addition to the masked LM (ERNIE 2, arXiv 1907.12412, section
+"""Which tokens of a text occur in another sentence of their document too (ERNIE 2, arXiv 1907.12412, section 4.2).
+
+Tasks that get their labels from the text itself, in addition to the masked LM (ERNIE 2, arXiv 1907.12412, section
 4.2).
+
+The masked LM and further tasks on the same text, one of them in each step (ERNIE 2, arXiv 1907.12412).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from paribus.corruption.collators.labels import RowLabels, TokenLabels
-from paribus.data.annotators.capitals import Capitals
+import numpy as np
+
+from paribus.core.errors import UserError
+from paribus.corruption.collators.collator import RowLabels, TokenLabels
+from paribus.data.annotators import Capitals
+from paribus.data.formats.input_format import Store
 from paribus.data.formats.pairs import SegmentPair
 from paribus.data.formats.reordered import Reordered, count_classes
-from paribus.data.tokens.recurring import Recurring
+from paribus.data.sequences import Array
+from paribus.objectives.mlm import MaskedLM
 
 if TYPE_CHECKING:
     from paribus.corruption.collators.collator import Collator
-    from paribus.data.annotators.annotator import Annotator
-    from paribus.data.formats.segments import InputFormat, Store
+    from paribus.data.annotators import Annotator
+    from paribus.data.formats.input_format import InputFormat, Store
+    from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
+    from paribus.objectives.objective import Objective
+
+
+@dataclass(frozen=True)
+class Recurring:
+    """A store whose `annotated` is 1 at tokens that recur, and 0 elsewhere."""
+
+    store: Store
+
+    @property
+    def ids(self) -> Array:
+        return self.store.ids
+
+    @property
+    def word_start(self) -> Array:
+        return self.store.word_start
+
+    @property
+    def sentence_start(self) -> Array:
+        return self.store.sentence_start
+
+    @property
+    def document_start(self) -> Array:
+        return self.store.document_start
+
+    @cached_property
+    def annotated(self) -> Any:
+        """uint8 [T], of which only the places that are read are found."""
+        return _Flags(self.store)
+
+
+class _Flags:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.edge_D = np.asarray(store.sentence_start)[np.asarray(store.document_start)]
+
+    def __getitem__(self, at_P: Array) -> Array:
+        """uint8 [P] of these tokens of the store."""
+        document_P = np.searchsorted(self.edge_D, at_P, side="right") - 1
+        found_P = np.zeros(len(at_P), np.uint8)
+        for document in np.unique(document_P):
+            first, last = self.edge_D[document : document + 2].tolist()
+            own_P = document_P == document
+            found_P[own_P] = self._recur(first, last)[at_P[own_P] - first]
+        return found_P
+
+    def _recur(self, first: int, last: int) -> Array:
+        """bool: of the tokens of a document."""
+        sentence_T = np.searchsorted(self.store.sentence_start, np.arange(first, last), side="right")
+        sentence_T -= sentence_T[0]
+        _, kind_T = np.unique(np.asarray(self.store.ids[first:last]), return_inverse=True)
+        pairs = np.unique(kind_T * (sentence_T[-1] + 1) + sentence_T)
+        often_T: Array = np.bincount(pairs // (sentence_T[-1] + 1))[kind_T] > 1
+        return often_T
 
 
 @dataclass(frozen=True)
@@ -95,3 +161,51 @@ TASKS: Final[dict[str, TextTask]] = {
     "distance": RowTask(kinds=3, pairs="distance"),
     "reordering": Reordering(kinds=count_classes(3)),
 }
+
+
+@dataclass(frozen=True)
+class SeveralTasks(MaskedLM):
+    """A head for each task; a step reads the rows of one task and has its loss alone.
+
+    `tasks`: {task: its steps in a cycle}, 0 for none; the order of steps within a cycle is random. The tasks beside
+    `mlm` read the text without noise. A stage takes over the heads of the tasks
+    that the one before has too.
+
+    Raises UserError for an unknown task, an invalid number of steps, and if no task has a step.
+    """
+
+    tasks: Mapping[str, int] = field(default_factory=lambda: {MLM: 1})
+    semantics: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        known = [MLM, *TASKS]
+        if unknown := [name for name in self.tasks if name not in known]:
+            raise UserError(f"objective.tasks.{unknown[0]} is not a task on text", f"name one of {', '.join(known)}")
+        for name, steps in self.tasks.items():
+            if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+                raise UserError(
+                    f"objective.tasks.{name}={steps} is out of range", "give its steps in a cycle, or 0 for none"
+                )
+        if not self.text_tasks:
+            raise UserError("objective.tasks has no task with a step", f"set objective.tasks.{MLM}=1")
+
+    @property
+    def text_tasks(self) -> dict[str, int]:
+        """The tasks that are trained, with their steps in a cycle, `mlm` first."""
+        return {name: count for name in (MLM, *TASKS) if (count := self.tasks.get(name, 0))}
+
+    @property
+    def annotator(self) -> Annotator | None:
+        return next((found for name in self.text_tasks if name != MLM and (found := TASKS[name].annotator)), None)
+
+    @property
+    def alone(self) -> SeveralTasks:
+        return replace(self, tasks={MLM: 1})
+
+    def further_heads(self, network: Network) -> dict[str, Head]:
+        return {name: TASKS[name].head(network) for name in self.text_tasks if name != MLM}
+
+    def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
+        objective = super().compose(network, vocabulary)
+        objective.tasks = {name: name for name in objective.heads}
+        return objective

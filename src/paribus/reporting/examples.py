@@ -16,9 +16,8 @@ import numpy as np
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.corruption.collators.text_to_text import IGNORED
-from paribus.corruption.examples import Examples
-from paribus.corruption.measure import ROWS, Measured
-from paribus.data.text import Views
+from paribus.corruption.examples import ROWS, Examples, Measured
+from paribus.data.sequences import Views
 from paribus.reporting import examples_written
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from paribus.corruption.collators.text_to_text import IGNORED, written_rows
 from paribus.corruption.views.view import real_tokens
-from paribus.data.text import Sequences, Text, Views
+from paribus.data.sequences import Sequences, Text, Views
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer

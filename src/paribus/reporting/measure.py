@@ -15,9 +15,9 @@ from paribus.reporting.plots.scene import add_heading
 from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.files import write_files
+from paribus.runs.archive import RunFolder
 from paribus.runs.record import Record
 from paribus.runs.store import find_records, find_stored
-from paribus.runs.stored import RunFolder
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.statistics import rounded
 
@@ -91,7 +91,7 @@ def find_runs(asked: Asked) -> tuple[str, list[Run]]:
 
 def _run(asked: Asked, record: Record, task: str) -> Run:
     """Raises UserError if the run's folder does not hold its weights."""
-    from paribus.core.sources import WEIGHTS
+    from paribus.core.hub import WEIGHTS
 
     stored, label = find_stored(record, asked.roots), record.label
     folder = stored.folder if isinstance(stored, RunFolder) else None

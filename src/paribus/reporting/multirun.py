@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
+from paribus.runs.archive import RECORD, RunFolder
 from paribus.runs.record import Record, read_record
 from paribus.runs.store import read_config
-from paribus.runs.stored import RECORD, RunFolder
-from paribus.sweeps.board import align
 from paribus.sweeps.control import list_settings
+from paribus.sweeps.status import align
 from paribus.verdict.metrics import find_metric, is_pairs, is_score
 from paribus.verdict.statistics import mean_sd
 

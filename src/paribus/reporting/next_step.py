@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 
 from paribus.core.config import compose, plain
 from paribus.core.console import duration
-from paribus.core.secrets import mask_text
+from paribus.core.trust import mask_text
 from paribus.reporting.tables.schema import ClaimRow, Table
 from paribus.runs.record import Record
 from paribus.runs.store import find_manifest, find_records
 from paribus.sweeps.launchers.local import machine_slots
-from paribus.sweeps.outlook import command_with, lengthens
+from paribus.sweeps.plan import command_with, lengthens
 from paribus.sweeps.request import MAX_SEEDS, MOST_LOOKS, UNTIL_DECIDED, Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, arm_overrides
 from paribus.training.outlook import ENOUGH, foresee, lengthen

@@ -13,9 +13,9 @@ from paribus.core.config import compose
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
+from paribus.runs.archive import CURVES, RECORD, RECORDS_FILE, RunFolder, StoredRun, open_archive
 from paribus.runs.record import Record
 from paribus.runs.store import read_config, read_stored
-from paribus.runs.stored import CURVES, RECORD, RECORDS_FILE, RunFolder, StoredRun, open_archive
 
 _PROFILE = ("accelerator", "precision", "threads", "workers", "microbatch", "compile")
 _TIMED = ("train_seconds",)  # of the budget: what a clock gives

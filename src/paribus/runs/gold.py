@@ -18,9 +18,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.checksums import hash_file
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
-from paribus.core.sealed import hash_file
 from paribus.runs.store import GOLD
 
 _LEAST = 2.0**-25  # half of the smallest float16 above 0

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.build import ask, kind
+from paribus.core.checksums import digest
 from paribus.core.config import root_seed
-from paribus.core.hashing import digest
 from paribus.core.settings import GROUPS
 
 SEMANTICS = 2  # raised when the meaning of a run changes as a whole

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paribus.core.checksums import parse, verify
+from paribus.core.files import is_name
 from paribus.core.jsonable import OMITTED, REST, from_json
-from paribus.core.names import is_name
-from paribus.core.sealed import parse, verify
 
 SCHEMA = 1
 STATUSES = ("done", "failed", "diverged")

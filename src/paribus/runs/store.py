@@ -17,15 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from paribus.core.checksums import hash_bytes, parse, verify
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.files import alone, read_end, whole_folder, write_bytes, write_sealed
+from paribus.core.files import alone, is_name, read_end, whole_folder, write_bytes, write_sealed
 from paribus.core.jsonable import to_json
-from paribus.core.names import is_name
-from paribus.core.sealed import hash_bytes, parse, verify
-from paribus.core.secrets import mask, mask_text
-from paribus.runs.record import Record, parse_record, read_record
-from paribus.runs.stored import (
+from paribus.core.moved import update_targets
+from paribus.core.trust import mask, mask_text
+from paribus.runs.archive import (
     CONFIG,
     CURVES,
     FAILED,
@@ -36,6 +35,7 @@ from paribus.runs.stored import (
     open_stores,
     write_archive,
 )
+from paribus.runs.record import Record, parse_record, read_record
 
 RESULTS = Path("analysis/results")  # the committed results, below the root of a checkout
 LOCK = ".lock"
@@ -280,7 +280,7 @@ def _join(old: Manifest, new: Manifest) -> Manifest:
 
 
 def read_config(run: StoredRun) -> dict[str, Any] | None:
-    """The resolved config of a run, or None if it cannot be read."""
+    """The resolved config of a run, with the present names of its components, or None if it cannot be read."""
     import yaml
 
     try:
@@ -288,7 +288,7 @@ def read_config(run: StoredRun) -> dict[str, Any] | None:
         config = yaml.load((run.read(CONFIG) or b"").decode("utf-8"), Loader=loader)
     except (OSError, ValueError, yaml.YAMLError):
         return None
-    return config if isinstance(config, dict) else None
+    return update_targets(config) if isinstance(config, dict) else None
 
 
 def read_scale(folder: Path) -> str | None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core import sources
+from paribus.core import hub
 from paribus.core.build import require_task
 from paribus.core.config import choices, compose, conf_dir, flat, plain
 from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
+from paribus.core.moved import find_moved
 from paribus.core.strict_yaml import load_strict, readable
 from paribus.data.corpus.files import find
 from paribus.sweeps.columns import list_metrics
@@ -66,7 +67,7 @@ def write_sweep(question: Question, runs: Path) -> Path:
 
 def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
     """The content of the sweep file."""
-    folder = sources.folder(question.checkpoint, None, runs, "--from")
+    folder = hub.folder(question.checkpoint, None, runs, "--from")
     own = _read_run(folder)
     task, metric, tasks = _name_task(question.task)
     family = str(own.get("family", "bert"))
@@ -91,7 +92,7 @@ def _read_run(folder: Path) -> dict[str, Any]:
     import yaml
 
     path = folder.parent / "config.yaml"
-    if folder.name != sources.MODEL or not path.is_file():
+    if folder.name != hub.MODEL or not path.is_file():
         return {}
     found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return found
@@ -122,7 +123,7 @@ def _start(folder: Path, own: Mapping[str, Any]) -> list[str]:
     import json
 
     name = quote(folder.resolve())
-    width = int(json.loads((folder / sources.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0))
+    width = int(json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0))
     rate = own["finetune"]["optimizer"]["lr"] if own else TUNING[width >= WIDE]
     return [
         "model=pretrained",
@@ -158,7 +159,8 @@ def _choice_of(corpus: Mapping[str, Any]) -> str:
     for name in choices("corpus"):
         path = conf_dir() / "corpus" / f"{name}.yaml"
         file = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        if file.get("_target_") == corpus["_target_"] and file.get("sets", {}).keys() == corpus.get("sets", {}).keys():
+        same = find_moved(str(file.get("_target_"))) == corpus["_target_"]
+        if same and file.get("sets", {}).keys() == corpus.get("sets", {}).keys():
             return name
     raise UserError(f"the corpus {corpus['_target_']} of the checkpoint's run is not available here", "give general=")
 

@@ -12,7 +12,7 @@ from paribus.core.arguments import parse as parse_arguments
 from paribus.core.config import PRESETS, choices
 from paribus.core.config import SCALE as USUAL_SCALE
 from paribus.core.errors import UserError
-from paribus.core.names import read_name
+from paribus.core.files import read_name
 from paribus.runs import store
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.sweep import Sweep

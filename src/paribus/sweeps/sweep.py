@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from paribus.core.checksums import digest
 from paribus.core.config import (
     choices,
     family_of,
@@ -20,11 +21,10 @@ from paribus.core.config import (
     unknown_recipe,
 )
 from paribus.core.errors import UserError, located, nearest
-from paribus.core.hashing import digest
 from paribus.core.strict_yaml import load_strict, readable
 from paribus.sweeps.ablations import BLOCKS, expand_arms
 from paribus.sweeps.columns import check_columns
-from paribus.sweeps.space import dimension
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.tuning import KEYS as TUNE_KEYS
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune

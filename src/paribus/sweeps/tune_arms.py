@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from paribus.core.checksums import digest
 from paribus.core.config import compose
 from paribus.core.errors import UserError, located
-from paribus.core.hashing import digest
 from paribus.runs import store
 from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, own_overrides

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paribus.core.errors import UserError
-from paribus.sweeps.space import Dimension, grid
+from paribus.sweeps.search.space import Dimension, grid
 
 SAMPLERS = ("grid", "tpe", "random")
 SEEDS = (100,)  # of the trials, if the sweep file names none

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paribus.core.checksums import read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
-from paribus.core.sealed import read_sealed
-from paribus.data.text import Array
+from paribus.data.sequences import Array
 from paribus.tasks.examples import Choice, Example, Question, Tagged, Transfer, limit_rows
 from paribus.tasks.metrics import Answer
 

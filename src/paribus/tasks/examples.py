@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from paribus.core.hashing import digest
+from paribus.core.checksums import digest
 
 if TYPE_CHECKING:
     import pyarrow as pa

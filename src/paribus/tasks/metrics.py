@@ -17,7 +17,7 @@ from paribus.core.errors import UserError
 from paribus.tasks.examples import normalize
 
 if TYPE_CHECKING:
-    from paribus.data.text import Array
+    from paribus.data.sequences import Array
 
 OF_CLASSES = ("accuracy", "matthews", "f1")
 METRICS = (*OF_CLASSES, "pearson", "spearman")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from paribus.core.checksums import digest
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, written_rows
 from paribus.corruption.examples import Examples
 from paribus.corruption.views.view import Ints
 from paribus.data.order import Passes, StepPlan
-from paribus.data.text import Arrays, Sequences, Text
+from paribus.data.sequences import Arrays, Sequences, Text
 from paribus.tasks.prompts import TextRows
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paribus.core.checksums import digest, read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
-from paribus.core.hashing import digest
-from paribus.core.sealed import read_sealed
-from paribus.data.text import Array
+from paribus.data.sequences import Array
 from paribus.tasks.examples import Labeled
 
 if TYPE_CHECKING:

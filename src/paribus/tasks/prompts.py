@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
-from paribus.data.text import Array, Arrays, Sequences
+from paribus.data.sequences import Array, Arrays, Sequences
 from paribus.tasks.examples import normalize
 from paribus.tasks.rows import Rows, count_tokens, kept_places, locate, no_room, tokenize, truncate
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
+from paribus.data.formats.input_format import runs
 from paribus.data.formats.pairs import count_kept
-from paribus.data.formats.segments import runs
-from paribus.data.text import Array, Arrays
+from paribus.data.sequences import Array, Arrays
 from paribus.tasks.examples import Choice, Example
 
 if TYPE_CHECKING:

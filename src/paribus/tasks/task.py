@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.core.checksums import digest, is_stored
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder, write_json
-from paribus.core.hashing import digest
-from paribus.core.sealed import is_stored
 from paribus.tasks.examples import Examples, count_leaks, hash_examples, read_examples, write_examples
 from paribus.tasks.prompts import Fields
 

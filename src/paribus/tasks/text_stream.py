@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from paribus.corruption.collators.collator import Collator
 from paribus.corruption.examples import Examples
 from paribus.data.order import Block, Order, check_limits, check_passes
-from paribus.data.text import Arrays
-from paribus.tasks.sampling import deal
+from paribus.data.sequences import Arrays
+from paribus.tasks.mixtures import deal
 
 
 @dataclass(frozen=True, eq=False)

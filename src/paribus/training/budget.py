@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from paribus.core.checksums import digest
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
 from paribus.core.settings import FineTuning
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples, Stream, open_examples
 from paribus.corruption.masking.whole_row import NoNoise
 from paribus.corruption.views.replace import Unchanged
+from paribus.data.mask_schedule import Static
 from paribus.data.order import Arrange, Order, Read, compose_order
-from paribus.data.schedule import Static
 from paribus.data.tokens.prepare import Data
 from paribus.objectives.spec import Statistics
 from paribus.objectives.text_tasks import MLM, TASKS, TextTask

@@ -20,10 +20,10 @@ import pytorch_lightning as pl
 import torch
 from tqdm import tqdm
 
+from paribus.core.checksums import sync
 from paribus.core.console import EVERY, duration, say, watched
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, asked_to_stop
-from paribus.core.sealed import sync
 
 if TYPE_CHECKING:
     from paribus.training.learner import Learner

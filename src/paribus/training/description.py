@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
+from paribus.core.checksums import digest
 from paribus.core.config import check_keys, plain, root_seed
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
-from paribus.core.names import check_names
+from paribus.core.files import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.core.stages import end_at, list_stages, settle
 from paribus.core.trust import check_tree
 from paribus.core.values import check_values
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
-from paribus.data.tokens.sample import sample_store
+from paribus.data.tokens.store import sample_store
 from paribus.runs.identity import Identity, identify
 
 if TYPE_CHECKING:
     from paribus.corruption.masking.pattern import NoisePattern
-    from paribus.data.annotators.annotator import Annotator
+    from paribus.data.annotators import Annotator
     from paribus.data.corpus.document import Corpus
-    from paribus.data.formats.segments import InputFormat
+    from paribus.data.formats.input_format import InputFormat
     from paribus.models.spec import ModelSpec
     from paribus.objectives.spec import ObjectiveSpec
-    from paribus.optim.schedule import Schedule
+    from paribus.optim.lr_schedule import Schedule
     from paribus.optim.spec import OptimizerSpec
     from paribus.runs.stages import Logger
     from paribus.tasks.mixtures import Mixture

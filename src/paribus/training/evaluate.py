@@ -1,26 +1,33 @@
-"""The held-out evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same."""
+"""The held-out evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same.
+
+How much a model forgets of the text that it was first trained on, in nats of the held-out loss.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from paribus.core.hub import MODEL
 from paribus.corruption.examples import Examples
+from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.cross_entropy import summed_cross_entropy
-from paribus.models.heads.head import Head, Reader, name_places
+from paribus.models.heads.head import Head, Reader, name_places, summed_cross_entropy
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Batch, Network
 from paribus.training.steps import as_batch
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.training.stage import Stage
 
 ROWS = 64  # of a forward pass
 Model = Network | Ensemble
@@ -160,3 +167,49 @@ def predictions(network: Model, head: Asked, arrays: list[dict[str, Any]]) -> It
     """(batch, the head's logits) of each packed batch."""
     for batch, found in outputs(network, head, arrays):
         yield batch, head.logits(found, batch).float()
+
+
+FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The held-out evaluation of a run's first stage, with fixed masks, to be repeated after fine-tuning.
+
+    Attributes:
+        encoder, head: as the last stage left them; the head may be tied to the word embeddings.
+        before: the metrics at the end of the first stage; empty if the head is not trained.
+    """
+
+    evaluation: HeldOutEvaluation
+    encoder: Network
+    head: Head
+    before: Mapping[str, float]
+
+    def ask(self, tuned: Network, device: str, rehearsed: Head | None = None) -> dict[str, float]:
+        """{"forgetting": nats} of a fine-tuned copy of the encoder; empty if there is nothing to forget.
+
+        Its head is the one that fine-tuning trained on text, or else that of pre-training.
+        """
+        if not self.before:
+            return {}
+        head = rehearsed or copy.deepcopy(self.head, {id(self.encoder): tuned})
+        with placed(device, head):
+            return compare(self.before, self.evaluation.measure(tuned, head))
+
+
+def compare(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """{"forgetting": by how many nats the held-out loss rose}; empty if it was not measured both times."""
+    name = next((name for name in after if name.endswith("_loss") and name in before), None)
+    return {} if name is None else {FORGETTING: after[name] - before[name]}
+
+
+def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
+    """The data for replay and forgetting in fine-tuning, if requested; `part`: the last stage's part of the record."""
+    settings = stage.run.finetune
+    if stage.head is None or not (settings.forgetting or settings.replay):
+        return None
+    first = part["stages"][0] if "stages" in part else part
+    evaluation = stage.earlier[0] if stage.earlier else stage.evaluation
+    checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)  # a stage that was found done has none yet
+    return Memory(evaluation, stage.encoder, stage.head, first["metrics"] if stage.speaks else {})

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from paribus.core.checksums import hash_file, seal, verify
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.core.sealed import hash_file, seal, verify
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning import saved
 from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
+from paribus.runs.archive import TUNING
 from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
 from paribus.runs.store import GOLD, read_lines
-from paribus.runs.stored import TUNING
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import Rows, order
@@ -42,14 +42,7 @@ from paribus.training.finetuner import (
     task_steps,
     work_of,
 )
-from paribus.training.joint import (
-    FOLDER,
-    Where,
-    describe_joint,
-    is_whole,
-    joint_path,
-    train_joint,
-)
+from paribus.training.joint.train import FOLDER, Where, describe_joint, is_whole, joint_path, train_joint
 from paribus.training.learner import Finetuning
 from paribus.training.profile import Profile
 from paribus.training.replay import Replay, read_text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from paribus.core.hashing import digest
+from paribus.core.checksums import digest
 from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning.method import Full, Method
@@ -22,8 +22,8 @@ from paribus.tasks.examples import Examples
 from paribus.tasks.rows import GPT, Rows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
-from paribus.training.forgetting import Memory
-from paribus.training.joint import JointSteps, Start, joint_path, joint_steps, read_start
+from paribus.training.evaluate import Memory
+from paribus.training.joint.train import JointSteps, Start, joint_path, joint_steps, read_start
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps

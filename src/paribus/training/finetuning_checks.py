@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from paribus.core.errors import UserError, located
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.models.heads.choices import FirstToken, TaskHead
-from paribus.models.heads.loss import loss_of
+from paribus.models.heads.head import loss_of
 from paribus.models.network import Network
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
 from paribus.training.description import Run
 from paribus.training.finetuner import read_with
-from paribus.training.joint import check_joint
+from paribus.training.joint.train import check_joint
 
 
 def check_finetuning(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:

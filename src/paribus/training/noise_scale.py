@@ -17,7 +17,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from paribus.core.hashing import digest
+from paribus.core.checksums import digest
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.models.network import Batch, seed_dropout

@@ -21,8 +21,8 @@ from paribus.training.description import Run
 from paribus.training.distributed import check as check_ranks
 from paribus.training.evaluate import HeldOutEvaluation, Probe
 from paribus.training.finetuning_checks import check_finetuning, check_transfer, check_untrained
+from paribus.training.in_distribution import OwnEvaluation
 from paribus.training.kept_optimizer import check_kept
-from paribus.training.own import OwnEvaluation
 from paribus.training.points import check_points
 from paribus.training.probe import TrainedProbe
 from paribus.training.profile import Profile

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytorch_lightning as pl
 
+from paribus.core.checksums import read_sealed
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
-from paribus.core.sealed import read_sealed
 from paribus.data.tokens.prepare import Data
 from paribus.models import checkpoint
 from paribus.training.callbacks import StepCallback, evaluation_steps
@@ -23,7 +23,7 @@ from paribus.training.finetuner import Base, base_of
 if TYPE_CHECKING:
     from paribus.models.network import Network
     from paribus.training.description import Run
-    from paribus.training.forgetting import Memory
+    from paribus.training.evaluate import Memory
     from paribus.training.learner import Learner
     from paribus.training.profile import Profile
     from paribus.training.stage import Stage

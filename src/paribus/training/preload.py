@@ -11,7 +11,7 @@ MODULES = (
     "paribus.models.two_way",
     "paribus.optim.adamw",
     "paribus.runs.provenance",
-    "paribus.tasks.docs_package",
+    "paribus.tasks.docs.package",
     "paribus.training.finetune",
     "paribus.training.logger",
     "paribus.training.pretrain",

@@ -16,18 +16,18 @@ from typing import Any
 
 import torch
 
+from paribus.core.checksums import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
+from paribus.core.hub import MODEL
 from paribus.core.processes import patient
-from paribus.core.sealed import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
-from paribus.core.sources import MODEL
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.network import Network
 from paribus.optim.groups import Rates
+from paribus.runs.archive import CURVES
 from paribus.runs.identity import Identity
-from paribus.runs.stored import CURVES
 from paribus.runs.tracker import Tracked
 from paribus.training.callbacks import (
     LAST,
@@ -45,10 +45,10 @@ from paribus.training.callbacks import (
 from paribus.training.description import Run
 from paribus.training.distributed import Gathering, Group, helpers
 from paribus.training.evaluate import HeldOutEvaluation, placed
+from paribus.training.in_distribution import name_values
 from paribus.training.kept_optimizer import callbacks_of
 from paribus.training.learner import Pretraining
 from paribus.training.noise_scale import NoiseScale
-from paribus.training.own import name_values
 from paribus.training.points import make_snapshots
 from paribus.training.pretraining_record import describe_stage
 from paribus.training.stage import Stage

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paribus.core.sources import MODEL
-from paribus.corruption.measure import measure
+from paribus.core.hub import MODEL
+from paribus.corruption.examples import measure
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.runs.stored import CURVES, STAGES
+from paribus.runs.archive import CURVES, STAGES
 from paribus.training.budget import train_flops
 from paribus.training.callbacks import Meter
-from paribus.training.evaluate import placed
-from paribus.training.forgetting import compare
+from paribus.training.evaluate import compare, placed
 from paribus.training.profile import process_peak
 from paribus.training.stage import Stage
 

@@ -23,7 +23,7 @@ from paribus.data.tokens.prepare import prepare
 from paribus.models.heads.head import Head, TokenHead
 from paribus.models.network import Batch, Network, Outputs
 from paribus.objectives.objective import Objective
-from paribus.tasks.text import TaskText
+from paribus.tasks.text_corpus import TaskText
 from paribus.training.budget import plan_of
 from paribus.training.description import Run
 from paribus.training.steps import PretrainingSteps, Step, TaskSteps

@@ -14,10 +14,10 @@ from paribus.core.console import say
 from paribus.core.errors import permitted
 from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
+from paribus.runs.archive import CURVES, FAILED, RECORD, STAGES
 from paribus.runs.record import SCHEMA
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
 from paribus.runs.store import find_finished
-from paribus.runs.stored import CURVES, FAILED, RECORD, STAGES
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.outlook import foresee
@@ -81,9 +81,9 @@ def _run(run: Run, reporter: Reporter | None) -> None:
 
 def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
     """The pre-training of each member, then the tasks."""
+    from paribus.training.evaluate import remember
     from paribus.training.finetune import add_seconds
     from paribus.training.finetuner import base_of
-    from paribus.training.forgetting import remember
     from paribus.training.points import tune_points
     from paribus.training.pretraining_record import combine
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from paribus.core.console import say
 from paribus.core.files import write_bytes, write_text
 from paribus.runs import store
+from paribus.runs.archive import CURVES, TUNING, RunFolder
 from paribus.runs.identity import Identity
 from paribus.runs.store import GOLD
-from paribus.runs.stored import CURVES, TUNING, RunFolder
 from paribus.training.description import Run
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def share_tuning(run: Run, profile: Profile) -> None:
     nothing, nor do runs of different precisions or of different settings of what they keep.
     """
     from paribus.training.finetune import DONE, KEPT
-    from paribus.training.joint import ABOUT, FOLDER
+    from paribus.training.joint.train import ABOUT, FOLDER
 
     own = run.identity.folder
     if run.run_dir is not None or (own / DONE).is_file():

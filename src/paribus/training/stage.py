@@ -11,12 +11,12 @@ from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
-from paribus.runs.stored import STAGES
+from paribus.runs.archive import STAGES
 from paribus.tasks.types.base import Pooler
 from paribus.training.callbacks import Reporter
 from paribus.training.description import Run
 from paribus.training.evaluate import HeldOutEvaluation, Probe
-from paribus.training.own import OwnEvaluation
+from paribus.training.in_distribution import OwnEvaluation
 from paribus.training.probe import TrainedProbe
 from paribus.training.profile import Profile
 

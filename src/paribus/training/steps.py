@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
-from paribus.data.text import Array
+from paribus.data.sequences import Array
 from paribus.models.network import Batch
 from paribus.tasks.rows import Rows, order
 

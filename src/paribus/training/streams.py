@@ -15,7 +15,7 @@ from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_row import NoNoise
 from paribus.corruption.views.replace import Replace, Unchanged
 from paribus.data.formats.pairs import SegmentPair
-from paribus.data.schedule import Static
+from paribus.data.mask_schedule import Static
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from paribus.core.names import at_scale
+from paribus.core.files import at_scale
 from paribus.verdict.contrast import Contrast, Rates, find_rates
 from paribus.verdict.family import Family, Shares, find_levels, make_family, share_out
 from paribus.verdict.metrics import lower_is_better

@@ -13,7 +13,7 @@ from paribus.corruption.attention_mask import KINDS, count_kinds
 from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.units import find_begins
-from paribus.data.text import Array, Arrays, Text, Views
+from paribus.data.sequences import Array, Arrays, Text, Views
 from paribus.data.tokens.vocabulary import Vocabulary
 
 

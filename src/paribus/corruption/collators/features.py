@@ -17,9 +17,9 @@ from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import IGNORED, EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
-from paribus.data.formats.segments import WIDTH
-from paribus.data.schedule import Copies, Dynamic, Schedule, Static
-from paribus.data.text import Text, Views
+from paribus.data.formats.input_format import WIDTH
+from paribus.data.mask_schedule import Copies, Dynamic, Schedule, Static
+from paribus.data.sequences import Text, Views
 from paribus.data.tokens.pretrained import wrap
 from paribus.data.tokens.tokenizer import Tokenizer
 

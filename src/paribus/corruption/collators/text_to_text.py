@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
-from paribus.data.formats.segments import runs
-from paribus.data.text import Arrays, Sequences, Text, Views
+from paribus.data.formats.input_format import runs
+from paribus.data.sequences import Arrays, Sequences, Text, Views
 from paribus.data.tokens.vocabulary import Vocabulary
 
 IGNORED: Final = -100  # label of a position that is not predicted

@@ -25,8 +25,8 @@ from paribus.corruption.masking.units import (
     shuffle_units,
     take_earliest,
 )
-from paribus.data.annotators.annotator import Annotator
-from paribus.data.text import Marks, Text
+from paribus.data.annotators import Annotator
+from paribus.data.sequences import Marks, Text
 
 _MOST: Final = 1 << 12  # words between two spans, at most: more than a row holds
 

@@ -12,8 +12,8 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise, integers
 from paribus.corruption.masking.pattern import NoisePattern, check_at_least_one, check_choice, spanbert_budget
 from paribus.corruption.masking.units import NEVER, Units, find_units, mark_runs, take_earliest
-from paribus.data.formats.segments import runs
-from paribus.data.text import Marks, Text
+from paribus.data.formats.input_format import runs
+from paribus.data.sequences import Marks, Text
 
 _ROUND: Final = 64  # draws of one round at most
 

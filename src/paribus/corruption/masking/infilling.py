@@ -15,8 +15,8 @@ from paribus.corruption.masking.pattern import Counts, NoisePattern, check_choic
 from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.corruption.masking.units import Units, find_units, number_spans, spread
 from paribus.corruption.masking.whole_row import permute_sentences
-from paribus.data.formats.segments import before
-from paribus.data.text import Marks, Text
+from paribus.data.formats.input_format import before
+from paribus.data.sequences import Marks, Text
 
 Ints = NDArray[np.int64]
 _TAIL: Final = 64  # lengths above the mean that a draw can give

@@ -8,12 +8,12 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.bounds import within
 from paribus.core.noise import Noise
+from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_at_least_one, check_cap
 from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, spread
-from paribus.data.formats.segments import runs
-from paribus.data.text import Marks, Text
+from paribus.data.formats.input_format import runs
+from paribus.data.sequences import Marks, Text
 
 _ROUND: Final = 64  # words of a row that one round visits at most
 

@@ -1,4 +1,7 @@
-"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model."""
+"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model.
+
+A noise pattern for triples: exactly the part that a line asks for.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
+from paribus.core.settings import within
 from paribus.corruption.masking.pattern import Counts, NoisePattern
-from paribus.data.text import Marks, Text
+from paribus.corruption.masking.units import mark_runs
+from paribus.data.annotators import Annotator
+from paribus.data.annotators import Asked as AskedPart
+from paribus.data.sequences import Marks, Text
 
 FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment is at the start, at the end
 
@@ -75,3 +81,27 @@ class Prefix(NoisePattern):
         place_BL = np.cumsum(text.free_BL, axis=1)
         prefix_B = 1 + integers(noise.bits("masking", 1)[:, 0], np.maximum(place_BL[:, -1] - 1, 1))
         return Marks(((place_BL > prefix_B[:, None]) & text.free_BL).astype(np.int16))
+
+
+@dataclass(frozen=True)
+class Asked(NoisePattern):
+    """All tokens of the annotated spans are noise: those after the colon of each line of `corpus=triples`.
+
+    Raises UserError for text that is not annotated.
+    """
+
+    rate: float = field(default=1.0, init=False)
+    annotator: Annotator = field(default_factory=AskedPart, init=False)
+    rounds_up: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """The rate is that of the text."""
+
+    def counts(self, raw: int) -> Counts:
+        """An upper bound: every line has a head, a colon and an asked part."""
+        return Counts(raw, raw / 3)
+
+    def __call__(self, text: Text, noise: Noise) -> Marks:
+        if text.annotated_BL is None:
+            raise UserError("masking=asked, but the text is not annotated", "prepare the data with its annotator")
+        return mark_runs((text.annotated_BL > 0) & text.free_BL)

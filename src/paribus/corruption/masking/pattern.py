@@ -10,11 +10,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.bounds import within
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.data.schedule import Dynamic, Schedule
-from paribus.data.text import Marks, Text
+from paribus.core.settings import within
+from paribus.data.mask_schedule import Dynamic, Schedule
+from paribus.data.sequences import Marks, Text
 
 WHOLE = 1e-6  # a ratio of rates this near to a whole number is one
 

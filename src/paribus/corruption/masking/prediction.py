@@ -18,7 +18,7 @@ from paribus.core.noise import Noise
 from paribus.core.trust import KNOWN, is_trusted
 from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.units import number_spans
-from paribus.data.text import Marks, Text
+from paribus.data.sequences import Marks, Text
 
 
 def count_readings(rate: float, predict: float | None) -> int:

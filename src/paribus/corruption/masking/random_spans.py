@@ -12,8 +12,8 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.masking.pattern import Counts, NoisePattern
 from paribus.corruption.masking.single_tokens import choose_lowest
-from paribus.data.formats.segments import before, runs
-from paribus.data.text import Array, Marks, Text
+from paribus.data.formats.input_format import before, runs
+from paribus.data.sequences import Array, Marks, Text
 
 Ints = NDArray[np.int64]
 

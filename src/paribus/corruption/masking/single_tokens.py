@@ -8,11 +8,11 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.bounds import within
 from paribus.core.noise import Noise, below
+from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice, spanbert_budget
 from paribus.corruption.masking.units import mark_runs
-from paribus.data.text import Marks, Text
+from paribus.data.sequences import Marks, Text
 
 _POSITION_BITS: Final = np.uint32(11)  # of a sort key; the 21 above are random
 

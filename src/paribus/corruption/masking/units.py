@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.noise import Noise
-from paribus.data.text import Marks, Text
+from paribus.data.sequences import Marks, Text
 
 FIELD: Final = 21  # bits of a place in a row, of a draw's number and of a row's number within one sort key
 NEVER: Final = np.int32(np.iinfo(np.int32).max)  # the draw of a token that stays text

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from paribus.core.noise import Noise, integers
 from paribus.corruption.masking.pattern import Counts, NoisePattern, check_share
-from paribus.data.formats.segments import before, runs
-from paribus.data.text import Marks, Text
+from paribus.data.formats.input_format import before, runs
+from paribus.data.sequences import Marks, Text
 
 
 @dataclass(frozen=True)

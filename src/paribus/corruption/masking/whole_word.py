@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.core.bounds import within
 from paribus.core.noise import Noise
+from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice
 from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, word_starts
-from paribus.data.text import Marks, Text
+from paribus.data.sequences import Marks, Text
 
 
 @dataclass(frozen=True)

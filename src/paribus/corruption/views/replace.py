@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.corruption.views.view import SymbolView, View, check_symbol, pack_rows, real_tokens, symbol_id
-from paribus.data.text import Array, Marks, Sequences, Text
+from paribus.data.sequences import Array, Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 UNITS = ("token", "word", "span")

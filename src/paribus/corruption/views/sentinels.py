@@ -24,8 +24,8 @@ from paribus.corruption.views.view import (
     symbol_id,
     write_at,
 )
-from paribus.data.formats.segments import runs
-from paribus.data.text import Marks, Sequences, Text
+from paribus.data.formats.input_format import runs
+from paribus.data.sequences import Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 

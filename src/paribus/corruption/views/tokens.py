@@ -12,7 +12,7 @@ import numpy as np
 
 from paribus.core.noise import Noise
 from paribus.corruption.views.view import HidingView, View, pack_rows, real_tokens, split
-from paribus.data.text import Marks, Sequences, Text
+from paribus.data.sequences import Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 

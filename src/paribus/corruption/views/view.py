@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.data.formats.segments import before
-from paribus.data.text import Marks, Sequences, Text
+from paribus.data.formats.input_format import before
+from paribus.data.sequences import Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 Flags = NDArray[np.bool_]

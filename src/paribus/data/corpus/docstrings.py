@@ -17,11 +17,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from paribus.core.checksums import digest, is_stored
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
 from paribus.core.processes import die_with_parent
-from paribus.core.sealed import is_stored
 from paribus.data.corpus.document import Corpus, Document, read_documents, write_documents
 from paribus.data.corpus.prose import prose
 from paribus.data.corpus.sentences import Splitter

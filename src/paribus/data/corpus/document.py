@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from paribus.core.checksums import is_stored
 from paribus.core.files import whole_folder
-from paribus.core.sealed import is_stored
 
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter

@@ -8,17 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+from paribus.core.checksums import digest
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
 from paribus.core.hub import patience
 from paribus.data.corpus.document import Corpus, Document, in_parts, keep_documents, paragraphs
 from paribus.data.corpus.files import decide_splits, find
-from paribus.data.corpus.rows import Reader, Row
+from paribus.data.corpus.rows import Reader, Row, Rows, Unit
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
 from paribus.data.corpus.text import identity
-from paribus.data.corpus.units import Rows, Unit
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from paribus.core.checksums import digest
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
 from paribus.data.corpus.docstrings import (
     CHUNK,
     Docstrings,

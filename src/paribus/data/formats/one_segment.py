@@ -13,9 +13,8 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.data.formats.blocks import walk
-from paribus.data.formats.segments import Draw, InputFormat, Segments, Store, before
-from paribus.data.formats.sentences import CHUNK, check_length
+from paribus.data.formats.full_sentences import CHUNK, check_length, walk
+from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, before
 
 FRAME: Final = 2  # [CLS] and [SEP]
 

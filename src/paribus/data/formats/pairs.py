@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
-from paribus.data.formats.blocks import walk
-from paribus.data.formats.segments import Draw, InputFormat, Segments, Store, before, check_separators, runs
-from paribus.data.schedule import Dynamic, Schedule
-from paribus.data.text import Array
+from paribus.data.formats.full_sentences import walk
+from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, before, check_separators, runs
+from paribus.data.mask_schedule import Dynamic, Schedule
+from paribus.data.sequences import Array
 
 CHUNK: Final = 1 << 17  # sentences sampled at a time, which bounds memory
 FRAME: Final = 3  # special tokens of a row

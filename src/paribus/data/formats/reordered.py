@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import integers
-from paribus.data.formats.segments import Draw, Index, InputFormat, Segments, Store
-from paribus.data.formats.sentences import check_length, index_sentences
-from paribus.data.schedule import Dynamic, Schedule
-from paribus.data.text import Array
+from paribus.data.formats.full_sentences import check_length, index_sentences
+from paribus.data.formats.input_format import Draw, Index, InputFormat, Segments, Store
+from paribus.data.mask_schedule import Dynamic, Schedule
+from paribus.data.sequences import Array
 
 MOST = 6  # parts, which make 873 classes
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.data.formats.segments import BareRows, Draw, InputFormat, Store, before
+from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store, before
 
 SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 

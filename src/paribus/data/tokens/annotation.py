@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from paribus.core.console import bar
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder, write_json
-from paribus.data.annotators.annotator import Annotator, Span
+from paribus.data.annotators import Annotator, Span
 from paribus.data.corpus.document import Document
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.tokens.store import SPANS, parts

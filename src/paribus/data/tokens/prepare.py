@@ -13,16 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.core.checksums import digest, is_stored
 from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder
-from paribus.core.hashing import digest
-from paribus.core.sealed import is_stored
-from paribus.data.annotators.annotator import Annotator
+from paribus.data.annotators import Annotator
 from paribus.data.corpus.document import Corpus, Document
-from paribus.data.corpus.fingerprint import Fingerprint, fingerprint
 from paribus.data.corpus.sentences import Splitter
-from paribus.data.corpus.splits import split_documents
+from paribus.data.corpus.splits import Fingerprint, fingerprint, split_documents
 from paribus.data.tokens import annotation, store
 from paribus.data.tokens.pretrained import Pretrained
 from paribus.data.tokens.store import TokenStore

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from paribus.core.bounds import within
 from paribus.core.errors import UserError
-from paribus.core.hub import patience
-from paribus.core.sources import PACKAGE, local, require
+from paribus.core.hub import PACKAGE, local, patience, require
+from paribus.core.settings import within
 from paribus.data.tokens.tokenizer import Tokenizer, assemble
 
 _ATTRIBUTES = {

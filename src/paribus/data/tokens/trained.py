@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.core.bounds import within
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 from paribus.data.tokens.tokenizer import Tokenizer, assemble, readable
 from paribus.data.tokens.words import HAN_RANGES, SYMBOLS
 

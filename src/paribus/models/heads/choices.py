@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from paribus.core.bounds import within
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from paribus.models.heads.head import Head
-    from paribus.models.heads.loss import RowLoss
+    from paribus.models.heads.head import Head, RowLoss
     from paribus.models.network import Network
 
 STD = 0.02  # of a head's initial weights
@@ -378,8 +377,7 @@ class Siamese(TaskHead):
         return (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
 
     def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
-        from paribus.models.heads.rows import LinearHead
-        from paribus.models.heads.siamese import Cosine, OnPairs
+        from paribus.models.heads.rows import Cosine, LinearHead, OnPairs
         from paribus.models.network import initialize
 
         states = self.layers.width(network)
@@ -412,7 +410,7 @@ class StochasticAnswer(TaskHead):
             raise UserError(f"finetune.head.drop={self.drop} is out of range", "give a share from 0 to below 1")
 
     def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
-        from paribus.models.heads.san import AnswerHead
+        from paribus.models.heads.rows import AnswerHead
         from paribus.models.network import initialize
 
         width = self.layers.width(network)

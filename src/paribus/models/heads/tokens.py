@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from paribus.models.heads.head import Head
-from paribus.models.heads.loss import Loss
+from paribus.models.heads.head import Head, Loss
 from paribus.models.network import Batch, Outputs
 
 

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 from transformers.activations import ACT2FN
 
-from paribus.models.heads.cross_entropy import summed_cross_entropy
-from paribus.models.heads.head import Head, TokenHead
+from paribus.models.heads.head import Head, TokenHead, summed_cross_entropy
 from paribus.models.network import Batch, Network, Outputs, initialize
 
 

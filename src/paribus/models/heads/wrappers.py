@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from paribus.models.heads.head import Head, Wrapper
-from paribus.models.heads.loss import RowLoss
+from paribus.models.heads.head import Head, RowLoss, Wrapper
 from paribus.models.network import Batch, Network, Outputs
 
 WIDTHS = (3, 4, 5)  # tokens that a filter of the TextCNN spans (arXiv 1408.5882, section 3.1)

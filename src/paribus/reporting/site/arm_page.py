@@ -18,9 +18,9 @@ from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
+from paribus.runs.archive import CONFIG, FAILED, RECORD, StoredRun
 from paribus.runs.record import Record
 from paribus.runs.store import find_stored, read_config
-from paribus.runs.stored import CONFIG, FAILED, RECORD, StoredRun
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 

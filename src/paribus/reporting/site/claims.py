@@ -8,7 +8,7 @@ from functools import cached_property
 from html import escape
 
 from paribus.core.errors import UserError
-from paribus.core.names import at_scale
+from paribus.core.files import at_scale
 from paribus.reporting.ladder import SCALES
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link

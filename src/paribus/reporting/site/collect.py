@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
+from paribus.core.files import is_name
 from paribus.core.jsonable import from_json
-from paribus.core.names import is_name
 from paribus.reporting.audit import TABLE, Report, audit_records, find_unfollowed
 from paribus.reporting.ladder import SCALES
 from paribus.reporting.plots import landscape

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.names import is_name
+from paribus.core.files import is_name
 from paribus.reporting.plots.scene import Scene
 from paribus.reporting.plots.search import draw_front, draw_history, draw_importances
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.tables.html import render_figure, render_scroll
+from paribus.sweeps.search.status import TrialBoard
 from paribus.sweeps.search.storage import STUDY
-from paribus.sweeps.search.trial_board import TrialBoard
 
 _SUFFIX = ".search"
 
@@ -51,7 +51,7 @@ def find_searches(runs: Path) -> list[Search]:
 
 def _read(name: str, folder: Path) -> Search:
     from paribus.sweeps.search.findings import describe_importances, list_history, list_pareto, rank_importances
-    from paribus.sweeps.search.trial_board import open_search
+    from paribus.sweeps.search.status import open_search
 
     board, study = open_search(folder)
     names, several = board.objectives, len(study.directions)

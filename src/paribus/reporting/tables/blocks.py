@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import NamedTuple
 
-from paribus.core.names import at_scale
+from paribus.core.files import at_scale
 from paribus.reporting.tables.build import BUDGETS
 from paribus.reporting.tables.schema import (
     RUNS,
@@ -25,8 +25,8 @@ from paribus.reporting.tables.schema import (
 )  # fmt: skip
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
+from paribus.verdict.controls import FALLING, LEFT
 from paribus.verdict.metrics import find_metric, lower_is_better
-from paribus.verdict.plateau import FALLING, LEFT
 
 NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run

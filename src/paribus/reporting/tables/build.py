@@ -39,7 +39,7 @@ from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.claims import Claim, Pair, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
-from paribus.verdict.controls import TOLERANCE, find_plateau, find_stuck, find_unjudged, find_unmatched
+from paribus.verdict.controls import TOLERANCE, find_plateau, find_stuck, find_unjudged, find_unmatched, is_written
 from paribus.verdict.metrics import (
     HELD_OUT,
     MEAN,
@@ -49,7 +49,6 @@ from paribus.verdict.metrics import (
     is_task,
     lower_is_better,
 )
-from paribus.verdict.plateau import is_written
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, rounded, summarize

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import Evidence
 from paribus.reporting.tables.schema import Aggregate, Equivalence, Estimate, OrderRow, OverallRow, Spread
-from paribus.verdict import aggregate
-from paribus.verdict.bootstrap import ENOUGH, bca
+from paribus.verdict import resampling
 from paribus.verdict.contrast import Contrast
 from paribus.verdict.metrics import MEAN, POINT, in_points, is_task
 from paribus.verdict.published import PublishedTable
+from paribus.verdict.resampling import ENOUGH, bca
 from paribus.verdict.statistics import (
     Summary,
     find_components,
@@ -86,7 +86,7 @@ def compare_orders(design: Design, evidence: Evidence, paper: PublishedTable) ->
         printed = {arm: paper.row(row).values.get(metric) for arm, row in design.published.get("rows", {}).items()}
         numbers = {arm: float(value) for arm, value in printed.items() if value is not None}
         ours = {arm: evidence.values(arm, column) for arm in design.arms}
-        if (one := aggregate.compare_order(ours, numbers)) is not None:
+        if (one := resampling.compare_order(ours, numbers)) is not None:
             found.append(OrderRow(column, metric, one.arms, one.n, one.tau, *(one.interval or (None, None))))
     return found
 

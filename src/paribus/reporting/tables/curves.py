@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.reporting.tables.schema import Band
+from paribus.runs.archive import CURVES, STAGES, TUNING, StoredRun
 from paribus.runs.record import Record, TaskPoint
 from paribus.runs.store import find_stored, read_curve_lines
-from paribus.runs.stored import CURVES, STAGES, TUNING, StoredRun
 from paribus.verdict.metrics import MEAN, in_points
 from paribus.verdict.statistics import summarize
 

@@ -11,9 +11,8 @@ from typing import Any
 from paribus.reporting.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL
-from paribus.verdict.controls import find_unjudged
+from paribus.verdict.controls import Course, find_unjudged, read_course
 from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, is_averaged
-from paribus.verdict.plateau import Course, read_course
 from paribus.verdict.statistics import is_number
 
 OLDER = "Made under another version of the sweep file"  # which may have had other claims

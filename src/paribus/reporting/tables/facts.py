@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from paribus.runs.provenance import name_text
 from paribus.runs.record import Record
 from paribus.runs.store import find_stored, portable_overrides, read_config
-from paribus.runs.texts import name_text
 from paribus.verdict.controls import TOLERANCE
 
 NOTHING = "no pre-training"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from paribus.core.names import at_scale
+from paribus.core.files import at_scale
 from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import Evidence
 from paribus.reporting.tables.schema import About, ClaimRow, ContrastRow

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paribus.core.files import at_scale
 from paribus.core.jsonable import EMPTY, OMITTED
-from paribus.core.names import at_scale
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
 from paribus.verdict.words import UNDECIDED, Relation, find_word

@@ -10,18 +10,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
+from paribus.core.checksums import digest
 from paribus.core.config import compose
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.core.hashing import digest
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.schema import Table
 from paribus.runs.stages import STUDY, Logger, group
 from paribus.runs.tracker import About, Tracked
 from paribus.sweeps.request import Request
 from paribus.sweeps.search.findings import list_history, list_pareto, rank_importances
-from paribus.sweeps.space import dimension
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import arm_overrides
 from paribus.verdict.metrics import lower_is_better
 

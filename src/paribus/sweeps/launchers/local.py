@@ -21,7 +21,7 @@ from typing import NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.files import temporary_folder
 from paribus.core.processes import check_ranks, die_with_parent, gpus, stoppable
-from paribus.core.secrets import mask_text
+from paribus.core.trust import mask_text
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
 from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
 

@@ -18,8 +18,8 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 
 from paribus.core.console import say
+from paribus.sweeps.search.space import Choice, Dimension
 from paribus.sweeps.search.storage import Place
-from paribus.sweeps.space import Choice, Dimension
 from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:

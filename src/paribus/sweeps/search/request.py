@@ -18,7 +18,7 @@ from paribus.sweeps.sweep import names as sweeps
 
 if TYPE_CHECKING:
     from paribus.sweeps.launchers.base import Work
-    from paribus.sweeps.search.trial_board import TrialBoard
+    from paribus.sweeps.search.status import TrialBoard
 
 SWEEP_OR_SEARCH = replace(
     SWEEP, what="a sweep or a search by name, or the path of a sweep file", choices=lambda: [*sweeps(), *names()]
@@ -68,7 +68,7 @@ def _folder(name: str, overrides: Sequence[str]) -> Path:
 
 def look(asked: Asked) -> Callable[[], TrialBoard]:
     """A function that reads the state of all trials."""
-    from paribus.sweeps.search.trial_board import watch
+    from paribus.sweeps.search.status import watch
 
     return watch(asked.folder)
 
@@ -78,9 +78,9 @@ def run(asked: Asked) -> int:
 
     Raises Stopped if the user stops it; the same command resumes the search.
     """
-    from paribus.sweeps.board import watch_sheet
     from paribus.sweeps.launchers.base import Ended, Events, failure_reason
     from paribus.sweeps.launchers.local import Slots, machine_slots
+    from paribus.sweeps.status import watch_sheet
 
     trials, slots = look(asked), machine_slots(sys.maxsize, asked.slots)
     work = [_worker(asked, at, slot.threads) for at, slot in enumerate(slots)]

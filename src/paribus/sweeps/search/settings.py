@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
+from paribus.core.checksums import digest
 from paribus.core.errors import UserError
-from paribus.core.hashing import digest
 from paribus.core.recipes import without_recipe
 from paribus.core.trust import check_name
 from paribus.sweeps.search.pruning import make_pruner
+from paribus.sweeps.search.space import Choice, Dimension, dimension
 from paribus.sweeps.search.storage import JOURNAL, without_password
-from paribus.sweeps.space import Choice, Dimension, dimension
 from paribus.verdict.metrics import LOSS
 
 if TYPE_CHECKING:

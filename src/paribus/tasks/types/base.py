@@ -17,7 +17,7 @@ from paribus.tasks.prompts import Fields
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from paribus.data.text import Array
+    from paribus.data.sequences import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.ensemble import Ensemble

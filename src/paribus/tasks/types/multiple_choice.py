@@ -1,7 +1,11 @@
-"""One of several options for a text, such as the answers to a question about it."""
+"""One of several options for a text, such as the answers to a question about it.
+
+The best of several candidates for a text.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,11 +16,12 @@ from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import choose_by_words
 from paribus.tasks.examples import Choice
 from paribus.tasks.prompts import Fields, Parts
-from paribus.tasks.rows import Groups, encode_options
-from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.rows import Groups, Rows, encode_options
+from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 from paribus.tasks.types.classification import Classification, ClassNames
 
 if TYPE_CHECKING:
+    from paribus.data.sequences import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.heads.head import Head
@@ -76,3 +81,36 @@ class OptionNames(ClassNames):
             texts[self.fields.pair or "question"] = example.question
         (first, said), *rest = sorted(texts.items())
         return [(f"{self.fields.name} {first}:", said), *((f"{name}:", text) for name, text in rest)]
+
+
+@dataclass(frozen=True)
+class Ranking(MultipleChoice):
+    """A choice among as many candidates as a text has; the loss is the cross-entropy over them (MT-DNN, arXiv
+    1901.11504, section 3). `classes`: of the rows of its table.
+    """
+
+    def verbalize(self, fields: Fields, single: bool) -> Any:
+        return TaskType.verbalize(self, fields, single)
+
+    def find_unread(self, settings: FineTuning) -> list[str]:
+        """The loss is over candidates, not classes."""
+        return [*super().find_unread(settings), *LOSSES]
+
+    def check_examples(self, rows: Sequence[Any], key: str) -> None:
+        """Every example has a wrong candidate beside the right one."""
+
+    def count_labels(self, rows: Sequence[Any]) -> dict[str, int]:
+        """{number of candidates: examples}."""
+        return {str(count): found for count, found in sorted(Counter(len(row.options) for row in rows).items())}
+
+    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Array:
+        """int64 [N]: the place of the candidate with the highest score."""
+        return np.array([int(np.argmax(scores_K)) for scores_K in outputs_N], np.int64)
+
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Any]) -> dict[str, float]:
+        """The share of examples whose right candidate has the highest score."""
+        return {"accuracy": float(self.find_right(predictions, examples).mean())}
+
+    def find_right(self, predictions: Sequence[Any] | Array, examples: Sequence[Any]) -> Array:
+        right_N: Array = np.asarray(predictions) == [row.label for row in examples]
+        return right_N

@@ -1,7 +1,11 @@
-"""Questions whose answers are spans of a context: by a head that finds the span, or written as text."""
+"""Questions whose answers are spans of a context: by a head that finds the span, or written as text.
+
+Choosing the entity of a passage that fills the gap of a query: found in the passage, or written.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +16,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import answer_by_words
-from paribus.tasks.examples import Question
+from paribus.tasks.examples import Gap, Question
 from paribus.tasks.metrics import Answer, score_answers
 from paribus.tasks.prompts import Fields, Parts, pad_punctuation
 from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
@@ -20,7 +24,7 @@ from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_to
 from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
-    from paribus.data.text import Array
+    from paribus.data.sequences import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.ensemble import Ensemble
@@ -245,3 +249,36 @@ class _WindowList:
 def squad_windows(tokens: int, room: int, stride: int) -> list[int]:
     """The starts of windows of `room` tokens, `stride` tokens apart, such that the last window reaches the end."""
     return [0, *range(stride, max(0, tokens - room) + stride, stride)] if tokens > room else [0]
+
+
+_HIGHLIGHT = "\n@highlight\n"
+_AFTER_MARK = re.compile(rf"([.?!\"']){_HIGHLIGHT}")
+FIELDS = Fields("record", "query", "passage")
+
+
+@dataclass(frozen=True)
+class EntityQA(ExtractiveQA):
+    """A span of the passage, scored against all entities that fill the gap (ReCoRD, arXiv 1810.12885)."""
+
+    example_class: ClassVar[type] = Gap
+
+    def verbalize(self, fields: Fields, single: bool) -> WrittenEntities:
+        return WrittenEntities(single, self.metrics)
+
+
+@dataclass(frozen=True)
+class WrittenEntities(WrittenAnswers):
+    """The model reads `record query: QUERY entities: A, B passage: PASSAGE` (T5, `data/preprocessors.py`, record), and
+    writes the first entity that fills the gap. Highlights follow the passage as sentences.
+    """
+
+    fields: Fields = FIELDS
+    example_class: ClassVar[type] = Gap
+
+    def source(self, example: Any) -> Parts:
+        asked, given = f"{self.fields.name} {self.fields.text}:", f"{self.fields.pair}:"
+        passage = _AFTER_MARK.sub(r"\1 ", example.context).replace(_HIGHLIGHT, ". ")
+        return [(asked, example.question), ("entities:", ", ".join(example.entities)), (given, passage)]
+
+    def target(self, example: Any) -> str:
+        return str(example.answers[0])

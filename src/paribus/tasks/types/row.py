@@ -30,12 +30,11 @@ from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
-    from paribus.data.text import Array
+    from paribus.data.sequences import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.ensemble import Ensemble
-    from paribus.models.heads.head import Head
-    from paribus.models.heads.loss import RowLoss
+    from paribus.models.heads.head import Head, RowLoss
     from paribus.models.network import Batch, Network
 
 SPARE = 2  # tokens that the model may write beyond the longest word and its end
@@ -134,7 +133,7 @@ class RowTaskType(TaskType):
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:
-        from paribus.models.heads.loss import loss_of
+        from paribus.models.heads.head import loss_of
 
         return loss_of(settings)
 

@@ -22,7 +22,7 @@ from paribus.tasks.rows import Encoded, Rows, locate, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
-    from paribus.data.text import Array, Arrays
+    from paribus.data.sequences import Array, Arrays
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.ensemble import Ensemble

@@ -19,7 +19,7 @@ from paribus.tasks.rows import Encoded, Rows, frame, locate, no_room
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
 
 if TYPE_CHECKING:
-    from paribus.data.text import Array, Arrays
+    from paribus.data.sequences import Array, Arrays
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.ensemble import Ensemble
@@ -106,7 +106,7 @@ class Tagging(TaskType):
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head reads no pooler."""
-        from paribus.models.heads.loss import loss_of
+        from paribus.models.heads.head import loss_of
         from paribus.models.heads.tokens import CRFHead, TaggingHead
 
         def make(width: int) -> Head:

@@ -19,7 +19,7 @@ from paribus.tasks.rows import Rows, head_tokens, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
-    from paribus.data.text import Array
+    from paribus.data.sequences import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.ensemble import Ensemble
@@ -92,7 +92,7 @@ class TextTaskType(TaskType):
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Sequence[list[int]]:
         """The token ids that the model writes."""
-        from paribus.models.greedy import greedy
+        from paribus.models.generation import greedy
 
         return greedy(model, cast("TokenHead", head), batch, int(batch["most"]))
 

@@ -1,4 +1,7 @@
-"""Text that an encoder writes after the text that it reads, in one row.   UniLM (arXiv 1905.03197), section 2.3"""
+"""Text that an encoder writes after the text that it reads, in one row.   UniLM (arXiv 1905.03197), section 2.3
+
+Any text for a text.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from paribus.core.noise import Noise
 from paribus.core.settings import FineTuning
 from paribus.corruption.masking.single_tokens import choose_lowest, number_each
 from paribus.corruption.views.replace import Replace
-from paribus.data.text import Array, Arrays, Marks, Text
-from paribus.tasks.prompts import encode_sources, encode_targets
+from paribus.data.sequences import Array, Arrays, Marks, Text
+from paribus.tasks.prompts import Fields, encode_sources, encode_targets
 from paribus.tasks.rows import Encoded, count_tokens, head_tokens
-from paribus.tasks.types.base import Pooler
+from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.types.verbal import TransferType
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
+    from paribus.models.spec import ModelSpec
 
 SHOWN = Replace()  # what is read at a masked place: BERT's 80 % mask, 10 % random, 10 % unchanged
 
@@ -135,3 +139,17 @@ class WrittenText(TransferType):
         from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 
         return start_head(MaskedLMHead(model), model, seed, pooler)
+
+
+@dataclass(frozen=True)
+class FreeText(TransferType):
+    """A summary, a translation: the model writes it."""
+
+    def verbalize(self, fields: Fields, single: bool) -> FreeText:
+        return replace(self, single=single)
+
+    def fit(self, model: ModelSpec, key: str) -> TaskType:
+        if model.attention not in ("full", "left") or not model.open_layers:
+            cause = f"{key} needs a model that writes text, which this encoder cannot"
+            raise UserError(cause, "set model=t5_tiny, or model=bert_tiny with model.attention=full or left")
+        return WrittenText(self.fields, False, self.metrics, left=model.attention == "left")

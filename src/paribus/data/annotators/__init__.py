@@ -1,1 +1,0 @@
-"""Annotators: spans of a sentence's text that may be noise as a whole."""

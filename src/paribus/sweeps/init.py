@@ -1,0 +1,210 @@
+"""A user's first sweep: writes a commented sweep file and a task file from a text, a task and a comparison."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from paribus.core.config import choices, conf_dir, family_of, sweeps_dir, table_seeds
+from paribus.core.errors import UserError
+from paribus.core.files import write_text
+from paribus.data.corpus.files import SPLITS, find
+from paribus.sweeps.adapt import LOSSES
+from paribus.sweeps.request import Request
+from paribus.sweeps.sweep import quote
+from paribus.tasks.tables.guess import Labeled
+from paribus.verdict.metrics import find_incomparable
+from paribus.verdict.power import POWER, detectable
+
+USUAL = {  # what is often compared: the words for it
+    "masking.rate=0.15,0.4": "mask 15% or 40% of the tokens",
+    "masking=bernoulli,whole_word": "mask single tokens or whole words",
+    "masking=bernoulli,geometric_span": "mask single tokens or spans",
+    "masking/schedule=static,dynamic": "draw the masks once, or anew in every epoch",
+    "objective=mlm,mlm_nsp": "predict masked tokens, or next segments too",
+    "tokenizer=wordpiece,bpe": "WordPiece or byte-level BPE",
+}
+MARGIN = {"points": 1.0, "nats": 0.02}
+SAMPLE, LINES, WRAPPED = 1 << 16, 50, 90  # bytes, lines and characters by which hard-wrapped text is told
+_COMPARED = re.compile(r"([\w./]+)=([^,\s]+(?:,[^,\s]+)+)")
+
+
+class Question(NamedTuple):
+    """text: a file, a folder or a glob. compared: `key=a,b`; the first value is the baseline. base: further overrides
+    of all arms.
+    """
+
+    name: str
+    text: str
+    task: str
+    labeled: Labeled
+    compared: str
+    base: tuple[str, ...] = ()
+
+
+class Files(NamedTuple):
+    """What was written."""
+
+    sweep: Path
+    task: Path
+
+
+def name_of(path: str, taken: Sequence[str] = ()) -> str:
+    """A name for the text at a path: letters, digits and _; with the prefix `my_` if the name is taken.
+
+    A file that is named after a split has the name of its folder.
+    """
+    whole = Path(path).expanduser().absolute()
+    stem = whole.name.partition(".")[0].lower()
+    name = re.sub(r"\W+", "_", whole.parent.name.lower() if stem in SPLITS else stem, flags=re.ASCII)
+    name = name.strip("_") or "task"
+    return f"my_{name}" if name in taken or not name[0].isalpha() else name
+
+
+def name_task(path: str) -> str:
+    """The name of a task in a folder; no task that comes with the package has it."""
+    return name_of(path, [file.stem for file in (conf_dir() / "task").glob("*.yaml")])
+
+
+def split_compared(text: str) -> tuple[str, list[str]]:
+    """(key, values). Raises UserError for a text that is not `key=a,b` with different values."""
+    found = _COMPARED.fullmatch(text.strip())
+    if found is None:
+        raise UserError(f"--compare {text} is not KEY=A,B", f"for example, --compare {next(iter(USUAL))}")
+    values = found[2].split(",")
+    if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
+        raise UserError(f"--compare gives {twice[0]} twice", f"give different values of {found[1]}")
+    return found[1], values
+
+
+@contextmanager
+def write_files(question: Question) -> Iterator[Files]:
+    """Write `sweeps/NAME.yaml` and `conf/task/TASK.yaml` in the working directory; they are removed if the block fails.
+
+    Raises UserError, before anything is written, if one of them exists with different content, or if a packaged sweep
+    has the name.
+    """
+    if (sweeps_dir() / f"{question.name}.yaml").is_file():
+        raise UserError(f"{question.name} is the name of a packaged sweep", "add name=NAME with another name")
+    files = Files(Path("sweeps") / f"{question.name}.yaml", Path("conf/task") / f"{question.task}.yaml")
+    content = dict(zip(files, (write_sweep(question), write_task(question)), strict=True))
+    new = [path for path in files if not path.is_file()]
+    for path, text in content.items():
+        if path not in new and path.read_text(encoding="utf-8") != text:
+            other = "add name=NAME" if path == files.sweep else f"rename {question.task}"
+            mend = f"{other}, or remove the file"
+            raise UserError(f"{path} already exists with other settings", mend)
+    folders = [folder for path in new for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    try:
+        for path in new:
+            write_text(path, content[path])
+        yield files
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        for folder in folders:
+            with suppress(OSError):  # somebody has put something there
+                folder.rmdir()
+        raise
+
+
+def say_power(request: Request) -> str:
+    """What effect the seeds of a sweep could see."""
+    n = len(request.sweep.seeds_at(request.scale))
+    seen = (
+        f"{count} seeds see {size:.1f} points"
+        for count in dict.fromkeys((n, 5, 10))
+        if (size := detectable(1.0, count))
+    )
+    given = "if the differences between paired runs have a standard deviation of 1 point"
+    return f"With {POWER:.0%} power, {', '.join(seen)}, {given}."
+
+
+def find_wrapped(path: str) -> list[str]:
+    """A line on the first file of a text if it is plain and seems to be hard-wrapped: a line counts as a paragraph."""
+    file = find(path)[0]
+    if file.kind != "text" or file.path.suffix == ".gz":
+        return []
+    with file.path.open("rb") as opened:
+        lines = opened.read(SAMPLE).decode("utf-8", "replace").splitlines()[:-1]
+    lengths = sorted(len(line) for line in lines if line.strip())
+    if len(lengths) < LINES or lengths[-1] > WRAPPED or lengths[len(lengths) // 2] < WRAPPED // 2:
+        return []
+    what = "each line counts as a paragraph, and each blank line ends a document"
+    return [f"{file.path} looks hard-wrapped: {what}. Join the lines of its paragraphs to get longer documents."]
+
+
+def write_task(question: Question) -> str:
+    """The task file."""
+    found = question.labeled
+    columns = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in found.columns.items())
+    splits = ", ".join(f"{ours}: {theirs}" for ours, theirs in found.splits.items())
+    names = ", ".join(map(_plain, found.classes))
+    held = found.held_out
+    fine_tuning, evaluation = found.examples["train"], found.examples["validation"]
+    return "\n".join([
+        f"# Task {question.task}: {fine_tuning} examples to fine-tune on, {evaluation} to evaluate on.",
+        "_target_: paribus.tasks.tables.table.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
+        f"name: {question.task}",
+        f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
+        f"columns: {{{columns}}}   # our name: the file's name",
+        f"splits: {{{splits}}}   # our name: the file's name",
+        *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
+        f"classes: [{names}]   # spelled as in the file; label numbers 0, 1, ... follow this order",
+        "metrics: [accuracy]   # or f1, matthews; the first is the main one",
+        "max_train: null       # at most this many examples; null: all",
+        "max_validation: null",
+    ]) + "\n"  # fmt: skip
+
+
+def write_sweep(question: Question) -> str:
+    """The sweep file."""
+    key, values = split_compared(question.compared)
+    arms = {_name_arm(key, value): value for value in values}
+    family = family_of(next((text[6:] for text in question.base if text.startswith("model=")), ""))
+    loss, score, (first, *others) = LOSSES[family], f"{question.task}/accuracy", arms
+    compares = find_incomparable(loss, (key,)) is None
+    margins = ", ".join(
+        f"margin {MARGIN[unit]:g} {unit}" for unit in ("points", "nats") if compares or unit == "points"
+    )
+    base = ["corpus=text", f"corpus.path={quote(question.text)}", f"task={question.task}", *question.base]
+    lines = [
+        f"# {question.compared.replace(',', ' or ')}: which is better for {question.text} and {question.task}?",
+        f"# paribus run {question.name}",
+        f"study: {question.name}   # names the folders of runs and reports",
+        f"family: {family}       # bert or t5; scale= chooses among its recipes",
+        "base:               # settings of every arm",
+        *(f"  - {_plain(text)}" for text in base),
+        f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
+        "matched: tokens     # the budget that is equal in all arms: tokens, predictions, sequences, steps or flops",
+        "arms:               # key=value lists; `paribus train --cfg job` prints the keys",
+        *(f"  {name}: [{_plain(f'{key}={value}')}]" for name, value in arms.items()),
+        f"baseline: {first}",
+        f"columns: [{loss}, {score}]   # held-out loss and task; TASK/METRIC adds one",
+        "claims:             # fixed before the first run; the margin is the smallest difference that matters to you",
+    ]
+    for other in others:
+        lines += [
+            f"  - claim: {other} > {first} on {f'{loss}, ' if compares else ''}{score}, {margins}",
+            f"    says: {other} is better than {first}",
+            "    whose: ours",
+        ]
+    seeds = ", ".join(map(str, table_seeds(family, "cpu")))
+    return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line, those of the scale"]) + "\n"
+
+
+def _plain(text: str) -> str:
+    """A text in YAML, quoted if it must be."""
+    import yaml
+
+    return text if re.fullmatch(r"[\w./=+-]+", text) and yaml.safe_load(text) == text else json.dumps(text)
+
+
+def _name_arm(key: str, value: str) -> str:
+    """A name for an arm: `whole_word`, `rate_0.4`."""
+    plain = re.sub(r"[^\w.]+", "_", value).strip("_.")
+    return plain if plain[:1].isalpha() and choices(key.replace(".", "/")) else f"{re.split('[./]', key)[-1]}_{plain}"

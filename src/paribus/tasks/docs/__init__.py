@@ -1,0 +1,1 @@
+"""Tasks that installed packages label themselves, so that no network is needed."""

@@ -1,0 +1,119 @@
+"""Tasks on installed docstrings that a left-to-right language model answers without training, by likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from paribus.core.console import progress
+from paribus.core.errors import UserError
+from paribus.data.corpus.docstrings import Docstrings
+from paribus.data.corpus.splits import hash_share
+from paribus.tasks.docs.base import DocsTask, Sizes
+from paribus.tasks.docs.order import DocsShift
+from paribus.tasks.examples import Choice, Example, Examples, limit_rows
+from paribus.tasks.types.base import TaskType
+from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored
+
+LONGEST = 120  # characters of an option and the text before it, so that a short row has room for both
+
+
+class ScoredShift(DocsShift):
+    """Which form of a paragraph is likelier, that with two neighbors swapped or the original (see `DocsShift`).
+
+    The two forms are the options of one example, in an order that the hash of the paragraph decides.
+    """
+
+    def type_of(self, metrics: tuple[str, ...]) -> TaskType:
+        return Scored(("first", "second"), metrics)
+
+    def fits(self, text: str) -> bool:
+        return super().fits(text) and len(text) <= LONGEST
+
+    def _disturb(self, rows: list[Example], limit: int | None) -> list[Any]:
+        return [_place(row.text, [self._spoil(row.text)]) for row in limit_rows(rows, limit)]
+
+
+class ScoredNext(DocsTask):
+    """Which words end a paragraph, after the first half of it: its own second half, or that of one of the next three.
+
+    Settings: see `DocsTask`.
+    """
+
+    distractors = 3
+
+    def __init__(
+        self,
+        name: str,
+        packages: Sequence[str],
+        words: Sequence[int] = (8, 16),
+        metrics: Sequence[str] = CHOSEN,
+        **sizes: Unpack[Sizes],
+    ) -> None:
+        places = ("first", "second", "third", "fourth")
+        super().__init__(name, Scored(places, tuple(metrics)), packages, words, **sizes)
+        if self.words[0] < 2:
+            raise UserError(f"{self.key}.words={list(self.words)} is not valid", "give at least 2 words, as [8, 16]")
+
+    def build(self, cache: Path) -> Examples:
+        texts = _read_paragraphs(self, cache)
+        return {split: limit_rows(self._choices(rows), self.limits[split]) for split, rows in texts.items()}
+
+    def fits(self, text: str) -> bool:
+        return super().fits(text) and len(text) <= LONGEST
+
+    def _choices(self, texts: list[str]) -> list[Choice]:
+        halves = [_halve(text) for text in dict.fromkeys(texts)]
+        found = []
+        for at, (begin, end) in enumerate(halves):
+            others = [halves[(at + turn) % len(halves)][1] for turn in range(1, self.distractors + 1)]
+            if len({end, *others}) > self.distractors:
+                found.append(_place(end, others, begin))
+        return found
+
+
+class ScoredText(DocsTask):
+    """How likely the paragraphs of a module are, one after the other (settings: see `DocsTask`; `words` counts those
+    of a paragraph).
+
+    Args:
+        stride: tokens between the windows that a text is read in; null: half a window.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        packages: Sequence[str],
+        words: Sequence[int] = (4, 200),
+        metrics: Sequence[str] = LIKELY,
+        stride: int | None = None,
+        **sizes: Unpack[Sizes],
+    ) -> None:
+        super().__init__(name, Scored((), tuple(metrics), stride), packages, words, **sizes)
+
+    def build(self, cache: Path) -> Examples:
+        found: Examples = {"train": [], "validation": []}
+        for document in progress(Docstrings(self.packages, validation=self.validation).documents(cache), self.name):
+            if lines := [line for line in document.text.split("\n") if self.fits(line)]:
+                found[str(document.split)].append(Choice("", None, ["\n".join(lines)], 0))
+        return {split: limit_rows(rows, self.limits[split]) for split, rows in found.items()}
+
+
+def _read_paragraphs(task: DocsTask, cache: Path) -> dict[str, list[str]]:
+    """The paragraphs of each set that fit."""
+    found: dict[str, list[str]] = {"train": [], "validation": []}
+    for document in progress(Docstrings(task.packages, validation=task.validation).documents(cache), task.name):
+        found[str(document.split)] += [line for line in document.text.split("\n") if task.fits(line)]
+    return found
+
+
+def _halve(text: str) -> tuple[str, str]:
+    words = text.split()
+    return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
+
+
+def _place(right: str, wrong: Sequence[str], text: str = "") -> Choice:
+    """The right option among the wrong ones, at a place that its hash decides."""
+    label = int(hash_share(f"{text} {right}") * (len(wrong) + 1))
+    return Choice(text, None, [*wrong[:label], right, *wrong[label:]], label)

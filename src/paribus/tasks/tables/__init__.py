@@ -1,0 +1,1 @@
+"""Tasks whose examples are rows of tables."""

@@ -1,0 +1,186 @@
+"""The evaluation of an objective that writes into the text before its network reads it, such as ELECTRA's generator.
+
+The loss of a pre-training on its own noise, beside that of the trivial model.
+
+Arms are compared at the same number of tokens, when some may still be on the plateau of the trivial model and others
+not. Such a comparison shows when an arm learned, not how good it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from paribus.core.console import say
+from paribus.core.errors import UserError
+from paribus.models.heads.head import name_places
+from paribus.models.heads.replaced import ORIGINAL, find_real
+from paribus.runs.store import read_lines
+from paribus.training.evaluate import Asked, HeldOutEvaluation, Model, evaluating, on_device, packed
+from paribus.training.steps import as_batch
+from paribus.training.streams import held_out_examples, training_examples
+from paribus.training.trivial_baseline import Trivial, TrivialReader, find_kinds, join
+from paribus.verdict.controls import Point
+
+if TYPE_CHECKING:
+    from paribus.corruption.collators.collator import Places
+    from paribus.corruption.examples import Examples
+    from paribus.data.sequences import Arrays
+    from paribus.data.tokens.prepare import Data
+    from paribus.models.network import Batch
+    from paribus.objectives.objective import Objective
+    from paribus.training.description import Run
+
+
+class WrittenEvaluation(HeldOutEvaluation):
+    """The loss of the network's own head on what the objective writes into held-out text.
+
+    Args:
+        objective: one whose network reads another batch than it is given.
+    """
+
+    def __init__(self, examples: Examples, most: int, objective: Objective) -> None:
+        super().__init__(examples, most, objective.own_head_name)
+        assert self.name is not None
+        self.objective, self.head = objective, objective.named_heads[self.name]
+
+    @property
+    def asked(self) -> int:
+        return sum(int(arrays["counts"][self.head.denominator]) for arrays in self.arrays)
+
+    def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
+        """{"replaced_loss": mean cross-entropy in nats}, with the own head's name; `head` is not read."""
+        with evaluating(network, self.objective):
+            read = self._read(network, self.arrays)
+            losses = [float(self.head(network(name_places([self.head], batch)), batch)) for batch in read]
+        return {f"{self.name}_loss": sum(losses) / self.asked}
+
+    def write(self, network: Model, arrays: Iterable[Arrays], specials: Iterable[int]) -> Iterator[Arrays]:
+        """The arrays as the network reads them. Their predicted positions are the ordinary tokens that it predicts;
+        special tokens are never replaced.
+        """
+        arrays = list(arrays)
+        with evaluating(network, self.objective):
+            for given, batch in zip(arrays, self._read(network, arrays), strict=True):
+                slot_N = (batch["slot_P"] if self.head.reads(batch) else find_real(batch)).cpu().numpy()
+                read_BL, original_BL = (batch[name].cpu().numpy() for name in ("ids_BL", ORIGINAL))
+                slot_P = slot_N[~np.isin(original_BL.reshape(-1)[slot_N], list(specials))]
+                yield {**given, "ids_BL": read_BL, "slot_P": slot_P, "target_P": original_BL.reshape(-1)[slot_P]}
+
+    def _read(self, network: Model, arrays: Iterable[Arrays]) -> Iterator[Batch]:
+        for given in arrays:
+            yield self.objective.write(network, on_device(as_batch(given), network))
+
+
+ROWS: Final = 8192  # examples of the training split to which the trivial model is fitted, at most
+OWN: Final = "own/"  # before the metric, in the lines of metrics.jsonl
+TOKENS: Final = "train/tokens"
+
+
+class OwnEvaluation:
+    """Held-out text as the run itself reads it: its input format, the head that shows what its network learns, and its
+    noise, under a seed that no run has.
+    """
+
+    def __init__(self, run: Run, data: Data, objective: Objective) -> None:
+        self.run, self.data = run, data
+        self.examples: Examples | None = None
+        self.held_out: HeldOutEvaluation | None = None
+        most, name = run.evaluation.own_examples, objective.own_head_name
+        try:
+            if name is not None:
+                self.examples = training_examples(run, data, "validation", run.evaluation.seed)
+                self.held_out = (
+                    WrittenEvaluation(self.examples, most, objective)
+                    if objective.writes
+                    else HeldOutEvaluation(self.examples, most, name)
+                )
+        except UserError as error:  # no example of this length
+            say(f"no loss on the arm's own noise: {error}")
+
+    def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
+        """{"mlm_loss": mean cross-entropy in nats}, with the head's name; empty if nothing is predicted."""
+        found = {} if self.held_out is None else self.held_out.measure(network, head)
+        return {name: value for name, value in found.items() if name.endswith("_loss")}
+
+    def find_floor(self, network: Model) -> float | None:
+        """The mean loss of the trivial model at the same positions; None if nothing is predicted.
+
+        Args:
+            network: whose objective writes into the text, if it does.
+        """
+        if self.held_out is None:
+            return None
+        assert self.examples is not None
+        train = packed(training_examples(self.run, self.data, "train", self.run.evaluation.seed), ROWS)
+        store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
+        kinds = find_kinds(vocabulary, store.ids, store.word_start)
+        if isinstance(self.held_out, WrittenEvaluation):
+            fitted, asked = (
+                [
+                    (arrays, self._find_places(arrays))
+                    for arrays in self.held_out.write(network, part, vocabulary.specials)
+                ]
+                for part in (train, self.held_out.arrays)
+            )
+            reader = TrivialReader(kinds, count_V, fitted, tells=self.held_out.name == "replaced")
+            return float(reader.losses(join([places for _, places in asked])).sum() / self.held_out.asked)
+        word_V = kinds.is_word(np.arange(vocabulary.size))
+        drawn_V = word_V * (count_V if self.examples.corruption.inputs.needs_counts else 1.0)
+        batches = [(arrays, self._find_places(arrays)) for arrays in train]
+        trivial = Trivial(kinds, count_V, drawn_V / drawn_V.sum(), batches)
+        return float(trivial.losses(join([self._find_places(arrays) for arrays in self.held_out.arrays])).mean())
+
+    def _find_places(self, arrays: Arrays) -> Places:
+        assert self.examples is not None
+        found = self.examples.collator.find_places(arrays)
+        reorders = self.examples.corruption.masking.reorders
+        return found._replace(shown_P=None) if reorders else found  # what is read there is from elsewhere
+
+    def describe(self, path: Path, floor: float | None) -> dict[str, Any]:
+        """The part `own` of a record, from the lines of metrics.jsonl; empty if nothing was asked."""
+        points = read_points(path)
+        if self.held_out is None or not points:
+            return {}
+        return {
+            "head": self.held_out.name,
+            "written": isinstance(self.held_out, WrittenEvaluation),
+            "held_out": not isinstance(self.held_out, WrittenEvaluation) and reads_held_out(self.run, self.data),
+            "predicted": self.held_out.asked,
+            "loss": points[-1].loss,
+            "floor": floor,
+            "curve": [list(point) for point in points],
+        }
+
+
+def reads_held_out(run: Run, data: Data) -> bool:
+    """Whether the held-out evaluation has the run's own input format and noise, except for when noise is drawn anew."""
+    own, fixed = training_examples(run, data, "validation"), held_out_examples(run, data)
+    return _plain(own) == _plain(fixed)
+
+
+def _plain(examples: Examples) -> str:
+    """What the examples are, as text without schedules."""
+    corruption = examples.corruption
+    parts = [examples.input, corruption.masking, corruption.inputs, corruption.targets, corruption.shuffling]
+    return repr([{**vars(part), "schedule": None, "redraw": None, "kind": type(part)} for part in parts if part])
+
+
+def name_values(values: dict[str, float], tokens: int) -> dict[str, float]:
+    """The values under their names in metrics.jsonl."""
+    return {**{f"{OWN}{name}": value for name, value in values.items()}, TOKENS: tokens}
+
+
+def read_points(path: Path) -> list[Point]:
+    """The points that a run wrote, in the order of their steps."""
+    lines = read_lines(path)
+    points = [
+        Point(line["step"], int(line[TOKENS]), value)
+        for line in lines
+        for name, value in line.items()
+        if name.startswith(OWN)
+    ]
+    return sorted({point.step: point for point in points}.values())

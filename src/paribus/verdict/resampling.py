@@ -1,0 +1,118 @@
+"""Intervals by resampling seeds: bias-corrected and accelerated for a mean, of percentiles for what has no formula.
+
+With few seeds these are too narrow (at n = 5 the 95% interval of a mean covers about 85%, measured in
+analysis/results/calibration.json), so no verdict rests on them.
+
+Agreement between the order of a table's arms and the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paribus.verdict.statistics import ALPHA, mean_sd, rounded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+ENOUGH = 20  # seeds from which a bootstrap interval is worth printing beside Student's
+RESAMPLES = 5000
+_SEED = 20190726  # of the resampling: the same records give the same bytes
+
+
+class Interval(NamedTuple):
+    """A two-sided interval."""
+
+    low: float
+    high: float
+
+
+def draws(n: int, resamples: int = RESAMPLES) -> Array:
+    """Which of n seeds each resample is made of: indices, one row per resample."""
+    import numpy as np
+
+    found: Array = np.random.Generator(np.random.Philox(_SEED)).integers(0, n, (resamples, n))
+    return found
+
+
+def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
+    """The bias-corrected and accelerated interval of the mean (Efron 1987); None without spread."""
+    import numpy as np
+    from scipy.special import ndtr, ndtri
+
+    mean, sd = mean_sd(values) if values else (0.0, None)
+    if not sd:
+        return None
+    sample = np.asarray(values, dtype=float)
+    means = sample[draws(len(values), resamples)].mean(1)
+    below = (np.count_nonzero(means < mean) + np.count_nonzero(means == mean) / 2.0) / resamples
+    if not 0.0 < below < 1.0:
+        return None
+    bias, pull = float(ndtri(below)), _acceleration(sample)
+    ends = bias + np.array([ndtri(ALPHA / 2.0), -ndtri(ALPHA / 2.0)])
+    low, high = np.quantile(means, ndtr(bias + ends / (1.0 - pull * ends)))
+    return Interval(rounded(float(low)), rounded(float(high)))
+
+
+def _acceleration(sample: Array) -> float:
+    """Of the mean, by the jackknife: a sixth of the skewness over the root of n."""
+    off = sample.mean() - sample  # leaving one out moves the mean by this, over n - 1
+    return float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
+
+
+def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
+    """The percentile interval of a statistic of which seeds (indices) are in the sample; None below two seeds."""
+    import numpy as np
+
+    if n < 2:
+        return None
+    found = [statistic(drawn) for drawn in draws(n)]
+    low, high = np.quantile(found, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
+    return Interval(rounded(float(low)), rounded(float(high)))
+
+
+FEWEST = 3  # arms with an order: two have none to speak of
+
+
+class Agreement(NamedTuple):
+    """tau from -1 (reversed) to 1 (the same order); `n` seeds that all arms share; its 95% percentile interval."""
+
+    tau: float
+    interval: Interval | None
+    n: int
+    arms: tuple[str, ...]
+
+
+def compare_order(ours: Mapping[str, Mapping[int, float]], papers: Mapping[str, float]) -> Agreement | None:
+    """Compare the order of the arms' means ({arm: {seed: value}}) with the paper's numbers, both up is better or down.
+
+    Only arms that both have, over the seeds that all of these share. None below three arms, without a shared seed, or
+    if either side is all ties.
+    """
+    import numpy as np
+
+    arms = tuple(arm for arm in ours if arm in papers and ours[arm])
+    seeds = sorted(set.intersection(*(set(ours[arm]) for arm in arms))) if arms else []
+    if len(arms) < FEWEST or not seeds:
+        return None
+    values_AN = np.array([[ours[arm][seed] for seed in seeds] for arm in arms])
+    theirs = [papers[arm] for arm in arms]
+    tau = kendall(values_AN.mean(1).tolist(), theirs)
+    if tau is None:
+        return None
+    interval = percentile(lambda drawn: kendall(values_AN[:, drawn].mean(1).tolist(), theirs) or 0.0, len(seeds))
+    return Agreement(tau, interval, len(seeds), arms)
+
+
+def kendall(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Tau-b (Kendall 1945); None if one side is all ties."""
+    import numpy as np
+
+    upper = np.triu_indices(len(first), 1)
+    one, other = (np.sign(np.subtract.outer(side, side))[upper] for side in (first, second))
+    scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    return round(float((one * other).sum()) / scale, 10) if scale else None
