@@ -100,13 +100,15 @@ def _container() -> Any:
 
 def prepare_run(overrides: Sequence[str], folder: Path) -> None:
     """All that `paribus train` does before the first step. Raises UserError for what it refuses."""
+    from paribus.training.checks import check_run
     from paribus.training.description import Run
-    from paribus.training.open_stage import open_stage
     from paribus.training.profile import resolve
+    from paribus.training.stage import open_stage
 
     run = Run.of(compose(overrides))
-    _ = run.identity
-    open_stage(run, run.data(), resolve(run.profile), folder)
+    profile, _ = resolve(run.profile), run.identity
+    check_run(run, profile)
+    open_stage(run, run.data(), profile, folder)
 
 
 VERBS = (

@@ -21,10 +21,10 @@ from paribus.models.encoder import Encoder
 from paribus.runs.identity import meaning
 from paribus.tasks.docs.package import DocsPackage
 from paribus.tasks.rows import Encoded
+from paribus.training.checks import check_finetuning, check_tasks
 from paribus.training.description import Run
 from paribus.training.finetune import trained_share
 from paribus.training.finetuner import Base, finetuner
-from paribus.training.finetuning_checks import check_finetuning
 from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import trainer
@@ -329,5 +329,10 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
     ],
 )
 def test_bad_settings_are_one_line_before_compute(overrides: list[str], named: str) -> None:
+    def check() -> None:
+        run = Run.of(config(*overrides))
+        check_finetuning(run)
+        check_tasks(run, 2, False, None)
+
     with pytest.raises(UserError, match=named):
-        check_finetuning(Run.of(config(*overrides)), 2, False, None)
+        check()

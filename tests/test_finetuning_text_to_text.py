@@ -26,10 +26,10 @@ from paribus.models.t5 import ARCHITECTURES
 from paribus.models.text_to_text import TextToText
 from paribus.tasks.prompts import Fields, Ragged, TextRows
 from paribus.tasks.types.classification import ClassNames
+from paribus.training.checks import check_finetuning
 from paribus.training.description import Run
 from paribus.training.finetune import trained_share
 from paribus.training.finetuner import Base, finetuner
-from paribus.training.finetuning_checks import check_finetuning
 from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import trainer
@@ -215,7 +215,7 @@ def test_a_frozen_model_trains_a_head_of_its_own_alone_and_without_dropout() -> 
     assert torch.equal(logits_of(cfg, learner), silent)
     tied = config("finetune/method=frozen", "task=sst2")
     with pytest.raises(UserError, match="finetune/method=frozen leaves nothing to train"):
-        check_finetuning(Run.of(tied), 2, False, None)  # type: ignore[arg-type]
+        check_finetuning(Run.of(tied))
 
 
 @pytest.mark.parametrize("method", ["frozen", "adapters", "lora", "gradual_unfreezing"])

@@ -28,9 +28,9 @@ from paribus.runs.archive import TUNING, RunFolder
 from paribus.runs.record import read_record
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.run import run_sweep
+from paribus.training.checks import check_finetuning
 from paribus.training.description import Run
 from paribus.training.finetune import kept
-from paribus.training.finetuning_checks import check_finetuning
 from paribus.training.run import run
 
 ROOT = Path(__file__).parents[1]
@@ -180,7 +180,7 @@ def test_learning_curves_change_nothing_and_end_at_the_metrics(
 
 def test_a_negative_number_of_points_is_refused() -> None:
     with pytest.raises(UserError, match=r"finetune\.points=-1 is out of bounds"):
-        check_finetuning(Run.of(compose(["scale=test", "finetune.points=-1"])), 2, False, None)
+        check_finetuning(Run.of(compose(["scale=test", "finetune.points=-1"])))
 
 
 def measured(planes: bool = True) -> dict[str, Any]:

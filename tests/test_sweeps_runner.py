@@ -26,7 +26,7 @@ from paribus.sweeps.status import survey
 from paribus.sweeps.sweep import Job
 from paribus.training.description import Run
 from paribus.training.profile import PRECISIONS, choose_precision
-from paribus.training.run import locked
+from paribus.training.sharing import locked
 
 Ask = Callable[..., Request]
 

@@ -25,9 +25,9 @@ from paribus.training import callbacks, finetune
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating, predictions
-from paribus.training.open_stage import open_stage
 from paribus.training.profile import resolve
 from paribus.training.run import run
+from paribus.training.stage import open_stage
 from paribus.training.steps import task_batch
 
 

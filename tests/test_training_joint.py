@@ -109,7 +109,7 @@ def test_joint_training_is_the_same_in_every_bit_however_it_is_done(
     whole = record(run(compose([*two, "finetune.seeds=[0,1]"])))
     workers = record(run(compose([*two, "finetune.seeds=[0,1]", "profile.workers=2", f"paths.runs={tmp_path / 'w'}"])))
     asked = compose([*two, "finetune.seeds=[0,1]", f"paths.runs={tmp_path / 'killed'}"])
-    own, done = finetune._run, []
+    own, done = finetune.finetune_once, []
 
     def killed(*parts: Any) -> Any:
         if len(done) == 1:
@@ -117,10 +117,10 @@ def test_joint_training_is_the_same_in_every_bit_however_it_is_done(
         done.append(parts)
         return own(*parts)
 
-    monkeypatch.setattr(finetune, "_run", killed)
+    monkeypatch.setattr(finetune, "finetune_once", killed)
     with pytest.raises(KeyboardInterrupt):
         run(asked)
-    monkeypatch.setattr(finetune, "_run", own)
+    monkeypatch.setattr(finetune, "finetune_once", own)
     trained: list[int] = []
     real = finetune.train_joint
     monkeypatch.setattr(finetune, "train_joint", lambda *parts: (trained.append(1), real(*parts)))

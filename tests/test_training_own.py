@@ -14,7 +14,7 @@ from text_to_text import T5
 from paribus.core.config import compose
 from paribus.corruption.collators.collator import Places
 from paribus.training.description import Run
-from paribus.training.in_distribution import OwnEvaluation, read_points, reads_held_out
+from paribus.training.in_distribution import InDistribution, read_points, reads_held_out
 from paribus.training.run import run
 from paribus.training.trivial_baseline import Kinds, Trivial, TrivialReader, join
 
@@ -155,7 +155,8 @@ def find_floor(arguments: list[str]) -> float:
     described = Run.of(compose(arguments))
     data = described.data()
     network = described.model.build(data.vocabulary, 0)
-    floor = OwnEvaluation(described, data, described.objective.build(network, data.vocabulary, 0)).find_floor(network)
+    objective = described.objective.build(network, data.vocabulary, 0)
+    floor = InDistribution(described, data, objective).measure_baseline(network)
     assert floor is not None
     return floor
 

@@ -15,9 +15,9 @@ from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES, SINGLE
 from paribus.training.budget import planned, train_flops
 from paribus.training.description import Run
-from paribus.training.open_stage import open_stage
 from paribus.training.profile import resolve
 from paribus.training.run import run
+from paribus.training.stage import open_stage
 
 
 @pytest.fixture

@@ -22,10 +22,11 @@ from paribus.models.generation import greedy
 from paribus.models.t5 import ARCHITECTURES
 from paribus.optim.adafactor import Adafactor
 from paribus.tasks.prompts import Ragged
+from paribus.training.checks import check_run
 from paribus.training.description import Run
-from paribus.training.open_stage import open_stage
 from paribus.training.profile import resolve
 from paribus.training.run import run
+from paribus.training.stage import open_stage
 from paribus.training.steps import task_batch
 
 
@@ -108,8 +109,14 @@ def targets_of(ids: list[int], rows: Any, row: int) -> Any:
 )
 def test_what_cannot_be_written_is_refused_before_any_step(t5: list[str], changes: list[str], match: str) -> None:
     cfg = compose([*t5, *changes])
+    described, profile = Run.of(cfg), resolve(cfg.profile)
+
+    def check() -> None:
+        check_run(described, profile)
+        open_stage(described, described.data(), profile, Path(cfg.paths.runs))
+
     with pytest.raises(UserError, match=match):
-        open_stage(Run.of(cfg), Run.of(cfg).data(), resolve(cfg.profile), Path(cfg.paths.runs))
+        check()
 
 
 @pytest.mark.parametrize(

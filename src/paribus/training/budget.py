@@ -26,7 +26,7 @@ from paribus.tasks.mixed_stream import mix, writing_collator
 from paribus.tasks.prompts import TextRows
 from paribus.tasks.text_stream import TaskTurns, TextTasks
 from paribus.training.description import Run
-from paribus.training.streams import training_examples
+from paribus.training.streams import check_fits, training_examples
 
 SAMPLED: Final = 8192  # rows: the share of masked tokens is then known to 0.3%
 CHUNK: Final = 512
@@ -38,9 +38,7 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
     Raises UserError if the text gives no example, if an input exceeds the model's positions, and if the objective
     writes but the model only reads.
     """
-    run.model.check_length(run.input.length, "input.length")
-    if run.objective.writes_text and not run.model.writes_text:
-        raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
+    check_fits(run)
     text = training_examples(run, data)
     plan: Any
     if run.mixture is not None:

@@ -38,11 +38,9 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from paribus.core.console import say
-from paribus.core.errors import UserError
-from paribus.core.processes import SIGNALS, THREADS, check_ranks
+from paribus.core.processes import SIGNALS, THREADS
 
 if TYPE_CHECKING:
-    from paribus.training.description import Run
     from paribus.training.profile import Profile
 
 HELPER = "paribus.training.helper"
@@ -98,46 +96,6 @@ def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
         return {"devices": 1, "plugins": slurm}
     shared = Sharded(group.size, WAIT) if strategy == "fsdp" else DDPStrategy(timeout=WAIT, broadcast_buffers=False)
     return {"devices": group.size, "plugins": [Meeting(group)], "strategy": shared}
-
-
-def check(run: Run, profile: Profile) -> None:
-    """Raise UserError if a run cannot be trained on as many processes as its profile sets."""
-    ranks = profile.ranks
-    if ranks < 1:
-        raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
-    if ranks == 1:
-        return
-    check_ranks(ranks, torch.cuda.device_count() if profile.accelerator == "gpu" else 0)
-    if run.trial is not None or _in_multirun():
-        raise UserError(
-            f"profile.ranks={ranks} does not work inside a Hydra multirun",
-            "start each run by itself, or the sweep by paribus run",
-        )
-    if profile.sharded:
-        _check_shards(run, profile)
-    if run.trainer.noise_every is not None:
-        raise UserError(
-            f"trainer.noise_every does not work with profile.ranks={ranks}", "measure it with profile.ranks=1"
-        )
-
-
-def _check_shards(run: Run, profile: Profile) -> None:
-    if profile.compile:
-        raise UserError(
-            "profile.compile=true does not work with profile.strategy=fsdp", "set profile.compile=false or trainer=ddp"
-        )
-    if not run.optimizer.shards:
-        name = type(run.optimizer).__name__.lower()
-        raise UserError(
-            f"optimizer={name} with profile.strategy=fsdp needs whole matrices", "set optimizer=adamw, or trainer=ddp"
-        )
-
-
-def _in_multirun() -> bool:
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
 
 
 @contextmanager

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROWS = 64  # of a forward pass
 Model = Network | Ensemble
-Asked = Head | Ensemble  # an ensemble is its own head
+AnyHead = Head | Ensemble  # an ensemble is its own head
 
 
 class HeldOutEvaluation:
@@ -54,7 +54,7 @@ class HeldOutEvaluation:
         """How many positions the head is evaluated at."""
         return len(self.targets)
 
-    def measure(self, network: Model, head: Asked | None) -> dict[str, float]:
+    def measure(self, network: Model, head: AnyHead | None) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
         the head's name; empty if there is no such head.
 
@@ -163,7 +163,7 @@ def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
     return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
 
 
-def predictions(network: Model, head: Asked, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
+def predictions(network: Model, head: AnyHead, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
     """(batch, the head's logits) of each packed batch."""
     for batch, found in outputs(network, head, arrays):
         yield batch, head.logits(found, batch).float()

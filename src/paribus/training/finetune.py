@@ -7,7 +7,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from paribus.training.finetuner import (
     joint_finetuner,
     joint_start,
     joint_tasks,
-    own_seed,
+    task_seed,
     task_steps,
     work_of,
 )
@@ -77,8 +77,12 @@ def finetune(
     done = _finished(folder / DONE, owner)
     mark = time.perf_counter()
     if run.finetune.joint:
-        seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
-        _train_together(bases[0], data, how, seeds)
+        open_seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
+        missing = [seed for seed in open_seeds if not is_whole(joint_path(folder, seed))]
+        encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)} if missing else {}
+        for seed in missing:
+            learner, steps = joint_finetuner(bases[0], encoded, seed)
+            train_joint(learner, steps, Where(profile, run.profile, folder, tracked), seed)
     together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
     baseline: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
@@ -88,8 +92,8 @@ def finetune(
         work = work_of(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
         for seed in missing:
             mark = time.perf_counter()
-            own = [base._replace(run=base.run.tuned_for(name)) for base in bases]
-            metrics, answers = _run(own, work, seed, how)
+            tuned_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
+            metrics, answers = finetune_once(tuned_bases, work, seed, how)
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
@@ -109,20 +113,8 @@ def finetune(
 
 def add_seconds(spent: Iterable[float | None]) -> float | None:
     """Their sum; None if one was not recorded, as in a run that an older version began."""
-    found = list(spent)
-    return None if None in found else math.fsum(value for value in found if value is not None)
-
-
-def _train_together(base: Base, data: Data, how: How, seeds: Sequence[int]) -> None:
-    """The joint training of each fine-tuning seed that is not there yet."""
-    missing = [seed for seed in seeds if not is_whole(joint_path(how.folder, seed))]
-    if not missing:
-        return
-    encoded = {name: encode_training(base.run, data, name) for name in joint_tasks(base.run)}
-    where = Where(how.profile, base.run.profile, how.folder, how.tracked)
-    for seed in missing:
-        learner, steps = joint_finetuner(base, encoded, seed)
-        train_joint(learner, steps, where, seed)
+    seconds = list(spent)
+    return None if None in seconds else math.fsum(value for value in seconds if value is not None)
 
 
 def trained_share(bases: Sequence[Base]) -> dict[str, float]:
@@ -162,23 +154,18 @@ def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any
     if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
         say(f"{path} has lines that are damaged or from another run; those fine-tuning runs are repeated")
     answers = {name: hashed for line in lines for name, hashed in line.get("gold", {}).items()}
-    if lines and _holds(path.parent, answers):
-        return {(line["task"], line["seed"]): line for line in lines}
     if lines:
+        try:
+            if answers.items() <= hash_answers(read_gold(path.parent)).items():
+                return {(line["task"], line["seed"]): line for line in lines}
+        except UserError:
+            pass
         say(f"{path.parent / GOLD} is damaged or from another run; its fine-tuning runs are repeated")
     (path.parent / GOLD).unlink(missing_ok=True)
     return {}
 
 
-def _holds(folder: Path, answers: Mapping[str, str]) -> bool:
-    """Whether a run's `gold.npz` is whole and has these answers."""
-    try:
-        return answers.items() <= hash_answers(read_gold(folder)).items()
-    except UserError:
-        return False
-
-
-def _run(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[dict[str, float], dict[str, str]]:
+def finetune_once(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[dict[str, float], dict[str, str]]:
     """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
     model, head, rehearsed = _tuned(bases, work, seed, how)
     metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
@@ -232,17 +219,19 @@ def _head(learner: Finetuning) -> Any:
 
 def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
-    own = own_seed(base.run, work.name, seed, turn)
-    replay, start = _replay(base, work.name), joint_start(base.run, work.name, seed, how.folder)
+    replay = None
+    if base.run.finetune.replay and base.memory is not None:
+        text = read_text(base.run, work.name)
+        replay = Replay(text, base.memory.encoder, base.memory.head, base.run.finetune.replay)
     learner, steps = finetuner(
         base.run,
         base.encoder,
         work.encoded["train"],
         work.task_type,
-        own,
+        task_seed(base.run, work.name, seed, turn),
         base.weights_for(work.task_type),
         replay,
-        start,
+        joint_start(base.run, work.name, seed, how.folder),
     )
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
@@ -257,14 +246,6 @@ def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: 
     for line in curve.lines:
         append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
     return learner
-
-
-def _replay(base: Base, task: str) -> Replay | None:
-    """The further loss of a fine-tuning, if the config sets one."""
-    weight, memory = base.run.finetune.replay, base.memory
-    if not weight or memory is None:
-        return None
-    return Replay(read_text(base.run, task), memory.encoder, memory.head, weight)
 
 
 def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:

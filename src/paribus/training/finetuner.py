@@ -13,11 +13,10 @@ import torch
 from paribus.core.checksums import digest
 from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
-from paribus.finetuning.method import Full, Method
+from paribus.finetuning.method import Full
 from paribus.models import checkpoint
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
-from paribus.optim.groups import Rates
 from paribus.tasks.examples import Examples
 from paribus.tasks.rows import GPT, Rows
 from paribus.tasks.types.base import Pooler, TaskType
@@ -83,7 +82,7 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     run = run.tuned_for(task)
     work = work_of(run, data, task)
     base = base_of(run, encoder, folder / "model")
-    own, start = own_seed(run, work.name, seed), joint_start(run, work.name, seed, folder)
+    own, start = task_seed(run, work.name, seed), joint_start(run, work.name, seed, folder)
     given = base.weights_for(work.task_type)
     learner, _ = finetuner(run, base.encoder, work.encoded["train"], work.task_type, own, given, start=start)
     return learner, work
@@ -142,9 +141,9 @@ def joint_tasks(run: Run) -> list[str]:
 def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
     """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
     run, settings = base.run, base.run.finetune
-    own = start_of(run, base.encoder, own_seed(run, "joint", seed))
+    own = start_of(run, base.encoder, task_seed(run, "joint", seed))
     heads = {
-        name: run.task_type(name).make_head(settings.of(name), own, own_seed(run, name, seed), base.pooler)
+        name: run.task_type(name).make_head(settings.of(name), own, task_seed(run, name, seed), base.pooler)
         for name in encoded
     }
     steps = joint_steps(run, encoded, seed)
@@ -178,36 +177,33 @@ def joint_start(run: Run, task: str, seed: int, folder: Path) -> Start | None:
 
 
 def _learner(
-    settings: FineTuning, encoder: Network, objective: Objective, steps: Steps, rate: float, seed: int
+    settings: FineTuning, encoder: Network, objective: Objective, steps: Steps, lr: float, seed: int
 ) -> Finetuning:
+    """The learner whose rates are the method's shares of `lr`, and those of heads `head_lr` if that is set."""
+    method = settings.method
+
+    def rate(name: str) -> float:
+        inside = name.removeprefix("encoder.")
+        return (settings.head_lr or lr) / lr if inside == name else method.rate(encoder, inside)
+
     return Finetuning(
         encoder,
         objective,
-        replace(settings.optimizer, lr=rate),
+        replace(settings.optimizer, lr=lr),
         settings.lr_schedule,
-        method=settings.method,
+        method=method,
         total_steps=steps.total,
         total_tokens=0,
         clip=settings.clip,
         seed=seed,
-        rates=_rates(settings.method, encoder, (settings.head_lr or rate) / rate),
+        rates=rate,
     )
-
-
-def _rates(method: Method, encoder: Network, head: float) -> Rates:
-    """Shares of the optimizer's rate by the learner's names of parameters."""
-
-    def rate(name: str) -> float:
-        own = name.removeprefix("encoder.")
-        return head if own == name else method.rate(encoder, own)
-
-    return rate
 
 
 def task_steps(run: Run, encoded: Rows, task_type: TaskType, seed: int) -> TaskSteps:
     return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
 
 
-def own_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
-    """Of the head, the order and dropout of a fine-tuning."""
+def task_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
+    """The seed of the head, the order and the dropout of a fine-tuning, the `turn`-th of one model's ensemble."""
     return int(digest([run.root_seed, task, seed, *([turn] if turn else [])], 15), 16)

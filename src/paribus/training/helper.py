@@ -11,9 +11,9 @@ import yaml
 
 from paribus.training.description import Run
 from paribus.training.distributed import Group, obey_the_first
-from paribus.training.open_stage import open_stage
 from paribus.training.pretrain import help_to_train
 from paribus.training.profile import resolve
+from paribus.training.stage import open_stage
 
 
 def main(arguments: list[str]) -> None:

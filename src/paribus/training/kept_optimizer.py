@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from paribus.core.errors import UserError
 from paribus.core.files import replacing
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import change_tensors
@@ -55,21 +51,3 @@ def callbacks_of(stage: Stage) -> list[pl.Callback]:
     """The callbacks that keep the stage's optimizer for the next one and load the previous stage's, if requested."""
     take = [Take(stage.before)] if stage.run.trainer.keep_optimizer and stage.before is not None else []
     return [*([Keep(stage.folder, stage.steps)] if stage.hands_on else []), *take]
-
-
-def check_kept(stages: Sequence[Stage]) -> None:
-    """Raise UserError for stages that cannot resume with the optimizer of the one before."""
-    if stages[0].run.trainer.keep_optimizer:
-        mend = "set it of a later stage: +stages.NAME.trainer.keep_optimizer=true"
-        raise UserError("trainer.keep_optimizer=true, but no stage is before the first", mend)
-    for before, stage in pairwise(stages):
-        if not stage.run.trainer.keep_optimizer:
-            continue
-        key = f"stages.{stage.run.last_stage}.trainer.keep_optimizer=true"
-        if not before.steps:
-            raise UserError(f"{key}, but the stage before takes no step", "give it steps, or set it to false")
-        if stage.profile.sharded:
-            raise UserError(f"{key}, but the weights are in shards", "set trainer=ddp")
-        own, earlier = (cast(Any, one.run.optimizer) for one in (stage, before))
-        if type(own) is not type(earlier) or replace(own, lr=earlier.lr) != earlier:
-            raise UserError(f"{key}, but the optimizers differ in more than lr", "set it to false, or change lr alone")

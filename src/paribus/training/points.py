@@ -22,7 +22,6 @@ from paribus.training.finetuner import Base, base_of
 
 if TYPE_CHECKING:
     from paribus.models.network import Network
-    from paribus.training.description import Run
     from paribus.training.evaluate import Memory
     from paribus.training.learner import Learner
     from paribus.training.profile import Profile
@@ -45,29 +44,6 @@ class Snapshots(StepCallback):
         before = tokens - module.last["counts"]["input_tokens"]
         if step < self.total and (step in self.at or any(before < asked <= tokens for asked in self.tokens)):
             self.save(step, tokens)
-
-
-def check_points(run: Run, profile: Profile) -> None:
-    """Raise UserError for invalid points, and for runs that cannot be fine-tuned during pre-training."""
-    points = run.evaluation.task_points
-    asked = [points] if isinstance(points, int) else points
-    numbers = isinstance(asked, Sequence) and all(isinstance(one, int) and one >= 0 for one in asked)
-    if not numbers or isinstance(points, str | bool):
-        mend = "give how often tasks are fine-tuned, or a list of numbers of tokens"
-        raise UserError(f"evaluation.task_points={points} is not valid", mend)
-    if not points:
-        return
-    if not run.tasks:
-        raise UserError(f"evaluation.task_points={points}, but there is no task", "give task=, or leave it at 0")
-    for key, several in (("members", run.members > 1), ("finetune.ensemble", run.finetune.ensemble > 1)):
-        if several:
-            raise UserError(f"evaluation.task_points={points}, but {key} makes an ensemble", f"set {key}=1")
-    if run.finetune.encoder:
-        raise UserError(
-            f"evaluation.task_points={points} does not work with finetune.encoder=true", "leave task_points at 0"
-        )
-    if profile.sharded:
-        raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
 
 
 def count_rounds(points: int | Sequence[int]) -> int:

@@ -1,8 +1,4 @@
-"""The pre-training of a run, from a checked stage to a checkpoint and its numbers. Read it top to bottom:
-
-`pretrain` trains, evaluates, saves and records, and `_fit` gives Lightning's Trainer its data module, module and
-callbacks. What follows are the parts of these two.
-"""
+"""The pre-training of a stage: take weights, train, evaluate, save the checkpoint, write its numbers."""
 
 from __future__ import annotations
 
@@ -24,8 +20,6 @@ from paribus.core.hub import MODEL
 from paribus.core.processes import patient
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
-from paribus.models.network import Network
-from paribus.optim.groups import Rates
 from paribus.runs.archive import CURVES
 from paribus.runs.identity import Identity
 from paribus.runs.tracker import Tracked
@@ -44,7 +38,7 @@ from paribus.training.callbacks import (
 )
 from paribus.training.description import Run
 from paribus.training.distributed import Gathering, Group, helpers
-from paribus.training.evaluate import HeldOutEvaluation, placed
+from paribus.training.evaluate import placed
 from paribus.training.in_distribution import name_values
 from paribus.training.kept_optimizer import callbacks_of
 from paribus.training.learner import Pretraining
@@ -59,70 +53,55 @@ STAGE = "pretrain.json"
 
 
 def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
-    """Train, evaluate and save the checkpoint; returns the stage's part of the record.
+    """Train, evaluate and save a stage; returns its part of the record.
 
-    An interrupted stage resumes, and a finished one is only loaded.
+    An interrupted stage resumes, and a finished one is only loaded. Raises Diverged if a loss is not finite.
     """
-    found = stage.folder / STAGE
-    kept = read_stage(stage.folder, stage.run.identity)
-    if kept is not None and all((stage.folder / name).is_file() for name in stage.kept):
+    done = read_stage(stage.folder, stage.run.identity)
+    if done is not None and all((stage.folder / name).is_file() for name in stage.kept):
         checkpoint.load(stage.encoder, stage.folder / MODEL)
-        return kept
-    _start(stage)
+        return done
+    take_weights(stage)
     meter = Meter()
     curves = Curves(stage.folder / CURVES, stage.run.trainer.log_every, meter)
-    noise = _noise(stage, curves)
+    every = stage.run.trainer.noise_every
+    noise = None
+    if every is not None:
+        noise = NoiseScale(stage.plan, every, stage.steps, stage.profile.microbatch, curves.write)
     if stage.steps:
-        _fit(stage, meter, curves, noise, tracked)
-    with placed(stage.profile.device, stage.encoder, stage.objective):
-        metrics = stage.evaluation.measure(stage.encoder, stage.head)
-        own = {} if stage.own is None else stage.own.measure(stage.encoder, stage.head)
-        floor = None if stage.own is None else stage.own.find_floor(stage.encoder)
-        for probe in stage.probes:
-            metrics |= probe.measure(stage.encoder, stage.pair_head)
-        earlier = [one.measure(stage.encoder, stage.head) if _is_asked(stage, one) else {} for one in stage.earlier]
-    if not all(map(math.isfinite, metrics.values())):  # the last step can break what its own loss does not show
-        raise Diverged(f"{metrics} after step {stage.steps}")
-    last = {f"validation/{k}": v for k, v in metrics.items()}
-    last |= name_values(own, meter.counts["input_tokens"]) if own else {}
+        train(stage, meter, curves, noise, tracked)
+    metrics, in_distribution, baseline, earlier = evaluate(stage)
+    last = {f"validation/{name}": value for name, value in metrics.items()}
+    last |= name_values(in_distribution, meter.counts["input_tokens"]) if in_distribution else {}
     append_line(stage.folder / CURVES, {"step": stage.steps, **last})
     if tracked is not None:
         tracked.log(last, stage.steps)
-    checkpoint.save(stage.encoder, stage.head, stage.folder / MODEL, stage.pair_head, stage.pooler)
-    checkpoint.save_further(stage.objective.further_parts, stage.folder / MODEL)
-    unsealed = shutil.ignore_patterns(SUMS)
-    shutil.copytree(stage.data.tokenizer_folder, stage.folder / MODEL, dirs_exist_ok=True, ignore=unsealed)
+    save(stage)
     part = describe_stage(stage, meter, metrics)
-    if stage.own is not None:
-        part["own"] = stage.own.describe(stage.folder / CURVES, floor)
+    if stage.in_distribution is not None:
+        part["own"] = stage.in_distribution.describe(stage.folder / CURVES, baseline)
     part["realised"] |= {} if noise is None else {"noise_scale": noise.record()}
     part |= {"earlier": earlier} if earlier else {}
     part["curves"] = {CURVES: hash_file(stage.folder / CURVES)}
-    seal_folder(stage.folder / MODEL)
-    write_sealed(found, part, stage.run.identity.pretrain)
+    write_sealed(stage.folder / STAGE, part, stage.run.identity.pretrain)
     (stage.folder / LAST).unlink(missing_ok=True)
     return part
 
 
 def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
     """The record of a run's pre-training in a folder; None if it is not finished, or if it or its model is damaged."""
-    kept, model = read_sealed(folder / STAGE, identity.pretrain), folder / MODEL
-    if kept is None or not model.is_dir():
+    part, model = read_sealed(folder / STAGE, identity.pretrain), folder / MODEL
+    if part is None or not model.is_dir():
         return None
     damaged = [model / name] if (name := find_damage(model)) else []
-    damaged += [] if matches(folder / CURVES, kept.get("curves", {}).get(CURVES)) else [folder / CURVES]
+    damaged += [] if matches(folder / CURVES, part.get("curves", {}).get(CURVES)) else [folder / CURVES]
     if damaged:
         say(f"{damaged[0]} is damaged; pre-training starts over")
         return None
-    return kept
+    return part
 
 
-def _is_asked(stage: Stage, evaluation: HeldOutEvaluation) -> bool:
-    """Whether the stage's head on tokens can answer the evaluation of an earlier stage."""
-    return evaluation.name == stage.evaluation.name
-
-
-def _start(stage: Stage) -> None:
+def take_weights(stage: Stage) -> None:
     """Give a stage the final weights of the stage before, as `model=pretrained` would."""
     before = stage.run.before
     if stage.before is None or before is None:
@@ -140,57 +119,101 @@ def _start(stage: Stage) -> None:
         checkpoint.load_pair_head(encoder, stage.pair_head, folder, alike)
 
 
-def _fit(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
-    run = stage.run
+def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
+    """All steps of a stage that are left, with what is measured, written and shown on the way."""
+    settings, in_distribution = stage.run.evaluation, stage.in_distribution
     keep_lines(stage.folder / CURVES)
+
+    def measure(_: object) -> dict[str, float]:
+        return stage.evaluation.measure(stage.encoder, stage.head)
+
+    evaluations = [Evaluations(measure, settings.points, stage.steps, curves, stage.reporter)]
+    if in_distribution is not None:
+
+        def measure_in_distribution(_: object) -> dict[str, float]:
+            return in_distribution.measure(stage.encoder, stage.head)
+
+        points = settings.own_points
+        evaluations.append(Evaluations(measure_in_distribution, points, stage.steps, curves, name=name_values))
     callbacks = [
         *([] if noise is None else [noise]),
         meter,
         curves,
-        *_gathering(stage),
-        Evaluations(
-            lambda _: stage.evaluation.measure(stage.encoder, stage.head),
-            run.evaluation.points,
-            stage.steps,
-            curves,
-            stage.reporter,
-        ),
-        *_own(stage, curves),
+        *gather_shards(stage),
+        *evaluations,
         *make_snapshots(stage),
         *callbacks_of(stage),
-        _last_checkpoint(stage),
-        Bar(f"{run.label} pre-training", stage.steps),
+        last_checkpoint(stage),
+        Bar(f"{stage.run.label} pre-training", stage.steps),
     ]
     with helpers(stage.folder, stage.profile) as group:
-        _train(stage, callbacks, tracked, group)
+        take_steps(stage, callbacks, tracked, group)
 
 
-def _own(stage: Stage, curves: Curves) -> list[Evaluations]:
-    """The evaluation on the stage's own noise, if requested."""
-    if (own := stage.own) is None:
-        return []
-    points = stage.run.evaluation.own_points
-    return [
-        Evaluations(lambda _: own.measure(stage.encoder, stage.head), points, stage.steps, curves, name=name_values)
-    ]
+def help_to_train(stage: Stage, group: Group) -> None:
+    """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
+    take_weights(stage)
+    take_steps(stage, [*gather_shards(stage), *callbacks_of(stage), last_checkpoint(stage)], None, group)
 
 
-def _train(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
-    """Train from the last checkpoint to the last step.
+def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
+    """Lightning's loop, from the last checkpoint to the last step.
 
     Raises Stopped if a signal came in between, and UserError if the memory does not hold a step.
     """
-    done, learner = saved_steps(stage.folder), learner_of(stage)
+    done = saved_steps(stage.folder)
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
     with patient(), enough_memory(stage.run):
         trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
-            learner,
+            learner_of(stage),
             StepData(steps, done, stage.profile.workers),
             ckpt_path=stage.folder / LAST if done else None,
             weights_only=True,
         )
+
+
+def learner_of(stage: Stage) -> Pretraining:
+    """The LightningModule of the stage: around its modules, or around copies that are cut into shards."""
+    run, modules = stage.run, (stage.encoder, stage.objective)
+    encoder, objective = copy.deepcopy(modules) if stage.profile.sharded else modules
+    rates = None
+    if run.trainer.layer_decay < 1.0:  # lower rates for lower layers (ULMFiT, arXiv 1801.06146, section 3.2)
+        method = LayerwiseDecay(run.trainer.layer_decay, top_gap=0)
+
+        def rates(name: str) -> float:
+            inside = name.removeprefix("encoder.")
+            return method.rate(encoder, inside) if inside != name else 1.0
+
+    learner = Pretraining(
+        encoder,
+        objective,
+        run.optimizer,
+        run.lr_schedule,
+        total_steps=stage.steps,
+        total_tokens=run.trainer.max_tokens or 0,
+        clip=run.trainer.clip,
+        seed=run.root_seed,
+        rates=rates,
+    )
+    if stage.profile.compile:
+        learner.encoder.compile()
+    return learner
+
+
+def gather_shards(stage: Stage) -> list[Gathering]:
+    """The callback that gathers shards into the stage's modules before they are evaluated, if there are shards."""
+    if not stage.profile.sharded:
+        return []
+    points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
+    at = set.union(*(evaluation_steps(number, stage.steps) for number in points))
+    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
+
+
+def last_checkpoint(stage: Stage) -> LastCheckpoint:
+    profile = stage.run.profile
+    return LastCheckpoint(stage.folder, profile.checkpoint_seconds, profile.checkpoint_steps)
 
 
 @contextmanager
@@ -209,57 +232,34 @@ def enough_memory(run: Run) -> Iterator[None]:
         raise UserError(f"{now} sequences of {run.input.length} tokens do not fit into memory at once", mend) from error
 
 
-def learner_of(stage: Stage) -> Pretraining:
-    """The LightningModule of the stage: around its modules, or around copies that are cut into shards."""
-    run, own = stage.run, (stage.encoder, stage.objective)
-    encoder, objective = copy.deepcopy(own) if stage.profile.sharded else own
-    learner = Pretraining(
-        encoder,
-        objective,
-        run.optimizer,
-        run.lr_schedule,
-        total_steps=stage.steps,
-        total_tokens=run.trainer.max_tokens or 0,
-        clip=run.trainer.clip,
-        seed=run.root_seed,
-        rates=_rates(encoder, run.trainer.layer_decay),
-    )
-    if stage.profile.compile:
-        learner.encoder.compile()
-    return learner
+def evaluate(stage: Stage) -> tuple[dict[str, float], dict[str, float], float | None, list[dict[str, float]]]:
+    """The metrics of a trained stage: held-out, in-distribution, the trivial baseline's loss beside that, and those of
+    the stages before.
+
+    Raises Diverged for a metric that is not finite: the last step can break what its own loss does not show.
+    """
+    with placed(stage.profile.device, stage.encoder, stage.objective):
+        metrics = stage.evaluation.measure(stage.encoder, stage.head)
+        in_distribution: dict[str, float] = {}
+        baseline = None
+        if stage.in_distribution is not None:
+            in_distribution = stage.in_distribution.measure(stage.encoder, stage.head)
+            baseline = stage.in_distribution.measure_baseline(stage.encoder)
+        for probe in stage.probes:
+            metrics |= probe.measure(stage.encoder, stage.pair_head)
+        earlier = [
+            before.measure(stage.encoder, stage.head) if before.name == stage.evaluation.name else {}
+            for before in stage.earlier  # another head cannot answer
+        ]
+    if not all(map(math.isfinite, metrics.values())):
+        raise Diverged(f"{metrics} after step {stage.steps}")
+    return metrics, in_distribution, baseline, earlier
 
 
-def _rates(encoder: Network, decay: float) -> Rates | None:
-    """Shares of the rate by the learner's names of parameters, lower for lower layers (ULMFiT, section 3.2)."""
-    if decay == 1.0:
-        return None
-    method = LayerwiseDecay(decay, top_gap=0)
-    return lambda name: method.rate(encoder, own) if (own := name.removeprefix("encoder.")) != name else 1.0
-
-
-def help_to_train(stage: Stage, group: Group) -> None:
-    """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
-    _start(stage)
-    _train(stage, [*_gathering(stage), *callbacks_of(stage), _last_checkpoint(stage)], None, group)
-
-
-def _noise(stage: Stage, curves: Curves) -> NoiseScale | None:
-    """The callback that measures the gradient noise scale, if requested."""
-    every = stage.run.trainer.noise_every
-    if every is None:
-        return None
-    return NoiseScale(stage.plan, every, stage.steps, stage.profile.microbatch, curves.write)
-
-
-def _gathering(stage: Stage) -> list[Gathering]:
-    """The callback that gathers shards into the stage's modules, if there are shards."""
-    if not stage.profile.sharded:
-        return []
-    points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
-    at = set.union(*(evaluation_steps(number, stage.steps) for number in points))
-    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
-
-
-def _last_checkpoint(stage: Stage) -> LastCheckpoint:
-    own = stage.run.profile
-    return LastCheckpoint(stage.folder, own.checkpoint_seconds, own.checkpoint_steps)
+def save(stage: Stage) -> None:
+    """The checkpoint, with its tokenizer, in the layout of `transformers`."""
+    folder = stage.folder / MODEL
+    checkpoint.save(stage.encoder, stage.head, folder, stage.pair_head, stage.pooler)
+    checkpoint.save_further(stage.objective.further_parts, folder)
+    shutil.copytree(stage.data.tokenizer_folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(SUMS))
+    seal_folder(folder)

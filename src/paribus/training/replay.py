@@ -15,8 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from paribus.core.errors import UserError
-from paribus.core.stages import FIRST
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import prepare
@@ -30,29 +28,6 @@ from paribus.training.steps import PretrainingSteps, Step, TaskSteps
 
 TASK, TEXT = "task", "replay"  # names of the two losses, and of the batches that have them
 ROWS = "rows"  # the text is that of the labeled rows
-
-
-def check_replay(run: Run, head: TokenHead | None) -> None:
-    """Raise UserError for settings of the further loss that do nothing or name no text, before any compute."""
-    weight, text = run.finetune.replay, run.finetune.replay_text
-    if weight < 0.0:
-        raise UserError(f"finetune.replay={weight} is negative", "give the weight of the loss, or 0 for none")
-    known = [ROWS, TASK, *(own.last_stage for own in run.chain)]
-    if text not in known:
-        raise UserError(f"finetune.replay_text={text} is not a text of the run", f"use {', '.join(known)}")
-    if not weight and text != FIRST:
-        raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
-    if weight and not run.finetune.epochs:
-        raise UserError(f"finetune.replay={weight}, but finetune.epochs=0", "give at least 1 epoch, or no replay")
-    if weight and run.tuned_tasks and not any(run.task_type(name).trained for name in run.tuned_tasks):
-        raise UserError(f"finetune.replay={weight}, but no task is fine-tuned", "add a task, or set finetune.replay=0")
-    if weight and head is None:
-        raise UserError("finetune.replay needs a head on tokens, which the objective lacks", "set objective=mlm")
-    if weight and text == ROWS and run.objective.needed_attention != "left":
-        raise UserError("finetune.replay_text=rows is for a left-to-right model", "set finetune.replay_text=task")
-    if weight:
-        for name in run.tasks:
-            read_text(run, name)
 
 
 def read_text(run: Run, task: str) -> Order[Stream] | None:

@@ -1,4 +1,4 @@
-"""One run: find it done, or pre-train, evaluate, fine-tune and write its record."""
+"""One run: resolve its config, check it, prepare its text, pre-train, evaluate, fine-tune, and write its record."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import yaml
 
 from paribus.core.console import say
 from paribus.core.errors import permitted
@@ -43,78 +44,73 @@ def run(cfg: Mapping[str, Any] | Run, reporter: Reporter | None = None) -> Path:
     """
     with permitted():
         described = cfg if isinstance(cfg, Run) else Run.of(cfg)
-        identity = described.identity
-        if (record := find_finished(identity.folder, identity.signature)) is not None:
-            say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
-            Stages(described.config, described.logger, identity).tell_agent(record)
-            return identity.folder
-        with locked(identity.folder, described.label), stoppable():
-            if find_finished(identity.folder, identity.signature) is None:
-                _run(described, reporter)
-    return identity.folder
+        folder, signature = described.identity.folder, described.identity.signature
+        if (record := find_finished(folder, signature)) is not None:
+            say(f"✓ {described.label} found ({signature[:6]}), skipped")
+            Stages(described.config, described.logger, described.identity).tell_agent(record)
+            return folder
+        with locked(folder, described.label), stoppable():
+            if find_finished(folder, signature) is None:  # another process may have finished it while this one waited
+                train(described, reporter)
+    return folder
 
 
-def _run(run: Run, reporter: Reporter | None) -> None:
+def train(run: Run, reporter: Reporter | None) -> None:
+    """The work of a run from its first line to its record, which is written last."""
     from optuna import TrialPruned
 
     from paribus.training.callbacks import Diverged
+    from paribus.training.checks import check_run
     from paribus.training.profile import resolve
 
-    identity, folder = run.identity, run.identity.folder
-    write_text(folder / "signature", identity.signature + "\n")
+    folder = run.identity.folder
+    profile = resolve(run.profile)
+    check_run(run, profile)
+    write_text(folder / "signature", run.identity.signature + "\n")
     (folder / FAILED).unlink(missing_ok=True)  # of an earlier attempt
-    profile, data = resolve(run.profile), run.data()
-    write_text(folder / "config.yaml", _yaml(run))
-    stages = Stages(run.config, run.logger, identity)
-    record = _frame(run, data, profile)
+    data = run.data()
+    write_config(run, folder)
+    about = describe_run(run, data, profile)  # now: the code may be edited while it trains
+    tracker = Stages(run.config, run.logger, run.identity)
     try:
-        record |= {"status": "done", **_stages(run, data, profile, stages, reporter)}
+        pretrained, part = pretrain_members(run, data, profile, tracker, reporter)
+        tuned = finetune_tasks(pretrained, data, profile, tracker)
+        results = {"status": "done", **join_results(run, data, part, tuned)}
     except Diverged as error:
         say(f"✗ {run.label} diverged: {error}")
         nothing: dict[str, Any] = {"metrics": {}, "task_runs": [], "budget": {}, "speed": {}, "realised": {}}
-        record |= {"status": "diverged", "error": str(error), **nothing}
+        results = {"status": "diverged", "error": str(error), **nothing}
     except TrialPruned as error:
         say(f"✂ {run.label} {error}")
         raise
-    write_sealed(folder / RECORD, {**record, "wandb_id": stages.wandb_id})
+    write_sealed(folder / RECORD, {**about, **results, "wandb_id": tracker.wandb_id})
 
 
-def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
-    """The pre-training of each member, then the tasks."""
+def pretrain_members(
+    run: Run, data: Data, profile: Profile, tracker: Stages, reporter: Reporter | None
+) -> tuple[list[Base], dict[str, Any]]:
+    """Pre-train and evaluate each member of a run's ensemble; without one the run is its only member.
+
+    Returns the models that are fine-tuned, and their part of the record.
+    """
     from paribus.training.evaluate import remember
-    from paribus.training.finetune import add_seconds
     from paribus.training.finetuner import base_of
-    from paribus.training.points import tune_points
     from paribus.training.pretraining_record import combine
 
     folder = run.identity.folder
-    with stages.stage(PRETRAIN) as tracked:
-        trained = [_pretrained(run, data, profile, folder, tracked, reporter)]
+    with tracker.stage(PRETRAIN) as tracked:
+        trained = [pretrain_stages(run, data, profile, folder, tracked, reporter)]
         for number in range(1, run.members):  # curves of further members are not logged elsewhere
-            own = folder / MEMBERS / str(number)
-            write_text(own / "config.yaml", _yaml(member := run.member(number)))
-            trained.append(_pretrained(member, data, profile, own))
+            place, member = folder / MEMBERS / str(number), run.member(number)
+            write_config(member, place)
+            trained.append(pretrain_stages(member, data, profile, place))
         part = combine(*zip(*trained, strict=True))
         tell(tracked, part, folder / CURVES)
-    bases = [base_of(own.run, own.encoder, own.folder / "model", remember(own, each)) for own, each in trained]
-    tuned = _finetuned(bases, data, profile, stages)
-    points = tune_points(bases[0], data, profile, folder)
-    return {
-        **part,
-        "metrics": {**part["metrics"], **task_means(tuned["task_runs"])},
-        "baselines": {**part["baselines"], **tuned["baselines"]},
-        "overlap": measure_overlaps(run, data) if part["budget"]["steps"] else {},
-        "task_runs": tuned["task_runs"],
-        "finetune_seconds": add_seconds(own.get("finetune_seconds") for own in (tuned, *points)),
-        **({"task_points": points} if points else {}),
-        "tuned": tuned["tuned"],
-        "gold": tuned["gold"],
-        "curves": {**part.get("curves", {}), **tuned["curves"]},
-        **({"joint": tuned["joint"]} if "joint" in tuned else {}),
-    }
+    bases = [base_of(one.run, one.encoder, one.folder / "model", remember(one, each)) for one, each in trained]
+    return bases, part
 
 
-def _pretrained(
+def pretrain_stages(
     run: Run,
     data: Data,
     profile: Profile,
@@ -122,24 +118,25 @@ def _pretrained(
     tracked: Tracked | None = None,
     reporter: Reporter | None = None,
 ) -> tuple[Stage, dict[str, Any]]:
-    """The stages of a run, each of which starts from the weights of the one before.
+    """Pre-train and evaluate the stages of a run, each of which starts from the weights of the one before.
 
-    Returns the last one with its part of the record, whose budget is that of all. One that another arm has done is
-    shared. All are checked before the first step of any.
+    All are opened and checked before the first step of any. One that another arm has done is shared. Returns the last
+    one with its part of the record, whose budget is that of all.
     """
-    from paribus.training.open_stage import check_chain, open_stage
+    from paribus.training.checks import check_chain
     from paribus.training.pretrain import pretrain
     from paribus.training.pretraining_record import in_sum
+    from paribus.training.stage import open_stage
 
     opened: list[Stage] = []
-    for own in run.chain[:-1]:
-        place = folder / STAGES / own.stage
-        write_text(place / "config.yaml", _yaml(own))
-        opened.append(open_stage(own, own.data(), profile, place, opened))
+    for one in run.chain[:-1]:
+        place = folder / STAGES / one.stage
+        write_config(one, place)
+        opened.append(open_stage(one, one.data(), profile, place, opened))
     opened.append(open_stage(run, data, profile, folder, opened))
     check_chain(opened)
     if run.sweep_hash is None:  # a sweep has said it of all its runs
-        _tell_outlook(opened)
+        warn_of_plateau(opened)
     for before, stage in pairwise(opened):
         before.hands_on = stage.run.trainer.keep_optimizer
     opened[-1].reporter = reporter
@@ -150,41 +147,36 @@ def _pretrained(
     return opened[-1], in_sum(opened, parts)
 
 
-def _tell_outlook(opened: Sequence[Stage]) -> None:
+def warn_of_plateau(stages: Sequence[Stage]) -> None:
     """Say before the first step if the run will probably stay on the plateau of a trivial model."""
-    run, tokens = opened[-1].run, 0.0
-    for stage in opened:
-        own = stage.run.batch
-        tokens += stage.steps * own.size * (1 if own.by == "tokens" else stage.run.input.length)
+    run, tokens = stages[-1].run, 0.0
+    for stage in stages:
+        batch = stage.run.batch
+        tokens += stage.steps * batch.size * (1 if batch.by == "tokens" else stage.run.input.length)
     if (outlook := foresee(run.config, tokens)) is not None:
         longer = f": {outlook.longer}" if outlook.longer else ""
         say(f"{run.label} {outlook}. Train {outlook.factor:.1f} times as long{longer}")
 
 
-def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:
-    """The fine-tuning stage; without tasks, empty parts of the record."""
-    from paribus.training.finetune import finetune
+def finetune_tasks(bases: Sequence[Base], data: Data, profile: Profile, tracker: Stages) -> dict[str, Any]:
+    """Fine-tune and score every task at the end of pre-training, and at the points on the way that the config sets.
 
-    if not bases[0].run.tuned_tasks:
-        return finetune(bases, data, profile, stages.identity.folder)
-    share_tuning(bases[0].run, profile)
-    with stages.stage(FINETUNE) as tracked:
-        tuned = finetune(bases, data, profile, stages.identity.folder, tracked)
-        tell(tracked, {"metrics": task_means(tuned["task_runs"])})
-    return tuned
+    Returns their parts of the record, empty ones without tasks.
+    """
+    from paribus.training.finetune import add_seconds, finetune
+    from paribus.training.points import tune_points
 
-
-def measure_overlaps(run: Run, data: Data) -> dict[str, float]:
-    """{task: the share of its evaluation texts that occurs in what the run's pre-trainings read}."""
-    stages = [*(own.data() for own in run.chain[:-1]), data]
-    read_K = [np.asarray(stage.stores["train"].ids) for stage in stages]
-    key = [[stage.fingerprint, own.trainer.train_tokens] for own, stage in zip(run.chain, stages, strict=True)]
-    splitter = run.corpus.sentences
-    assert splitter is not None  # the store could not have been built
-    return {
-        name: measure_overlap(task, run.cache, read_K, data.tokenizer, splitter, key)
-        for name, task in run.tasks.items()
-    }
+    run, folder = bases[0].run, tracker.identity.folder
+    if run.tuned_tasks:
+        share_tuning(run, profile)
+        with tracker.stage(FINETUNE) as tracked:
+            tuned = finetune(bases, data, profile, folder, tracked)
+            tell(tracked, {"metrics": task_means(tuned["task_runs"])})
+    else:
+        tuned = finetune(bases, data, profile, folder)
+    points = tune_points(bases[0], data, profile, folder)
+    tuned["finetune_seconds"] = add_seconds(one.get("finetune_seconds") for one in (tuned, *points))
+    return {**tuned, **({"task_points": points} if points else {})}
 
 
 def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:
@@ -193,33 +185,56 @@ def task_means(task_runs: list[dict[str, Any]]) -> dict[str, float]:
     for task_run in task_runs:
         for name, value in task_run["metrics"].items():
             values[f"{task_run['task']}/{name}"].append(value)
-    return {name: sum(found) / len(found) for name, found in values.items()}
+    return {name: sum(each) / len(each) for name, each in values.items()}
 
 
-def _yaml(run: Run) -> str:
-    import yaml
+def join_results(run: Run, data: Data, pretrained: Mapping[str, Any], tuned: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured, from the parts of the record that pre-training and fine-tuning left."""
+    return {
+        **pretrained,
+        **tuned,
+        "metrics": {**pretrained["metrics"], **task_means(tuned["task_runs"])},
+        "baselines": {**pretrained["baselines"], **tuned["baselines"]},
+        "curves": {**pretrained.get("curves", {}), **tuned["curves"]},
+        "overlap": measure_overlaps(run, data) if pretrained["budget"]["steps"] else {},
+    }
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # four times as fast
-    return str(yaml.dump(dict(run.config), Dumper=dumper, sort_keys=False, allow_unicode=True))
+
+def measure_overlaps(run: Run, data: Data) -> dict[str, float]:
+    """{task: the share of its evaluation texts that occurs in what the run's pre-trainings read}."""
+    texts = [*(stage.data() for stage in run.chain[:-1]), data]
+    read_K = [np.asarray(text.stores["train"].ids) for text in texts]
+    key = [[text.fingerprint, stage.trainer.train_tokens] for stage, text in zip(run.chain, texts, strict=True)]
+    splitter = run.corpus.sentences
+    assert splitter is not None  # the store could not have been built
+    return {
+        name: measure_overlap(task, run.cache, read_K, data.tokenizer, splitter, key)
+        for name, task in run.tasks.items()
+    }
 
 
-def _frame(run: Run, data: Data, profile: Profile) -> dict[str, Any]:
+def describe_run(run: Run, data: Data, profile: Profile) -> dict[str, Any]:
     """The part of the record that identifies the run, its data and its code."""
     from paribus.runs.provenance import git_state, versions
 
-    identity = run.identity
-
     return {
         "schema": SCHEMA,
-        "signature": identity.signature,
-        "pretrain_signature": identity.pretrain,
+        "signature": run.identity.signature,
+        "pretrain_signature": run.identity.pretrain,
         "study": run.study,
         "arm": run.arm,
         "seed": run.seed,
         "scale": run.scale,
         "sweep_hash": run.sweep_hash,
-        "data": {"fingerprint": data.fingerprint["text"], **data.fingerprint, "tasks": identity.tasks},
+        "data": {"fingerprint": data.fingerprint["text"], **data.fingerprint, "tasks": run.identity.tasks},
         "profile": profile.record(),
         "versions": dict(versions()),
         "git": git_state(),
     }
+
+
+def write_config(run: Run, folder: Path) -> None:
+    """The resolved config, from which the run can be repeated and its helper processes start."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # four times as fast
+    text = yaml.dump(dict(run.config), Dumper=dumper, sort_keys=False, allow_unicode=True)
+    write_text(folder / "config.yaml", str(text))

@@ -10,7 +10,6 @@ from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples, open_examples
-from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.single_tokens import Bernoulli
 from paribus.corruption.masking.whole_row import NoNoise
 from paribus.corruption.views.replace import Replace, Unchanged
@@ -30,15 +29,53 @@ def training_examples(run: Run, data: Data, split: str = "train", seed: int | No
 
     Raises UserError for a split without an example, and for an objective that input, masking or model do not suit.
     """
-    objective = run.objective
-    check_pairs(objective.needed_pairs, run.input.pairs)
-    corruption = objective.corruption(run.masking)
-    check_frame(corruption.targets is not None, run.input.framed)
-    check_noise(objective, corruption.masking, run.model.attention)
+    check_examples(run)
+    corruption = run.objective.corruption(run.masking)
+    collator = _collator(run, corruption, run.objective)
+    return open_examples(data, split, run.input, corruption, run.root_seed if seed is None else seed, collator)
+
+
+def check_examples(run: Run) -> None:
+    """Raise UserError if input format, masking, objective and model do not suit each other."""
+    objective, corruption = run.objective, run.objective.corruption(run.masking)
+    needed_pairs, given = objective.needed_pairs, run.input.pairs
+    if needed_pairs is not None and given is None:
+        mend = f"set input=segment_pair or input=sentence_pair with input.pairs={needed_pairs}, or objective=mlm"
+        raise UserError("the objective predicts from pairs, but input gives single texts", mend)
+    if needed_pairs not in (None, given):
+        cause = f"input.pairs={given}, but the objective predicts {needed_pairs}"
+        raise UserError(cause, f"set input.pairs={needed_pairs}")
+    writes = corruption.targets is not None
+    if writes and run.input.framed:
+        cause = "a text-to-text objective reads raw windows, but this input adds special tokens to its rows"
+        raise UserError(cause, "set input=windows")
+    if not writes and not run.input.framed:
+        mend = "set input=full_sentences or objective=denoising"
+        raise UserError("input=windows has no [CLS] and [SEP], which this objective needs", mend)
+    masking, needed, attention = corruption.masking, objective.needed_attention, run.model.attention
+    if needed == "full" and attention != "full":
+        cause = f"the objective brings its own attention mask, but model.attention={attention}"
+        raise UserError(cause, "set model.attention=full or objective=clm")
+    if needed not in (None, attention):  # the model would see what it predicts
+        seen = "left and from its right" if needed == "two_way" else needed
+        cause = f"the objective predicts each token from its {seen}, but model.attention={attention} differs"
+        raise UserError(cause, f"set model.attention={needed} masking=none, or objective=mlm")
+    if objective.predicts_noise and not masking.rate:
+        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
+    if masking.rate and not objective.predicts_noise:
+        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
+    if objective.needs_spans and not masking.spans:
+        cause = "the objective predicts spans from their boundaries, but masking gives single tokens"
+        raise UserError(cause, "set masking=geometric_span or objective=mlm")
     if objective.brings_mask and not run.model.open_layers:
         raise UserError("this checkpoint's layers take no attention mask per row", "set objective=mlm")
-    own = run.root_seed if seed is None else seed
-    return open_examples(data, split, run.input, corruption, own, _collator(run, corruption, objective))
+
+
+def check_fits(run: Run) -> None:
+    """Raise UserError if a row exceeds the model's positions, and if the objective writes but the model only reads."""
+    run.model.check_length(run.input.length, "input.length")
+    if run.objective.writes_text and not run.model.writes_text:
+        raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
 
 
 def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None = None) -> Collator:
@@ -48,55 +85,6 @@ def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None 
     """
     stated = run.model.collator or (None if objective is None else objective.collator)
     return stated or (EncoderCollator() if corruption.targets is None else EncoderDecoderCollator())
-
-
-def check_frame(writes: bool, framed: bool) -> None:
-    """Raise UserError if a text-to-text objective gets framed rows, or an encoder gets bare ones."""
-    if writes and framed:
-        raise UserError(
-            "a text-to-text objective reads raw windows, but this input adds special tokens to its rows",
-            "set input=windows",
-        )
-    if not framed and not writes:
-        mend = "set input=full_sentences or objective=denoising"
-        raise UserError("input=windows has no [CLS] and [SEP], which this objective needs", mend)
-
-
-def check_pairs(needs: str | None, given: str | None) -> None:
-    """Raise UserError if an objective that needs pairs (`next`, `order` or `three`) is not given such."""
-    if needs is None or needs == given:
-        return
-    if given is None:
-        raise UserError(
-            "the objective predicts from pairs, but input gives single texts",
-            f"set input=segment_pair or input=sentence_pair with input.pairs={needs}, or objective=mlm",
-        )
-    raise UserError(f"input.pairs={given}, but the objective predicts {needs}", f"set input.pairs={needs}")
-
-
-_SEEN = {"left": "left", "right": "right", "two_way": "left and from its right"}
-
-
-def check_noise(objective: ObjectiveSpec, masking: NoisePattern, attention: str | None) -> None:
-    """Raise UserError if the model could see what it predicts, or if the noise is not what the objective needs."""
-    needed, noisy = objective.needed_attention, objective.predicts_noise
-    if needed not in (None, attention):
-        if needed == "full":
-            cause = f"the objective brings its own attention mask, but model.attention={attention}"
-            raise UserError(cause, "set model.attention=full or objective=clm")
-        raise UserError(
-            f"the objective predicts each token from its {_SEEN[needed]}, but model.attention={attention} differs",
-            f"set model.attention={needed} masking=none, or objective=mlm",
-        )
-    if noisy and not masking.rate:
-        raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
-    if masking.rate and not noisy:
-        raise UserError("the objective predicts all of the text and reads no noise", "set masking=none")
-    if objective.needs_spans and not masking.spans:
-        raise UserError(
-            "the objective predicts spans from their boundaries, but masking gives single tokens",
-            "set masking=geometric_span or objective=mlm",
-        )
 
 
 def held_out_examples(run: Run, data: Data) -> Examples:

@@ -20,11 +20,10 @@ from paribus.training.description import Run
 from paribus.training.evaluate import placed
 from paribus.training.finetune import ROWS, judge_answers
 from paribus.training.finetuner import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
-from paribus.training.open_stage import open_stage
 from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of
 from paribus.training.profile import Profile, resolve
-from paribus.training.stage import Stage
+from paribus.training.stage import Stage, open_stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
 from paribus.training.trainer import trainer
 
@@ -92,9 +91,9 @@ def _evaluation_seconds(stage: Stage) -> float:
     """All held-out evaluations of a pre-training, from a few batches of each."""
     asked, points = [stage.evaluation, *stage.earlier], [stage.run.evaluation.points, *(1 for _ in stage.earlier)]
     total = 0.0
-    if stage.own is not None and stage.own.held_out is not None:
-        asked, points = [*asked, stage.own.held_out], [*points, stage.run.evaluation.own_points]
-        total += _timed(partial(stage.own.find_floor, stage.encoder))
+    if stage.in_distribution is not None and stage.in_distribution.held_out is not None:
+        asked, points = [*asked, stage.in_distribution.held_out], [*points, stage.run.evaluation.own_points]
+        total += _timed(partial(stage.in_distribution.measure_baseline, stage.encoder))
     with placed(stage.profile.device, stage.encoder, stage.objective):
         for evaluation, often in zip(asked, points, strict=True):
             part = copy.copy(evaluation)

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from paribus.core.checksums import digest, read_sealed
-from paribus.core.errors import UserError
 from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
 from paribus.core.settings import Profile as Settings
@@ -104,28 +103,6 @@ class JointSteps:
             turns = order(rows.length_N, self.unit, seed, own, shuffle=True)
             found += turns[max(0, first - own * size) : first + count - own * size]
         return [turn + self.rows.first(place) for turn in found]
-
-
-def check_joint(run: Run) -> None:
-    """Raise UserError for a joint training that cannot be done, or that would do nothing."""
-    joint = run.finetune.joint
-    if not joint:
-        return
-    chosen = joint.choose(list(run.tuned_tasks))
-    if run.model.writes_text and not run.finetune.encoder:
-        mend = "set mixture=proportional, or finetune/joint=none"
-        raise UserError("finetune/joint gives each task a head, but the model writes its answers as text", mend)
-    if written := next((name for name in chosen if run.task_type(name).writes_text), None):
-        mend = "leave the task out of finetune.joint.tasks, or set finetune/joint=none"
-        raise UserError(f"finetune/joint gives each task a head, but the answers of {written} are text", mend)
-    if reserved := next((name for name in chosen if hasattr(nn.ModuleDict, name)), None):
-        raise UserError(f"finetune/joint cannot train a task named {reserved}", f"rename it, for example my_{reserved}")
-    if run.members * run.finetune.ensemble > 1:
-        raise UserError("finetune/joint does not work with an ensemble", "set members=1 finetune.ensemble=1")
-    others = [name for name in run.tuned_tasks if name not in chosen]
-    if others and not run.finetune.epochs:
-        cause = f"finetune.epochs=0 leaves the head of {others[0]} untrained"
-        raise UserError(cause, f"give at least 1, or add it: finetune.joint.tasks=[{','.join([*chosen, others[0]])}]")
 
 
 def joint_steps(run: Run, encoded: Mapping[str, Rows], seed: int) -> JointSteps:

@@ -1,0 +1,347 @@
+"""What a run refuses, before anything is trained.
+
+`check_run` reads the settings alone, before text is read or a network is built. `check_stage` needs the network of a
+stage and its tokenizer, and `check_chain` the networks of successive stages. All raise UserError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import nn
+
+from paribus.core.errors import UserError, located
+from paribus.core.processes import check_ranks
+from paribus.core.stages import FIRST
+from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.models.heads.choices import FirstToken, TaskHead
+from paribus.models.heads.head import TokenHead, loss_of
+from paribus.models.network import Network
+from paribus.objectives.mlm import MaskedLM
+from paribus.tasks.rows import FORMATS, GPT, head_tokens
+from paribus.training.description import Run
+from paribus.training.finetuner import read_with
+from paribus.training.profile import Profile
+from paribus.training.replay import ROWS, TASK, read_text
+from paribus.training.streams import check_examples, check_fits
+
+if TYPE_CHECKING:
+    from paribus.training.stage import Stage
+
+
+def check_run(run: Run, profile: Profile) -> None:
+    """The settings of a run, stage by stage, and of its fine-tuning."""
+    check_processes(run, profile)
+    for stage in run.chain:
+        check_fits(stage)
+        check_examples(stage)
+        if not 0.0 < stage.trainer.layer_decay <= 1.0:
+            cause = f"trainer.layer_decay={stage.trainer.layer_decay} is out of range"
+            raise UserError(cause, "give a share above 0, at most 1 for none")
+        if stage.evaluation.probe_examples < 0:
+            cause = f"evaluation.probe_examples={stage.evaluation.probe_examples} is out of range"
+            raise UserError(cause, "give a number of pairs, or 0 for no probes")
+        if stage.objective.continues and not (stage.before and isinstance(stage.before.objective, MaskedLM)):
+            further = "+objective@stages.second.objective=electra"
+            mend = f"set objective=mlm, and objective=electra in a further stage: {further}"
+            raise UserError("objective.joint=false, but no stage before it trains the generator as a masked LM", mend)
+    check_finetuning(run)
+    check_points(run, profile)
+
+
+def check_processes(run: Run, profile: Profile) -> None:
+    """Whether the run can be trained on as many processes as its profile sets."""
+    ranks = profile.ranks
+    if ranks < 1:
+        raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
+    if ranks == 1:
+        return
+    check_ranks(ranks, torch.cuda.device_count() if profile.accelerator == "gpu" else 0)
+    if run.trial is not None or _in_multirun():
+        cause = f"profile.ranks={ranks} does not work inside a Hydra multirun"
+        raise UserError(cause, "start each run by itself, or the sweep by paribus run")
+    if profile.sharded and profile.compile:
+        mend = "set profile.compile=false or trainer=ddp"
+        raise UserError("profile.compile=true does not work with profile.strategy=fsdp", mend)
+    if profile.sharded and not run.optimizer.shards:
+        name = type(run.optimizer).__name__.lower()
+        cause = f"optimizer={name} with profile.strategy=fsdp needs whole matrices"
+        raise UserError(cause, "set optimizer=adamw, or trainer=ddp")
+    if run.trainer.noise_every is not None:
+        cause = f"trainer.noise_every does not work with profile.ranks={ranks}"
+        raise UserError(cause, "measure it with profile.ranks=1")
+
+
+def _in_multirun() -> bool:
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+def check_finetuning(run: Run) -> None:
+    """The settings of fine-tuning: which models answer, with which heads, on which tasks."""
+    settings = run.finetune
+    check_ensemble(run)
+    check_joint(run)
+    check_each(run)
+    if settings.format not in FORMATS:
+        raise UserError(f"finetune.format={settings.format} is unknown", f"use {' or '.join(FORMATS)}")
+    if settings.format == GPT and run.model.attention != "left" and type(settings.head.pooling) is FirstToken:
+        cause = "finetune.format=gpt reads the last token, but the model summarizes a row by the first"
+        raise UserError(cause, "set finetune/head/pooling=sep, or objective=clm masking=none model.attention=left")
+    if settings.method.enters_layers and not run.model.open_layers:
+        cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
+        raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
+    loss_of(settings)
+    if settings.head_lr is not None and settings.head_lr <= 0:
+        raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
+    head_tokens(settings.truncation)
+    if settings.covers is not None and not 0 < settings.covers <= 1:
+        raise UserError(f"finetune.covers={settings.covers} is not a share", "give one above 0, at most 1, or null")
+    if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
+        raise UserError(f"finetune.seeds={settings.seeds} is not valid", "give distinct seeds, such as [0, 1]")
+    if settings.epochs < 0:
+        raise UserError(f"finetune.epochs={settings.epochs} is negative", "give a number of passes")
+    if settings.points < 0:
+        mend = "give a number of evaluations, or 0 for no learning curve"
+        raise UserError(f"finetune.points={settings.points} is negative", mend)
+    if settings.encoder:
+        check_encoder(run)
+    elif run.tasks and run.model.writes_text and not settings.method.moves and run.model.tied_head:
+        cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
+        raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")
+
+
+def check_ensemble(run: Run) -> None:
+    """Numbers of models that answer together."""
+    turns = run.finetune.ensemble
+    for key, value in (("members", run.members), ("finetune.ensemble", turns)):
+        if value < 1:
+            raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
+    if run.finetune.forgetting and turns * run.members > 1:
+        raise UserError("finetune.forgetting=true needs a single model", "set members=1 and finetune.ensemble=1")
+    if turns > 1 and not run.tasks:
+        raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
+    if turns > 1 and run.finetune.epochs == 0:
+        cause = f"finetune.ensemble={turns} with finetune.epochs=0 is the same model {turns} times"
+        raise UserError(cause, "give at least 1 epoch, or set members= instead")
+
+
+def check_joint(run: Run) -> None:
+    """A joint training that cannot be done, or that would do nothing."""
+    joint = run.finetune.joint
+    if not joint:
+        return
+    chosen = joint.choose(list(run.tuned_tasks))
+    if run.model.writes_text and not run.finetune.encoder:
+        mend = "set mixture=proportional, or finetune/joint=none"
+        raise UserError("finetune/joint gives each task a head, but the model writes its answers as text", mend)
+    if written := next((name for name in chosen if run.task_type(name).writes_text), None):
+        mend = "leave the task out of finetune.joint.tasks, or set finetune/joint=none"
+        raise UserError(f"finetune/joint gives each task a head, but the answers of {written} are text", mend)
+    if reserved := next((name for name in chosen if hasattr(nn.ModuleDict, name)), None):
+        raise UserError(f"finetune/joint cannot train a task named {reserved}", f"rename it, for example my_{reserved}")
+    if run.members * run.finetune.ensemble > 1:
+        raise UserError("finetune/joint does not work with an ensemble", "set members=1 finetune.ensemble=1")
+    others = [name for name in run.tuned_tasks if name not in chosen]
+    if others and not run.finetune.epochs:
+        cause = f"finetune.epochs=0 leaves the head of {others[0]} untrained"
+        raise UserError(cause, f"give at least 1, or add it: finetune.joint.tasks=[{','.join([*chosen, others[0]])}]")
+
+
+def check_each(run: Run) -> None:
+    """Settings of a single task: of one that the run does not have, unknown or odd ones."""
+    for task, settings in run.finetune.each.items():
+        if task not in run.tasks:
+            raise UserError(f"finetune.each.{task}, but there is no such task", f"name one of {', '.join(run.tasks)}")
+        known = isinstance(settings, Mapping) and settings.keys() <= {"epochs", "lr", "head"}
+        epochs, rate = (settings.get("epochs", 1), settings.get("lr", 1.0)) if known else (0, 0)
+        if not isinstance(epochs, int) or epochs < 1 or not isinstance(rate, int | float) or rate <= 0:
+            mend = "give epochs, a whole number, and lr, a positive rate"
+            raise UserError(f"finetune.each.{task}={settings} is not valid", mend)
+        if "head" in settings and not isinstance(settings["head"], TaskHead):
+            mend = f"choose one: +finetune/head@finetune.each.{task}.head=san"
+            raise UserError(f"finetune.each.{task}.head={settings['head']} is not a head", mend)
+
+
+def check_encoder(run: Run) -> None:
+    """Reading with the encoder of a text-to-text model: it must have one, a task for it, and not need the decoder."""
+    if not run.model.writes_text:
+        raise UserError("finetune.encoder=true, but the model is an encoder", "leave finetune.encoder at false")
+    if run.model.single:
+        mend = "set model.architecture=encoder_decoder"
+        raise UserError("finetune.encoder=true, but the model has only one stack", mend)
+    if not run.tuned_tasks:
+        raise UserError("finetune.encoder=true, but there is no task for an encoder", "add one: task=[docs_package]")
+    if run.finetune.forgetting or run.finetune.replay:
+        mend = "leave finetune.forgetting and finetune.replay at their defaults"
+        raise UserError("finetune.encoder=true leaves out the decoder, which the text needs", mend)
+
+
+def check_points(run: Run, profile: Profile) -> None:
+    """Fine-tunings during pre-training: how often, and whether the run can be fine-tuned on the way."""
+    points = run.evaluation.task_points
+    listed = [points] if isinstance(points, int) else points
+    numbers = isinstance(listed, Sequence) and all(isinstance(one, int) and one >= 0 for one in listed)
+    if not numbers or isinstance(points, str | bool):
+        mend = "give how often tasks are fine-tuned, or a list of numbers of tokens"
+        raise UserError(f"evaluation.task_points={points} is not valid", mend)
+    if not points:
+        return
+    if not run.tasks:
+        raise UserError(f"evaluation.task_points={points}, but there is no task", "give task=, or leave it at 0")
+    for key, several in (("members", run.members > 1), ("finetune.ensemble", run.finetune.ensemble > 1)):
+        if several:
+            raise UserError(f"evaluation.task_points={points}, but {key} makes an ensemble", f"set {key}=1")
+    if run.finetune.encoder:
+        cause = f"evaluation.task_points={points} does not work with finetune.encoder=true"
+        raise UserError(cause, "leave task_points at 0")
+    if profile.sharded:
+        raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
+
+
+def check_stage(stage: Stage) -> None:
+    """A stage whose network is built. Only the last stage of a run is fine-tuned."""
+    run = stage.run
+    if not run.stage:
+        check_tasks(run, stage.encoder.depth, _has_pooler(stage), stage.data.tokenizer)
+        check_replay(run, stage.objective.token_head)
+        check_heads(run, stage.encoder)
+        check_transfer(run, stage.encoder)
+    if stage.probes and run.members > 1:
+        cause = f"members={run.members}, but pair accuracies need a single model"
+        raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
+
+
+def _has_pooler(stage: Stage) -> bool:
+    """Whether a stage of the run trains a pooler, or the model came with one, or came without any weights."""
+    paired = [one for one in stage.run.chain if one.objective.needed_pairs]
+    trained = any(stage.steps if one is stage.run else one.trainer.max_steps != 0 for one in paired)
+    return stage.pooler is not None or trained or bool(paired and not stage.run.model.lacks_pooler(stage.encoder))
+
+
+def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:
+    """Method, heads and tasks, for a network of so many layers.
+
+    Args:
+        has_pooler: whether the network has a pooler, which a head may ask for.
+        tokenizer: of the run; a task must be able to write its rows with it.
+    """
+    settings = run.finetune
+    settings.method.check(layers)
+    for one in (settings, *map(settings.of, run.tuned_tasks)):
+        one.head.check(layers, one.length)
+    for name in run.tuned_tasks:
+        task, task_type, tuning = run.tasks[name], run.task_type(name), settings.of(name)
+        task_type.check_settings(tuning, task.key)
+        task_type.check_tokenizer(tokenizer, tuning)
+        if tuning.head.windows.several or tuning.head.pairs or tuning.head.paired:
+            task_type.check_fit(tuning, task.examples(run.cache)["train"])
+        if run.members * tuning.ensemble > 1:
+            task_type.check_ensemble(task.key)
+        length = task_type.row_length(tuning)
+        key = "finetune.length" if length == tuning.length else "finetune.length+target_length"
+        run.model.check_length(length, key)
+        if not task_type.trained:
+            check_scored(run, name, tokenizer)
+    if any(settings.of(name).head.pretrained_pooler for name in run.tuned_tasks) and not has_pooler:
+        cause = "finetune.head.pooler=pretrained, but neither the objective nor the model has a pooler"
+        raise UserError(cause, "set finetune.head.pooler=fresh or objective=mlm_nsp")
+
+
+def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
+    """A task that is answered without training, by how likely a left-to-right language model finds its texts."""
+    task = run.tasks[name]
+    if run.objective.needed_attention != "left":
+        cause = f"{task.key} is scored by a left-to-right language model, but the objective is another"
+        raise UserError(cause, "set objective=clm masking=none model.attention=left")
+    if run.finetune.joint:
+        raise UserError(f"finetune/joint is set, but nothing is trained in {task.key}", "leave the task out")
+    with located(task.key):
+        for rows in task.examples(run.cache).values():
+            run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
+
+
+def check_replay(run: Run, head: TokenHead | None) -> None:
+    """The further loss on text while fine-tuning: settings that do nothing, or that name no text."""
+    weight, text = run.finetune.replay, run.finetune.replay_text
+    if weight < 0.0:
+        raise UserError(f"finetune.replay={weight} is negative", "give the weight of the loss, or 0 for none")
+    known = [ROWS, TASK, *(stage.last_stage for stage in run.chain)]
+    if text not in known:
+        raise UserError(f"finetune.replay_text={text} is not a text of the run", f"use {', '.join(known)}")
+    if not weight and text != FIRST:
+        raise UserError(f"finetune.replay_text={text}, but finetune.replay=0", "give the weight of the loss")
+    if not weight:
+        return
+    if not run.finetune.epochs:
+        raise UserError(f"finetune.replay={weight}, but finetune.epochs=0", "give at least 1 epoch, or no replay")
+    if run.tuned_tasks and not any(run.task_type(name).trained for name in run.tuned_tasks):
+        raise UserError(f"finetune.replay={weight}, but no task is fine-tuned", "add a task, or set finetune.replay=0")
+    if head is None:
+        raise UserError("finetune.replay needs a head on tokens, which the objective lacks", "set objective=mlm")
+    if text == ROWS and run.objective.needed_attention != "left":
+        raise UserError("finetune.replay_text=rows is for a left-to-right model", "set finetune.replay_text=task")
+    for name in run.tasks:
+        read_text(run, name)
+
+
+def check_heads(run: Run, encoder: Network) -> None:
+    """A new head with weights that no step would train."""
+    answers_in_words = run.model.writes_text and not run.finetune.encoder
+    if run.finetune.epochs or run.finetune.joint or answers_in_words:
+        return
+    network = read_with(run, encoder)
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
+    heads = [each.make_head(run.finetune.of(name), network, 0) for name, each in types.items() if not each.speaks]
+    if any(list(head.parameters()) for head in heads):
+        mend = "give at least 1, set finetune/head=siamese finetune.head.parts=cosine, or set model=t5_tiny"
+        raise UserError("finetune.epochs=0 leaves a new head untrained", mend)
+
+
+def check_transfer(run: Run, encoder: Network) -> None:
+    """A number of layers to transfer that the encoder does not have."""
+    kept, depth = run.finetune.transfer_layers, encoder.depth
+    if kept is None:
+        return
+    if not 0 <= kept <= depth:
+        cause = f"finetune.transfer_layers={kept}, but the model has {depth} layers"
+        raise UserError(cause, f"give 0 (the embeddings alone) to {depth}, or null for all")
+    if kept < depth and not any(encoder.depth_of(name) > kept for name, _ in encoder.named_parameters()):
+        raise UserError(f"finetune.transfer_layers={kept}, but the layers share weights", "set model.sharing=none")
+
+
+def check_chain(stages: Sequence[Stage]) -> None:
+    """Stages that cannot take the weights, or the optimizer, of the one before."""
+    if stages[0].run.trainer.keep_optimizer:
+        mend = "set it of a later stage: +stages.NAME.trainer.keep_optimizer=true"
+        raise UserError("trainer.keep_optimizer=true, but no stage is before the first", mend)
+    for before, stage in pairwise(stages):
+        name = stage.run.last_stage
+        if stage.run.trainer.keep_optimizer:
+            key = f"stages.{name}.trainer.keep_optimizer=true"
+            if not before.steps:
+                raise UserError(f"{key}, but the stage before takes no step", "give it steps, or set it to false")
+            if stage.profile.sharded:
+                raise UserError(f"{key}, but the weights are in shards", "set trainer=ddp")
+            optimizer, earlier = (cast(Any, one.run.optimizer) for one in (stage, before))
+            if type(optimizer) is not type(earlier) or replace(optimizer, lr=earlier.lr) != earlier:
+                cause = f"{key}, but the optimizers differ in more than lr"
+                raise UserError(cause, "set it to false, or change lr alone")
+        if _shapes(stage.encoder) != _shapes(before.encoder):
+            cause = f"stages.{name}.model has another shape than that of the stage before"
+            raise UserError(cause, "give all stages the same size")
+        parts, others = stage.objective.further_parts, before.objective.further_parts
+        for part in (part for part in parts if part in others):
+            if _shapes(parts[part]) != _shapes(others[part]):
+                cause = f"stages.{name}.objective has another shape of '{part}' than the stage before"
+                raise UserError(cause, "give both stages the same size")
+
+
+def _shapes(module: nn.Module) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in module.named_parameters()}
