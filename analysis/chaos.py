@@ -2,10 +2,10 @@
 
 python analysis/chaos.py [--overrides 2000] [--commands 500] [--files 500] [--damages 1000] [--kills 100] [--seed 1]
 
-Cases are drawn by `tests/fuzzing.py`; the same seed gives the same cases. A fault is a traceback, a hang, or a message
-of more than one line. A damage is one broken file of a finished run or of its cache, after which the same command must
-give the same numbers. A kill is a SIGKILL to a sweep or its processes at a random moment; what it has in the end must
-have the bits of one that was never killed, and no finished run may be done again.
+Cases are drawn by `tests/support/fuzzing.py`; the same seed gives the same cases. A fault is a traceback, a hang, or a
+message of more than one line. A damage is one broken file of a finished run or of its cache, after which the same
+command must give the same numbers. A kill is a SIGKILL to a sweep or its processes at a random moment; what it has in
+the end must have the bits of one that was never killed, and no finished run may be done again.
 `analysis/results/chaos.json` gets one entry per kind: {kind, seed, cases, faults: [what
 happened], git}. A kind with 0 cases is left out and keeps its entry.
 """
@@ -30,9 +30,8 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from conftest import story  # noqa: E402
 from fuzzing import (  # noqa: E402
     command_cases,
     data_cases,
@@ -42,6 +41,7 @@ from fuzzing import (  # noqa: E402
     said_by,
     write_odd_sweeps,
 )
+from stories import story  # noqa: E402
 
 from paribus.core.config import compose  # noqa: E402
 from paribus.core.console import progress, say  # noqa: E402

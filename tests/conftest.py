@@ -6,62 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from quick_sweeps import Ask
+from stories import story
 
 from paribus.commands.cli import main
+from paribus.sweeps.request import Request, parse
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-
-WORDS = [
-    "the",
-    "a",
-    "one",
-    "every",
-    "old",
-    "small",
-    "red",
-    "quiet",
-    "sailor",
-    "captain",
-    "river",
-    "house",
-    "garden",
-    "letter",
-    "winter",
-    "morning",
-    "road",
-    "friend",
-    "sister",
-    "walked",
-    "wrote",
-    "opened",
-    "crossed",
-    "remembered",
-    "watched",
-    "carried",
-    "found",
-    "and",
-    "but",
-    "because",
-    "while",
-    "near",
-    "under",
-    "before",
-    "after",
-    "slowly",
-    "never",
-    "again",
-    "often",
-]
-
-
-def story(number: int, sentences: int = 12) -> str:
-    """A deterministic paragraph of made-up sentences."""
-    lines = []
-    for at in range(sentences):
-        state = number * 7919 + at * 104729
-        picked = [WORDS[(state >> shift) * 31 % len(WORDS)] for shift in range(4, 14)]
-        lines.append(" ".join(picked).capitalize() + ".")
-    return " ".join(lines)
 
 
 @pytest.fixture(scope="session")
@@ -156,3 +107,16 @@ def refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...,
         return line
 
     return give
+
+
+@pytest.fixture
+def ask(arguments: list[str], tmp_path: Path) -> Ask:
+    """A request for roberta_table1 on the small corpus, in a folder of its own."""
+
+    def made(*more: str, scale: str = "smoke") -> Request:
+        given = [text for text in arguments if not text.startswith(("scale=", "paths.runs="))]
+        own = [f"scale={scale}", f"runs={tmp_path / 'runs'}", "task=none", "profile.threads=null"]
+        request = parse("run", ["roberta_table1", *given, *own, *more])
+        return request._replace(results=request.results if request.keep else tmp_path / "results")
+
+    return made

@@ -1,0 +1,245 @@
+"""Tables as tasks: hub layout in a local folder, class numbers, limits, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paribus.core.errors import UserError
+from paribus.tasks.examples import Example, count_leaks, limit_rows
+from paribus.tasks.tables.files import read_files
+from paribus.tasks.tables.table import LabelTable
+
+ROOT = Path(__file__).parents[2]
+GLUE = ROOT / "../shared/data/glue"
+COLUMNS = {"text": "sentence", "label": "label"}
+
+
+def write(folder: Path, split: str, **columns: list[Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), folder / f"{split}.parquet")
+
+
+def task(folder: Path, **changes: Any) -> LabelTable:
+    settings: dict[str, Any] = {"name": "toy", "columns": COLUMNS, "classes": ["bad", "good"], "path": str(folder)}
+    return LabelTable(**{**settings, **changes})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "toy", "train", sentence=["fine film", "poor film", "No  light"], label=[1, 0, 0])
+    write(tmp_path / "toy", "validation", sentence=["no LIGHT", "a fine one"], label=[0, 1])
+    return tmp_path / "toy"
+
+
+def test_rows_become_examples(folder: Path, tmp_path: Path) -> None:
+    found = task(folder).examples(tmp_path)
+    expected = [("fine film", 1), ("poor film", 0), ("No  light", 0)]
+    assert found["train"] == [Example(text, None, label) for text, label in expected]
+    assert found["validation"][1] == Example("a fine one", None, 1)
+
+
+def test_leakage_is_counted_on_normalized_text(folder: Path, tmp_path: Path) -> None:
+    summary = task(folder).summary(tmp_path)
+    assert summary["leaked"] == {"validation": 1}
+    assert summary["examples"] == {"train": 3, "validation": 2}
+    assert summary["labels"]["train"] == {"bad": 2, "good": 1}
+
+
+def test_leakage_of_pairs_needs_both_texts() -> None:
+    rows = {"train": [Example("a", "b", 0)], "validation": [Example("a", "c", 0), Example("A", "b", 1)]}
+    assert count_leaks(rows) == {"validation": 1}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv"])
+def test_other_files_of_the_same_layout(folder: Path, tmp_path: Path, suffix: str) -> None:
+    expected = task(folder).data_hash(tmp_path)
+    for split in ("train", "validation"):
+        rows = pq.read_table(folder / f"{split}.parquet").to_pylist()
+        mark = {"csv": ",", "tsv": "\t"}.get(suffix, "")
+        lines = [json.dumps(row) if suffix == "jsonl" else mark.join(map(str, row.values())) for row in rows]
+        head = [] if suffix == "jsonl" else [mark.join(rows[0])]
+        (tmp_path / "other").mkdir(exist_ok=True)
+        (tmp_path / "other" / f"{split}.{suffix}").write_text("\n".join([*head, *lines]) + "\n")
+    assert task(tmp_path / "other").data_hash(tmp_path) == expected
+
+
+def test_parts_in_a_sub_folder_of_the_configuration(folder: Path, tmp_path: Path) -> None:
+    whole = pq.read_table(folder / "train.parquet")
+    (tmp_path / "hub/toy").mkdir(parents=True)
+    for part in range(2):
+        pq.write_table(whole.slice(part * 2, 2), tmp_path / f"hub/toy/train-0000{part}-of-00002.parquet")
+    (folder / "validation.parquet").rename(tmp_path / "hub/toy/validation-00000-of-00001.parquet")
+    assert len(task(tmp_path / "hub", config="toy").examples(tmp_path)["train"]) == 3
+
+
+def test_labels_may_be_names_and_unlabeled_rows_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "train", sentence=["a", "b", "c"], label=["good", "bad", None])
+    write(tmp_path, "validation", sentence=["d", "e"], label=[1, -1])
+    found = task(tmp_path).examples(tmp_path / "cache")
+    assert [row.label for row in found["train"]] == [1, 0]
+    assert [row.text for row in found["validation"]] == ["d"]
+
+
+def test_class_numbers_follow_the_names_in_the_schema(tmp_path: Path) -> None:
+    named = {"info": {"features": {"label": {"names": ["good", "bad"], "_type": "ClassLabel"}}}}
+    for split in ("train", "validation"):
+        table = pa.table({"sentence": ["a", "b"], "label": [0, 1]})
+        pq.write_table(table.replace_schema_metadata({"huggingface": json.dumps(named)}), tmp_path / f"{split}.parquet")
+    assert [row.label for row in task(tmp_path).examples(tmp_path / "cache")["train"]] == [1, 0]
+    with pytest.raises(UserError, match="the data has good, bad"):
+        task(tmp_path, classes=["bad", "good", "odd"]).examples(tmp_path / "cache")
+
+
+def test_fingerprint_follows_texts_and_labels_not_places(folder: Path, tmp_path: Path) -> None:
+    first = task(folder).data_hash(tmp_path)
+    moved = folder.rename(tmp_path / "moved")
+    assert task(moved).data_hash(tmp_path) == first
+    write(moved, "train", sentence=["fine film", "poor film", "No  light"], label=[1, 0, 1])
+    assert task(moved).data_hash(tmp_path) != first
+
+
+def test_limits_take_the_same_rows_when_others_are_added(tmp_path: Path) -> None:
+    rows = [Example(f"text {i}", None, i % 2) for i in range(200)]
+    some = limit_rows(rows, 50)
+    assert len(some) == 50
+    assert some == sorted(some, key=rows.index)
+    kept = set(limit_rows([Example("new", None, 0), *rows], 50))
+    assert len(kept & set(some)) >= 49
+    assert limit_rows(rows, None) == limit_rows(rows, 500) == rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"path": "/nowhere"}, r"tasks\.toy\.path: no folder /nowhere"),
+        ({"columns": {"text": "words", "label": "label"}}, r"no column 'words': choose from sentence, label"),
+        ({"columns": {"text": "sentence"}}, r"tasks\.toy\.columns"),
+        ({"columns": {"text": "label", "label": "label"}}, r"row 0 of train has int, not text, in column 'label'"),
+        ({"splits": {"train": "train", "validation": "dev"}}, r"has no dev\.parquet.* only train\.parquet, valid"),
+        ({"classes": ["one"]}, "at least two different classes"),
+        ({"metrics": ["accurate"]}, r"is unknown: choose from accuracy, matthews, f1$"),
+        ({"max_train": 1}, r"max_train=1 is out of range: allow at least 2"),
+        ({"path": None}, r"tasks\.toy\.path is not set"),
+        ({"splits": {"train": "train"}}, r"splits"),
+    ],
+)
+def test_bad_settings(folder: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        task(folder, **changes).examples(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"sentence": ["a", "b", "c"], "label": [0, 1, 2]},
+            "row 2 of train has the label 2: add it to the classes, now bad",
+        ),
+        ({"sentence": ["a", " "], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),
+        ({"sentence": ["a", None], "label": [0, 1]}, "row 1 of train has no text in column 'sentence'"),
+        ({"sentence": ["a", "b"], "label": [-1, -1]}, "no labeled examples in train"),
+        ({"sentence": ["a", "b"], "label": [1, 1]}, "the same label"),
+        ({"sentence": ["a"], "label": [[1]]}, "'label' holds list"),
+    ],
+)
+def test_bad_rows(folder: Path, tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    write(folder, "train", **columns)
+    with pytest.raises(UserError, match=message):
+        task(folder).examples(tmp_path)
+    assert not list(tmp_path.glob("tasks/toy*"))
+
+
+def test_broken_file_is_named(folder: Path, tmp_path: Path) -> None:
+    (folder / "train.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(UserError, match=r"train\.parquet is not a readable parquet"):
+        task(folder).examples(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("null\n\na\tb\tc", r"readable jsonl file \(line 1 is not a JSON object\)"),  # Arrow's reader crashes on it
+        ('{"sentence": "a", "label": 1}\n{"sentence": "a"', r"is not a readable jsonl file \(line 2 is not JSON: "),
+        ('{"sentence": "a", "label": ' + "9" * 30 + "}", "is not a readable jsonl file"),
+        ("[" * 100_000, r"\(line 1 is not JSON: nested too deep\)"),
+    ],
+)
+def test_lines_that_are_no_objects_are_refused(content: str, message: str, folder: Path, tmp_path: Path) -> None:
+    (folder / "train.parquet").unlink()
+    (folder / "train.jsonl").write_text(content)
+    with pytest.raises(UserError, match=message):
+        task(folder).examples(tmp_path)
+
+
+def test_rows_of_json_may_lack_a_key_and_texts_stay_as_they_are(tmp_path: Path) -> None:
+    lines = ['{"sentence": "2020-01-01", "label": 1}', "", '{"label": 0, "sentence": "a\u2028b", "note": [1]}']
+    (tmp_path / "train.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    rows = read_files([tmp_path / "train.jsonl"], (), "tasks.toy").to_pylist()
+    assert rows == [
+        {"sentence": "2020-01-01", "label": 1, "note": None}, {"sentence": "a\u2028b", "label": 0, "note": [1]},
+    ]  # fmt: skip
+
+
+def test_hub_without_network_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    wanted = LabelTable(name="toy", columns=COLUMNS, classes=["a", "b"], hub="nobody/nothing-here", config="x")
+    with pytest.raises(UserError, match=r"tasks\.toy\.hub: nobody/nothing-here/x .*tasks\.toy\.path=FOLDER") as error:
+        wanted.examples(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_hub_gives_what_the_local_folder_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `datasets` library reads a folder as it reads a repository of the hub."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
+    features = datasets.Features(sentence=datasets.Value("string"), label=datasets.ClassLabel(names=["good", "bad"]))
+    for split in ("train", "validation"):
+        rows = datasets.Dataset.from_dict(
+            {"sentence": [f"{split} {i}" for i in range(4)], "label": [0, 1, -1, 1]}, features
+        )
+        (tmp_path / "set").mkdir(exist_ok=True)
+        rows.to_parquet(tmp_path / "set" / f"{split}.parquet")
+    local = task(tmp_path / "set")
+    hub = task(tmp_path, path=None, hub=str(tmp_path / "set"))
+    assert hub.examples(tmp_path / "cache") == local.examples(tmp_path / "cache")
+    assert hub.data_hash(tmp_path / "cache") == local.data_hash(tmp_path / "cache")
+    assert [row.label for row in local.examples(tmp_path / "cache")["train"]] == [1, 0, 0]
+
+
+def test_second_read_is_light(folder: Path, tmp_path: Path) -> None:
+    expected = task(folder).data_hash(tmp_path)
+    code = f"""
+import sys
+from pathlib import Path
+from paribus.tasks.tables.table import LabelTable
+task = LabelTable("toy", {COLUMNS!r}, ["bad", "good"], path={str(folder)!r})
+print(task.data_hash(Path({str(tmp_path)!r})), len(task.examples(Path({str(tmp_path)!r}))["train"]))
+print(sorted({{"torch", "datasets", "transformers", "pandas", "sklearn"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1] == "[]"
+    assert done.stdout.split()[:2] == [expected, "3"]
+
+
+@pytest.mark.skipif(not (GLUE / "sst2").is_dir(), reason="no local GLUE")
+def test_sst2_has_the_published_sizes(tmp_path: Path) -> None:
+    from hydra.utils import instantiate
+    from omegaconf import OmegaConf
+
+    settings = OmegaConf.merge(OmegaConf.load(ROOT / "conf/task/sst2.yaml"), {"path": os.fspath(GLUE / "sst2")})
+    sst2 = instantiate(settings)
+    summary = sst2.summary(tmp_path)
+    assert summary["examples"] == {"train": 67349, "validation": 872}
+    assert summary["leaked"] == {"validation": 0}
+    assert sst2.examples(tmp_path)["train"][0] == Example("hide new secretions from the parental units ", None, 0)
