@@ -1,6 +1,7 @@
 """What moves from the token store to the model: framed rows, marks of noise, views.
 
-B rows, L positions (a multiple of 8; rows are padded on the right), P predicted positions.
+B rows, L positions (a multiple of 8; rows are padded on the right), P predicted positions. The functions at the end are
+for groups of different sizes that are packed one after the other.
 """
 
 from __future__ import annotations
@@ -100,3 +101,18 @@ class Views(NamedTuple):
     inputs: Text | Sequences
     targets: Text | Sequences | None
     row_key_B: NDArray[np.uint64] | None = None  # of the noise of each row
+
+
+def exclusive_cumsum(count_S: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of all earlier counts: where each group starts."""
+    return np.cumsum(count_S) - count_S
+
+
+def number_within(count_S: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, ... within each group of these sizes, one group after the other."""
+    return np.arange(count_S.sum()) - np.repeat(exclusive_cumsum(count_S), count_S)
+
+
+def concatenate_ranges(start_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, ... of each range, one range after the other."""
+    return np.repeat(start_S - exclusive_cumsum(length_S), length_S) + np.arange(length_S.sum())

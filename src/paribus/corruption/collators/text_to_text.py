@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Arrays, Sequences, Text, Views
+from paribus.data.sequences import Arrays, Sequences, Text, Views, concatenate_ranges
 from paribus.data.tokens.vocabulary import Vocabulary
 
 IGNORED: Final = -100  # label of a position that is not predicted
@@ -201,8 +200,8 @@ def _concatenate(read: Sequences | Text, written: Sequences, pad: int) -> tuple[
     width = int((read.length_B + written.length_B).max(initial=1))
     first_B = np.arange(len(read.length_B)) * width
     stream_BL = np.full((len(first_B), width), pad, np.int64)
-    target_P = runs(first_B + read.length_B, written.length_B)
-    for rows, place_P in ((read, runs(first_B, read.length_B)), (written, target_P)):
+    target_P = concatenate_ranges(first_B + read.length_B, written.length_B)
+    for rows, place_P in ((read, concatenate_ranges(first_B, read.length_B)), (written, target_P)):
         real_BL = np.arange(rows.ids_BL.shape[1]) < rows.length_B[:, None]
         stream_BL.reshape(-1)[place_P] = rows.ids_BL[real_BL]
     return stream_BL, target_P

@@ -12,8 +12,7 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise, integers
 from paribus.corruption.masking.pattern import NoisePattern, check_at_least_one, check_choice, spanbert_budget
 from paribus.corruption.masking.units import NEVER, Units, find_units, mark_runs, take_earliest
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Marks, Text, concatenate_ranges
 
 _ROUND: Final = 64  # draws of one round at most
 
@@ -108,7 +107,7 @@ def _reject(anchor_KR: NDArray[np.int64], start_KR: NDArray[np.int64], stop_KR: 
 def _cover(drawn_F: NDArray[np.int32], start_KR: NDArray[np.int64], stop_KR: NDArray[np.int64], first: int) -> None:
     """Write the number of the earliest draw that covers a token, unless it has one; works in place."""
     length_P = (stop_KR - start_KR)[::-1].reshape(-1)
-    place_Q = runs(start_KR[::-1].reshape(-1), length_P)
+    place_Q = concatenate_ranges(start_KR[::-1].reshape(-1), length_P)
     draw_Q = np.repeat(np.repeat(np.arange(first + len(start_KR) - 1, first - 1, -1), start_KR.shape[1]), length_P)
     if first:
         new_Q = drawn_F[place_Q] == NEVER

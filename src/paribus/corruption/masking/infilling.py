@@ -15,8 +15,7 @@ from paribus.corruption.masking.pattern import Counts, NoisePattern, check_choic
 from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.corruption.masking.units import Units, find_units, number_spans, spread
 from paribus.corruption.masking.whole_row import permute_sentences
-from paribus.data.formats.input_format import before
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Marks, Text, exclusive_cumsum
 
 Ints = NDArray[np.int64]
 _TAIL: Final = 64  # lengths above the mean that a draw can give
@@ -98,7 +97,7 @@ class Infilling(NoisePattern):
         places_B = words_B - noise_B + count_B if self.exact else words_B
         start_S = _choose_places(places_B, count_B, noise)
         if self.exact:  # each span took one place: add the rest of the spans before it
-            start_S += before(size_S - 1) - np.repeat(before(noise_B - count_B), count_B)
+            start_S += exclusive_cumsum(size_S - 1) - np.repeat(exclusive_cumsum(noise_B - count_B), count_B)
         begin_S = (words.until_B - words_B)[row_S] + start_S
         return _Spans(begin_S, np.minimum(begin_S + size_S, words.until_B[row_S])), np.sum(length_BK == 0, axis=1)
 
@@ -180,7 +179,7 @@ def _place_blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise:
     column_F = np.append(np.nonzero(read_BL)[1], width)
     behind_S = gap_S == read_B[row_S]
     place_S = np.where(
-        behind_S, text.length_B[row_S], column_F[np.minimum(before(read_B)[row_S] + gap_S, len(column_F) - 1)]
+        behind_S, text.length_B[row_S], column_F[np.minimum(exclusive_cumsum(read_B)[row_S] + gap_S, len(column_F) - 1)]
     )
     insert_BE = np.zeros((rows, width + 1), np.int16)
     np.add.at(insert_BE, (row_S, place_S), np.int16(1))

@@ -12,8 +12,7 @@ from paribus.core.noise import Noise
 from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_at_least_one, check_cap
 from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, spread
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Marks, Text, concatenate_ranges
 
 _ROUND: Final = 64  # words of a row that one round visits at most
 
@@ -50,7 +49,7 @@ class NGram(NoisePattern):
             visits = _Visits.of(order_U, row_U, _visit_count(order_U, row_U, room_B))
             before_F = np.append(0, np.cumsum(chosen_F))
             start_P, stop_P = self._take_ngrams(visits, words, noise, text.ids_BL.shape[1], room_B, before_F)
-            chosen_F[runs(start_P, stop_P - start_P)] = begin_F[start_P] = True
+            chosen_F[concatenate_ranges(start_P, stop_P - start_P)] = begin_F[start_P] = True
             order_U = order_U[visits.left_U]
             order_U = order_U[(size_U[order_U] <= room_B[row_U[order_U]]) & ~chosen_F[words.start_U[order_U]]]
         return Marks(number_spans(*(spread(flag_F, words, text) for flag_F in (chosen_F, begin_F))))

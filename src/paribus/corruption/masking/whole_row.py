@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from paribus.core.noise import Noise, integers
 from paribus.corruption.masking.pattern import Counts, NoisePattern, check_share
-from paribus.data.formats.input_format import before, runs
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Marks, Text, concatenate_ranges, exclusive_cumsum
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def permute_sentences(text: Text, noise: Noise, share: float) -> NDArray[np.int6
     place_M = np.flatnonzero(moves_S)
     draw_M = noise.at("sentence order", row_S[place_M], column_S[place_M])
     source_S[place_M] = place_M[np.lexsort((draw_M, row_S[place_M]))]
-    order_F: NDArray[np.int64] = runs(column_S[source_S], length_S[source_S])
+    order_F: NDArray[np.int64] = concatenate_ranges(column_S[source_S], length_S[source_S])
     return order_F.reshape(shape)
 
 
@@ -140,7 +139,7 @@ def _choose_sentences(
     count_B = np.bincount(row_S, real_S, int(row_S[-1]) + 1)
     order_S = np.lexsort((draw_S, ~real_S, row_S))
     size_B = np.bincount(row_S)
-    rank_S = np.arange(len(row_S)) - np.repeat(before(size_B), size_B)
+    rank_S = np.arange(len(row_S)) - np.repeat(exclusive_cumsum(size_B), size_B)
     flag_S = np.zeros(len(row_S), np.bool_)
     flag_S[order_S] = rank_S < np.ceil(share * count_B)[row_S]
     return flag_S & real_S

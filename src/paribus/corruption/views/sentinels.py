@@ -24,8 +24,7 @@ from paribus.corruption.views.view import (
     symbol_id,
     write_at,
 )
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Marks, Sequences, Text
+from paribus.data.sequences import Marks, Sequences, Text, concatenate_ranges
 from paribus.data.tokens.vocabulary import Vocabulary
 
 
@@ -100,5 +99,5 @@ def insert_blanks(ids_BL: Ints, keep_BL: Flags, insert_BE: NDArray[np.int16], sy
     row_E, place_E = np.divmod(slot_E, width + 1)
     count_E = insert_BE.reshape(-1)[slot_E].astype(np.int64)
     first_E = end_BE[row_E, place_E] - size_BE[row_E, place_E]
-    flag_BM.reshape(-1)[runs(first_E + row_E * out_BM.shape[1], count_E)] = True
+    flag_BM.reshape(-1)[concatenate_ranges(first_E + row_E * out_BM.shape[1], count_E)] = True
     return out_BM, flag_BM

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.data.formats.input_format import before
-from paribus.data.sequences import Marks, Sequences, Text
+from paribus.data.sequences import Marks, Sequences, Text, exclusive_cumsum
 from paribus.data.tokens.vocabulary import Vocabulary
 
 Flags = NDArray[np.bool_]
@@ -143,7 +142,7 @@ def find_leads(hidden_BL: Flags, span_BL: NDArray[np.int16] | None = None) -> In
 def rank_in_row(slot_P: Ints, shape: tuple[int, ...]) -> Ints:
     """0, 1, ... for the flat places of each row."""
     row_P = slot_P // shape[1]
-    rank_P: Ints = np.arange(len(slot_P)) - before(np.bincount(row_P, minlength=shape[0]))[row_P]
+    rank_P: Ints = np.arange(len(slot_P)) - exclusive_cumsum(np.bincount(row_P, minlength=shape[0]))[row_P]
     return rank_P
 
 

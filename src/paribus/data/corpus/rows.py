@@ -1,7 +1,4 @@
-"""Files as rows of text, in bounded memory.
-
-How consecutive rows make a document.
-"""
+"""Files as rows of text, in bounded memory, and how consecutive rows make a document."""
 
 from __future__ import annotations
 
@@ -19,6 +16,8 @@ from paribus.data.corpus.files import TextFile
 
 BLOCK = 1 << 18  # bytes read at once
 LONGEST_LINE = LONGEST // 4  # characters of plain text; a longer line is cut between words
+
+Unit = Callable[[Iterable["Row"]], Iterable["Row"]]  # what makes documents of rows
 
 
 class Row(NamedTuple):
@@ -67,18 +66,17 @@ class Reader:
         utf8 = codecs.getincrementaldecoder("utf-8")(self.errors)
         newlines = io.IncrementalNewlineDecoder(None, translate=True)
         offset, mark = 0, "\ufeff"
-        with _open(file) as handle:
-            for block in _blocks(handle, file):
-                waiting = len(utf8.getstate()[0])
-                try:
-                    text = utf8.decode(block, final=not block)
-                except UnicodeDecodeError as error:
-                    where = f"{file.path}: byte {offset - waiting + error.start} is not UTF-8"
-                    raise UserError(where, "convert the file, or set corpus.errors=replace") from error
-                offset += len(block)
-                if text:
-                    text, mark = text.removeprefix(mark), ""
-                yield newlines.decode(text, final=not block)
+        for block in _read_blocks(file):
+            waiting = len(utf8.getstate()[0])
+            try:
+                text = utf8.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                where = f"{file.path}: byte {offset - waiting + error.start} is not UTF-8"
+                raise UserError(where, "convert the file, or set corpus.errors=replace") from error
+            offset += len(block)
+            if text:
+                text, mark = text.removeprefix(mark), ""
+            yield newlines.decode(text, final=not block)
 
     def _json(self, file: TextFile) -> Iterator[Row]:
         for number, line in enumerate(self._json_lines(file)):
@@ -86,15 +84,16 @@ class Reader:
                 continue
             where = f"{file.path}: line {number + 1}"
             try:
-                found = parse(line)
+                row = parse(line)
             except ValueError as error:
                 raise UserError(f"{where} is not JSON", "give one JSON object per line") from error
-            if not isinstance(found, dict):
+            if not isinstance(row, dict):
                 raise UserError(f"{where} is not a JSON object", f'give lines such as {{"{self.text_column}": "..."}}')
-            self._require(list(found), where)
-            yield self._row(file, number, found[self.text_column], found.get(self.id_column or ""))
+            self._require(list(row), where)
+            yield self._row(file, number, row[self.text_column], row.get(self.id_column or ""))
 
     def _json_lines(self, file: TextFile) -> Iterator[str]:
+        """Lines without their ends, however long they are."""
         held = io.StringIO()
         for block in self._decode(file):
             first, *others = block.split("\n")
@@ -130,53 +129,41 @@ class Reader:
                 raise UserError(f"{where} has no column '{wanted}'", f"set corpus.{key} to one of: {there}")
 
     def _row(self, file: TextFile, number: int, text: object, name: object) -> Row:
+        where = f"{file.path}: row {number}"
         if isinstance(text, bytes):
-            text = self._from_bytes(text, f"{file.path}: row {number}")
+            try:
+                text = text.decode("utf-8", self.errors)
+            except UnicodeDecodeError as error:
+                cause = f"{where}, byte {error.start} is not UTF-8"
+                raise UserError(cause, "convert the file, or set corpus.errors=replace") from error
         if not isinstance(text, str | None):
             cause = f"{file.path}: column '{self.text_column}' holds {type(text).__name__}, not text"
             raise UserError(cause, "set corpus.text_column to another column")
-        known = f"{file.name}#{number}" if self.id_column is None else str(name)
-        return Row(known, self._sound(text or "", f"{file.path}: row {number}"))
-
-    def _from_bytes(self, text: bytes, where: str) -> str:
-        try:
-            return text.decode("utf-8", self.errors)
-        except UnicodeDecodeError as error:
-            cause = f"{where}, byte {error.start} is not UTF-8"
-            raise UserError(cause, "convert the file, or set corpus.errors=replace") from error
-
-    def _sound(self, text: str, where: str) -> str:
-        """The text without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+        text = text or ""
         try:
             text.encode()
-        except UnicodeEncodeError as error:
+        except UnicodeEncodeError as error:  # halves of surrogate pairs, which JSON can spell and UTF-8 cannot
             if self.errors == "strict":
                 cause = f"{where}, character {error.start} is half of a surrogate pair"
                 raise UserError(cause, "repair the file, or set corpus.errors=replace") from error
-            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return text
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return Row(f"{file.name}#{number}" if self.id_column is None else str(name), text)
 
 
-def _open(file: TextFile) -> BinaryIO:
+def _read_blocks(file: TextFile) -> Iterator[bytes]:
+    """Blocks of bytes, uncompressed; the last one is empty."""
     try:
-        if file.name.lower().endswith(".gz"):
-            return cast(BinaryIO, gzip.open(file.path, "rb"))
-        return file.path.open("rb")
+        opener = gzip.open if file.name.lower().endswith(".gz") else open
+        handle = cast(BinaryIO, opener(file.path, "rb"))
     except OSError as error:
         raise UserError(f"{file.path} cannot be read ({error.strerror})", "check corpus.path") from error
-
-
-def _blocks(handle: BinaryIO, file: TextFile) -> Iterator[bytes]:
-    """Blocks of bytes; the last one is empty."""
-    try:
-        while block := handle.read(BLOCK):
-            yield block
-    except (OSError, EOFError) as error:
-        raise UserError(f"{file.path} cannot be read ({error})", "check or replace the file") from error
+    with handle:
+        try:
+            while block := handle.read(BLOCK):
+                yield block
+        except (OSError, EOFError) as error:
+            raise UserError(f"{file.path} cannot be read ({error})", "check or replace the file") from error
     yield b""
-
-
-Unit = Callable[[Iterable[Row]], Iterable[Row]]
 
 
 @dataclass(frozen=True)

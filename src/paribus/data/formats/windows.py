@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store, before
+from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store
+from paribus.data.sequences import number_within
 
 SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 
@@ -52,7 +53,7 @@ class Windows(InputFormat):
         edge_D = np.asarray(store.sentence_start)[document_start[[0, -1]] if self.cross else document_start]
         size_D = np.diff(edge_D)
         count_D = -(-size_D // length)
-        within_N = (np.arange(count_D.sum()) - np.repeat(before(count_D), count_D)) * length
+        within_N = number_within(count_D) * length
         length_N = np.minimum(np.repeat(size_D, count_D) - within_N, length)
         kept_N = length_N >= SHORTEST
         start_N = np.repeat(edge_D[:-1], count_D) + within_N
