@@ -1,4 +1,4 @@
-"""Annotators find spans in sentences: a function of your own, capitals, answers, or spaCy's entities and noun phrases."""
+"""Annotators find spans in sentences: capitals, answers, entities and noun phrases, or what your own function finds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model.
-
-A noise pattern for triples: exactly the part that a line asks for.
-"""
+"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model, the answer of a triple."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from paribus.core.noise import Noise, below, integers
 from paribus.core.settings import within
 from paribus.corruption.masking.pattern import Counts, NoisePattern
 from paribus.corruption.masking.units import mark_runs
-from paribus.data.annotators import Annotator
-from paribus.data.annotators import Asked as AskedPart
+from paribus.data import annotators
 from paribus.data.sequences import Marks, Text
 
 FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment is at the start, at the end
@@ -91,14 +87,14 @@ class Asked(NoisePattern):
     """
 
     rate: float = field(default=1.0, init=False)
-    annotator: Annotator = field(default_factory=AskedPart, init=False)
+    annotator: annotators.Annotator = field(default_factory=annotators.Asked, init=False)
     rounds_up: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """The rate is that of the text."""
 
     def counts(self, raw: int) -> Counts:
-        """An upper bound: every line has a head, a colon and an asked part."""
+        """An upper bound: every line has a head, a colon and an answer."""
         return Counts(raw, raw / 3)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.masking.pattern import Counts, NoisePattern
 from paribus.corruption.masking.single_tokens import choose_lowest
-from paribus.data.sequences import Array, Marks, Text, concatenate_ranges, exclusive_cumsum
-
-Ints = NDArray[np.int64]
+from paribus.data.sequences import Array, Ints, Marks, Text, concatenate_ranges, exclusive_cumsum, number_within
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class RandomSpans(NoisePattern):
         first_S = np.cumsum(text_S + noise_S) - noise_S
         if (used_B != free_B).any():
             first_S += np.repeat(exclusive_cumsum(free_B) - exclusive_cumsum(used_B), spans_B)
-        number_S = np.arange(1, len(noise_S) + 1) - np.repeat(exclusive_cumsum(spans_B), spans_B)
+        number_S = 1 + number_within(spans_B)
         place_P = concatenate_ranges(first_S, noise_S)
         span_BL = np.zeros(text.free_BL.shape, np.int16)
         slot_P = place_P if text.free_BL.all() else np.flatnonzero(text.free_BL)[place_P]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.data.formats.input_format import Draw, Index, InputFormat, Segments, Store, check_separators
-from paribus.data.sequences import Array, concatenate_ranges, exclusive_cumsum, number_within
+from paribus.data.sequences import Array, Flags, Ints, concatenate_ranges, exclusive_cumsum, number_within
 
 CHUNK = 1 << 18  # lines cut into blocks at a time, which bounds memory
 
@@ -83,7 +83,7 @@ class SentenceIndex:
     bare: bool = False  # no separators between the sentences of a document
     report: ClassVar[dict[str, float]] = {}
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments:
+    def segments(self, rows_B: Ints) -> Segments:
         """One segment per sentence; before them an empty one if a row starts with a separator."""
         chosen = SentenceRows(*(column[rows_B] for column in self.rows))
         count_B = chosen.count_N.astype(np.int64) + chosen.lead_N
@@ -122,12 +122,12 @@ def index_sentences(store: Store, length: int, cross: bool, bare: bool = False) 
 class _Lines(NamedTuple):
     """Consecutive lines of the stream: sentences with their separator, and blanks between documents."""
 
-    size_L: NDArray[np.int64]
-    blank_L: NDArray[np.bool_]
-    sentence_L: NDArray[np.int64]  # number of the sentence; of a blank line, of the sentence after it
+    size_L: Ints
+    blank_L: Flags
+    sentence_L: Ints  # number of the sentence; of a blank line, of the sentence after it
 
 
-def _find_blocks(store: Store, budget: int, cross: bool) -> Iterator[tuple[_Lines, NDArray[np.int64]]]:
+def _find_blocks(store: Store, budget: int, cross: bool) -> Iterator[tuple[_Lines, Ints]]:
     """Chunks of lines with their blocks; a block cut by a chunk's end is found again in the next chunk."""
     sentences = len(store.sentence_start) - 1
     inner_D = np.unique(store.document_start)
@@ -145,7 +145,7 @@ def _find_blocks(store: Store, budget: int, cross: bool) -> Iterator[tuple[_Line
         yield lines, range_N2
 
 
-def _read_lines(store: Store, blank_D: NDArray[np.int64], first: int, last: int) -> _Lines:
+def _read_lines(store: Store, blank_D: Ints, first: int, last: int) -> _Lines:
     low, high = np.searchsorted(blank_D, [first, last])
     blank_L = np.zeros(last - first, np.bool_)
     blank_L[blank_D[low:high] - first] = True
@@ -157,14 +157,14 @@ def _read_lines(store: Store, blank_D: NDArray[np.int64], first: int, last: int)
     return _Lines(size_L, blank_L, sentence_L)
 
 
-def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+def line_blocks(size_L: Ints, budget: int, blank_L: Flags | None = None) -> Ints:
     """Line ranges [N, 2] of the blocks of a stream of lines of these sizes, in tokens.
 
     Blocks are whole lines while they fit (fairseq's `complete`); a longer line is a block that exceeds the budget. If
     `blank_L` marks the lines between documents (`complete_doc`), such a line ends the block and is dropped, and blocks
     of at most one token are dropped.
     """
-    edge_L: NDArray[np.int64] = np.concatenate([[0], np.cumsum(size_L)])
+    edge_L: Ints = np.concatenate([[0], np.cumsum(size_L)])
     after_L = np.searchsorted(edge_L, edge_L[:-1] + budget, side="right") - 1
     after_L = np.maximum(after_L, np.arange(1, len(edge_L)))
     if blank_L is not None:
@@ -172,14 +172,14 @@ def line_blocks(size_L: NDArray[np.int64], budget: int, blank_L: NDArray[np.bool
         place_L = np.where(blank_L, np.arange(len(blank_L)), len(blank_L))
         after_L = np.minimum(after_L, np.minimum.accumulate(place_L[::-1])[::-1] + blank_L)
     first_N = walk(after_L)
-    range_N2: NDArray[np.int64] = np.stack([first_N, after_L[first_N]], axis=1)
+    range_N2: Ints = np.stack([first_N, after_L[first_N]], axis=1)
     if blank_L is None:
         return range_N2
     tokens_N = edge_L[range_N2[:, 1]] - edge_L[first_N]
     return range_N2[~blank_L[first_N] & (tokens_N > 1)]
 
 
-def walk(after_L: NDArray[np.int64]) -> NDArray[np.int64]:
+def walk(after_L: Ints) -> Ints:
     """The first lines of the blocks: from line 0, each block starts where the one before ended."""
     after, first, line = after_L.tolist(), [], 0
     while line < len(after):
@@ -188,7 +188,7 @@ def walk(after_L: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(first, np.int64)
 
 
-def _make_rows(store: Store, lines: _Lines, range_N2: NDArray[np.int64], budget: int) -> SentenceRows:
+def _make_rows(store: Store, lines: _Lines, range_N2: Ints, budget: int) -> SentenceRows:
     """Blocks as rows; blocks without text are dropped, blocks over the budget cut."""
     blanks_L = np.concatenate([[0], np.cumsum(lines.blank_L)])
     first_N, last_N = range_N2.T
@@ -202,7 +202,7 @@ def _make_rows(store: Store, lines: _Lines, range_N2: NDArray[np.int64], budget:
 
     room = budget - 1  # each part of a sentence that is too long has its separator
     long_N = rows.tokens_N + rows.count_N > budget
-    parts_N: NDArray[np.int64] = np.where(long_N, -(-rows.tokens_N // room), 1)
+    parts_N: Ints = np.where(long_N, -(-rows.tokens_N // room), 1)
     sentence, count, start, tokens, lead, trail, inner = (np.repeat(column, parts_N) for column in rows)
     skip_M = number_within(parts_N) * room
     tokens = np.where(np.repeat(long_N, parts_N), np.minimum(room, tokens - skip_M), tokens)

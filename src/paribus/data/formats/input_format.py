@@ -15,13 +15,13 @@ from paribus.core.noise import Noise
 from paribus.core.settings import within
 from paribus.data.mask_schedule import Schedule, Static
 from paribus.data.order import Order, Read, StepPlan
-from paribus.data.sequences import Array, Text, concatenate_ranges, exclusive_cumsum
+from paribus.data.sequences import Array, Ints, Text, concatenate_ranges, exclusive_cumsum
 from paribus.data.tokens.vocabulary import Vocabulary
 
 WIDTH = 8  # rows are padded to a multiple of this
 SEPARATORS = ("sentences", "segments")  # what a separator comes after
 
-Draw = Callable[[NDArray[np.int64]], Noise]  # the noise of these ids in one pass
+Draw = Callable[[Ints], Noise]  # the noise of these ids in one pass
 
 
 class Store(Protocol):
@@ -46,19 +46,19 @@ class Store(Protocol):
 class Segments(NamedTuple):
     """Runs of store tokens, row by row and in order; a row is the first special, then each run and its separators."""
 
-    row_S: NDArray[np.int64]  # ascending
-    start_S: NDArray[np.int64]
-    length_S: NDArray[np.int64]  # tokens; may be 0
-    close_S: NDArray[np.int64]  # separators after the run
-    part_S: NDArray[np.int64] | None = None  # 0 or 1, the first or second of a pair; None: all 0
-    label_B: NDArray[np.int64] | None = None
+    row_S: Ints  # ascending
+    start_S: Ints
+    length_S: Ints  # tokens; may be 0
+    close_S: Ints  # separators after the run
+    part_S: Ints | None = None  # 0 or 1, the first or second of a pair; None: all 0
+    label_B: Ints | None = None
 
 
 class BareRows(NamedTuple):
     """Rows of one run of store tokens each, without a frame."""
 
-    start_B: NDArray[np.int64]
-    length_B: NDArray[np.int64]
+    start_B: Ints
+    length_B: Ints
 
 
 class Index(Protocol):
@@ -70,7 +70,7 @@ class Index(Protocol):
     @property
     def report(self) -> dict[str, float]: ...  # statistics of the sampling, by name; empty if nothing is sampled
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments | BareRows: ...
+    def segments(self, rows_B: Ints) -> Segments | BareRows: ...
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from paribus.data.formats.full_sentences import CHUNK, check_length, walk
 from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store
-from paribus.data.sequences import number_within
+from paribus.data.sequences import Ints, number_within
 
 FRAME: Final = 2  # [CLS] and [SEP]
 
@@ -24,11 +24,11 @@ FRAME: Final = 2  # [CLS] and [SEP]
 class OneSegmentIndex:
     """The rows of one split, in the corpus' order."""
 
-    start_N: NDArray[np.int64]
+    start_N: Ints
     length_N: NDArray[np.int32]  # with the frame
     report: ClassVar[dict[str, float]] = {}
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments:
+    def segments(self, rows_B: Ints) -> Segments:
         row_S = np.arange(len(rows_B))
         return Segments(
             row_S, self.start_N[rows_B], self.length_N[rows_B].astype(np.int64) - FRAME, np.ones_like(row_S)
@@ -52,7 +52,7 @@ class OneSegment(InputFormat):
         return OneSegmentIndex(start_N, (tokens_N + FRAME).astype(np.int32))
 
 
-def _pack(store: Store, budget: int) -> Iterator[NDArray[np.int64]]:
+def _pack(store: Store, budget: int) -> Iterator[Ints]:
     """[2, N], starts and tokens of rows, of about CHUNK sentences at a time, which bounds memory.
 
     A sentence that is too long becomes several rows; rows without tokens are dropped.

@@ -20,7 +20,7 @@ from paribus.core.noise import Noise, below, integers
 from paribus.data.formats.full_sentences import walk
 from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, check_separators
 from paribus.data.mask_schedule import Dynamic, Schedule
-from paribus.data.sequences import Array, concatenate_ranges, number_within
+from paribus.data.sequences import Array, Flags, Ints, concatenate_ranges, number_within
 
 CHUNK: Final = 1 << 17  # sentences sampled at a time, which bounds memory
 FRAME: Final = 3  # special tokens of a row
@@ -29,8 +29,6 @@ PAIRS: Final = ("next", "order", "three", "distance")
 
 SWAPPED, RANDOM = 1, 2  # labels of `three` beside 0, next
 NEAR = 1  # of `distance`: B is from the same document, but not next; RANDOM: from another
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class PairIndex:
     """
 
     store: Store
-    start_N2: NDArray[np.int64]  # in tokens
+    start_N2: Ints  # in tokens
     length_N2: NDArray[np.int32]
     label_N: NDArray[np.int8]
     length_N: NDArray[np.int32]
@@ -281,9 +279,9 @@ class _Chunks(NamedTuple):
     target_S: Ints
     end_S: Ints
     split_S: Ints
-    random_S: NDArray[np.bool_]
-    swap_S: NDArray[np.bool_]
-    near_S: NDArray[np.bool_]
+    random_S: Flags
+    swap_S: Flags
+    near_S: Flags
 
     def take(self, chosen: Array) -> _Chunks:
         """These chunks, by number or by mask."""

@@ -14,7 +14,7 @@ from paribus.core.noise import integers
 from paribus.data.formats.full_sentences import check_length, index_sentences
 from paribus.data.formats.input_format import Draw, Index, InputFormat, Segments, Store
 from paribus.data.mask_schedule import Dynamic, Schedule
-from paribus.data.sequences import exclusive_cumsum
+from paribus.data.sequences import Ints, exclusive_cumsum
 
 MOST = 6  # parts, which make 873 classes
 
@@ -57,7 +57,7 @@ class ReorderedIndex:
     def report(self) -> dict[str, float]:
         return self.plain.report
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments:
+    def segments(self, rows_B: Ints) -> Segments:
         """One segment per sentence, in the order of the permuted parts; a separator ends the row."""
         plain = self.plain.segments(rows_B)
         assert isinstance(plain, Segments)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store
-from paribus.data.sequences import number_within
+from paribus.data.sequences import Ints, number_within
 
 SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 
@@ -23,11 +23,11 @@ SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 class WindowIndex:
     """The windows of one split, in the corpus' order."""
 
-    start_N: NDArray[np.int64]
+    start_N: Ints
     length_N: NDArray[np.int32]
     report: ClassVar[dict[str, float]] = {}
 
-    def segments(self, rows_B: NDArray[np.int64]) -> BareRows:
+    def segments(self, rows_B: Ints) -> BareRows:
         return BareRows(self.start_N[rows_B], self.length_N[rows_B].astype(np.int64))
 
 
