@@ -75,7 +75,7 @@ class Tokenizer:
         starts, texts = [], self.texts(rows)
         for row, text, (ids_T, start_T) in zip(rows, texts, self.encode(texts), strict=True):
             if list(row) != ids_T.tolist():
-                parts = self.texts([row[:count] for count in range(1, len(row) + 1)])
+                parts = self.texts([row[:end] for end in range(1, len(row) + 1)])
                 ends = list(accumulate((min(len(part), len(text)) for part in parts), max))
                 start_T = words.from_offsets(text, list(zip([0, *ends], ends, strict=False)))
             starts.append(start_T)
