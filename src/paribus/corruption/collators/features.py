@@ -18,7 +18,7 @@ from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import IGNORED, EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.data.formats.input_format import WIDTH
-from paribus.data.mask_schedule import Copies, Dynamic, Schedule, Static
+from paribus.data.mask_schedule import Copies, Dynamic, MaskSchedule, Static
 from paribus.data.sequences import Flags, Ints, Text, Views
 from paribus.data.tokens.pretrained import wrap
 from paribus.data.tokens.tokenizer import Tokenizer
@@ -35,7 +35,7 @@ _PER_TOKEN = ("input_ids", "token_type_ids", STARTS)
 _UNSET = -1
 
 
-def make_schedule(redrawn: Redrawn) -> Schedule:
+def make_schedule(redrawn: Redrawn) -> MaskSchedule:
     """When masks are drawn again. Raises UserError for an unknown word."""
     if isinstance(redrawn, int):
         return Copies(redrawn)

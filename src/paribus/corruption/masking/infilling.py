@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.pattern import Counts, NoisePattern, check_choice, check_share, spanbert_budget
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern, check_choice, check_share, spanbert_budget
 from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.corruption.masking.units import Units, find_units, number_spans, scatter_flags
 from paribus.corruption.masking.whole_row import permute_sentences
@@ -68,9 +68,9 @@ class Infilling(NoisePattern):
                 "shorten the spans, or raise masking.rate or input.length",
             )
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         """Means, overlaps left out."""
-        return Counts(self.rate * raw, self.rate * raw / self.mean_length)
+        return NoiseCounts(self.rate * raw, self.rate * raw / self.mean_length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         order_BL = permute_sentences(text, noise, self.permute_sentences) if self.reorders else None

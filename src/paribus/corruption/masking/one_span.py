@@ -10,7 +10,7 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.core.settings import within
-from paribus.corruption.masking.pattern import Counts, NoisePattern
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern
 from paribus.corruption.masking.units import mark_runs
 from paribus.data import annotators
 from paribus.data.sequences import Marks, Text
@@ -38,8 +38,8 @@ class Fragment(NoisePattern):
                 "give a share above 0, at most 1 for whole rows, such as 0.5",
             )
 
-    def counts(self, raw: int) -> Counts:
-        return Counts(max(1, round(self.rate * raw)), 1)
+    def counts(self, raw: int) -> NoiseCounts:
+        return NoiseCounts(max(1, round(self.rate * raw)), 1)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         place_BL = np.cumsum(text.free_BL, axis=1) - 1
@@ -70,8 +70,8 @@ class Prefix(NoisePattern):
         if length < 2:
             raise UserError(f"rows of {length} tokens have no prefix", "raise input.length")
 
-    def counts(self, raw: int) -> Counts:
-        return Counts(raw / 2, 1.0)
+    def counts(self, raw: int) -> NoiseCounts:
+        return NoiseCounts(raw / 2, 1.0)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         place_BL = np.cumsum(text.free_BL, axis=1)
@@ -93,9 +93,9 @@ class Asked(NoisePattern):
     def __post_init__(self) -> None:
         """The rate is that of the text."""
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         """An upper bound: every line has a head, a colon and an answer."""
-        return Counts(raw, raw / 3)
+        return NoiseCounts(raw, raw / 3)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         if text.annotated_BL is None:

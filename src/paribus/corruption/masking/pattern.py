@@ -12,13 +12,13 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.core.settings import within
-from paribus.data.mask_schedule import Dynamic, Schedule
+from paribus.data.mask_schedule import Dynamic, MaskSchedule
 from paribus.data.sequences import Ints, Marks, Text
 
 WHOLE = 1e-6  # a ratio of rates this near to a whole number is one
 
 
-class Counts(NamedTuple):
+class NoiseCounts(NamedTuple):
     """Noise of one row; whole numbers if the pattern is `fixed`, means otherwise."""
 
     noise: float  # tokens
@@ -36,7 +36,7 @@ class NoisePattern(ABC):
 
     rate: float = field(metadata=within(0, 1))
     predict: float | None = field(default=None, kw_only=True)
-    schedule: Schedule = field(default_factory=Dynamic, kw_only=True)
+    schedule: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
     semantics: ClassVar[int] = 1
     unset_values: ClassVar[Mapping[str, object]] = {"predict": None}
     fixed: ClassVar[bool] = False  # all rows of one length have equal counts
@@ -80,9 +80,9 @@ class NoisePattern(ABC):
         """The name in T5's tables, such as iid_15."""
         return f"{type(self).__name__.lower()}_{100 * self.rate:g}"
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         """Noise and spans of a row of `raw` tokens; by default those of independent single tokens."""
-        return Counts(self.rate * raw, self.rate * (1 - self.rate) * (raw - 1) + self.rate)
+        return NoiseCounts(self.rate * raw, self.rate * (1 - self.rate) * (raw - 1) + self.rate)
 
     def check(self, length: int) -> None:
         """Raise UserError if a full row of `length` tokens rounds to no noise or no prediction."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.pattern import Counts, NoisePattern
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern
 from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.data.sequences import Array, Ints, Marks, Text, concatenate_ranges, exclusive_cumsum, number_within
 
@@ -47,9 +47,9 @@ class RandomSpans(NoisePattern):
                 "shorten the spans, or raise masking.rate or input.length",
             )
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         noise_B, spans_B = self._budget(np.array([raw]))
-        return Counts(int(noise_B[0]), int(spans_B[0]))
+        return NoiseCounts(int(noise_B[0]), int(spans_B[0]))
 
     def _budget(self, length_B: Ints) -> tuple[Ints, Ints]:
         """(noise tokens, spans) of rows with these free tokens; 0 if fewer than two tokens are free."""

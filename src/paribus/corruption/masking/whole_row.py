@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from paribus.core.noise import Noise, integers
-from paribus.corruption.masking.pattern import Counts, NoisePattern, check_share
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern, check_share
 from paribus.data.sequences import Ints, Marks, Text, concatenate_ranges, number_within
 
 
@@ -45,8 +45,8 @@ class Everything(NoisePattern):
     def __post_init__(self) -> None:
         """The rate is constant."""
 
-    def counts(self, raw: int) -> Counts:
-        return Counts(raw, 1)
+    def counts(self, raw: int) -> NoiseCounts:
+        return NoiseCounts(raw, 1)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         return Marks(text.free_BL.astype(np.int16))

@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.core.hub import patience
 from paribus.data.corpus.document import Corpus, Document, in_parts, keep_documents, paragraphs
 from paribus.data.corpus.files import decide_splits, find, identify_files
-from paribus.data.corpus.rows import Reader, Row, Rows, Unit
+from paribus.data.corpus.rows import RowReader, Rows, TextRow, Unit
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
 
@@ -88,8 +88,8 @@ class Hub(Corpus):
                 for row in islice(each.unit(rows), self.limit):
                     yield from in_parts(row.name, [paragraphs(row.text)], split)
 
-    def _read_folder(self, name: str, each: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
-        reader = Reader(each.text_column, each.id_column, self.errors)
+    def _read_folder(self, name: str, each: Set) -> Iterator[tuple[str | None, Iterable[TextRow]]]:
+        reader = RowReader(each.text_column, each.id_column, self.errors)
         for file in find(str(self._folder(name))):
             yield file.split, reader.rows(file)
 
@@ -103,7 +103,7 @@ class Hub(Corpus):
         inner = folder / (self.sets[name].config or "")
         return inner if inner.is_dir() else folder
 
-    def _read_hub(self, name: str, each: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
+    def _read_hub(self, name: str, each: Set) -> Iterator[tuple[str | None, Iterable[TextRow]]]:
         loaded = load(each, self.streaming)
         chosen = [split for split in ("train", "validation", "test") if split in loaded]
         for split, meaning in zip(chosen, decide_splits(list(chosen)), strict=True):
@@ -125,11 +125,11 @@ def load(source: Set, streaming: bool) -> Any:
             raise UserError(cause, "check the network, or give a local folder with corpus.path=FOLDER") from error
 
 
-def _read_rows(source: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+def _read_rows(source: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[TextRow]:
     for number, row in enumerate(rows):
         for key in ("text_column", "id_column"):
             if (column := getattr(source, key)) is not None and column not in row:
                 cause = f"{source} has no column '{column}'"
                 raise UserError(cause, f"set {key} of the set to one of: {', '.join(row)}")
         name = f"{where}#{number}" if source.id_column is None else f"{where}#{row[source.id_column]}"
-        yield Row(name, str(row[source.text_column] or ""))
+        yield TextRow(name, str(row[source.text_column] or ""))

@@ -17,10 +17,10 @@ from paribus.data.corpus.files import TextFile
 BLOCK = 1 << 18  # bytes read at once
 LONGEST_LINE = LONGEST // 4  # characters of plain text; a longer line is cut between words
 
-Unit = Callable[[Iterable["Row"]], Iterable["Row"]]  # what makes documents of rows
+Unit = Callable[[Iterable["TextRow"]], Iterable["TextRow"]]  # what makes documents of rows
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """name: unique in the corpus; text: as the file has it."""
 
     name: str
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reader:
+class RowReader:
     """Reads rows. errors: "strict" refuses bytes that are not UTF-8, "replace" reads them as U+FFFD.
 
     Raises UserError naming the file, and the byte, the line or the columns.
@@ -42,10 +42,10 @@ class Reader:
         if self.errors not in ("strict", "replace"):
             raise UserError(f"corpus.errors={self.errors} is unknown", "use strict or replace")
 
-    def rows(self, file: TextFile) -> Iterator[Row]:
+    def rows(self, file: TextFile) -> Iterator[TextRow]:
         """The lines of plain text, blank ones included; the objects of JSON lines; the rows of parquet."""
         if file.kind == "text":
-            return (Row(f"{file.name}#{at}", line) for at, line in enumerate(self.lines(file)))
+            return (TextRow(f"{file.name}#{at}", line) for at, line in enumerate(self.lines(file)))
         return self._json(file) if file.kind == "json" else self._parquet(file)
 
     def lines(self, file: TextFile) -> Iterator[str]:
@@ -78,7 +78,7 @@ class Reader:
                 text, mark = text.removeprefix(mark), ""
             yield newlines.decode(text, final=not block)
 
-    def _json(self, file: TextFile) -> Iterator[Row]:
+    def _json(self, file: TextFile) -> Iterator[TextRow]:
         for number, line in enumerate(self._json_lines(file)):
             if not line.strip():
                 continue
@@ -104,7 +104,7 @@ class Reader:
                 held.write(other)
         yield held.getvalue()
 
-    def _parquet(self, file: TextFile) -> Iterator[Row]:
+    def _parquet(self, file: TextFile) -> Iterator[TextRow]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -128,7 +128,7 @@ class Reader:
                 there = ", ".join(columns) or "none"
                 raise UserError(f"{where} has no column '{wanted}'", f"set corpus.{key} to one of: {there}")
 
-    def _row(self, file: TextFile, number: int, text: object, name: object) -> Row:
+    def _row(self, file: TextFile, number: int, text: object, name: object) -> TextRow:
         where = f"{file.path}: row {number}"
         if isinstance(text, bytes):
             try:
@@ -147,7 +147,7 @@ class Reader:
                 cause = f"{where}, character {error.start} is half of a surrogate pair"
                 raise UserError(cause, "repair the file, or set corpus.errors=replace") from error
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return Row(f"{file.name}#{number}" if self.id_column is None else str(name), text)
+        return TextRow(f"{file.name}#{number}" if self.id_column is None else str(name), text)
 
 
 def _read_blocks(file: TextFile) -> Iterator[bytes]:
@@ -170,7 +170,7 @@ def _read_blocks(file: TextFile) -> Iterator[bytes]:
 class Rows:
     """Every row is a document."""
 
-    def __call__(self, rows: Iterable[Row]) -> Iterable[Row]:
+    def __call__(self, rows: Iterable[TextRow]) -> Iterable[TextRow]:
         return rows
 
 
@@ -180,8 +180,8 @@ class Joined:
 
     characters: int
 
-    def __call__(self, rows: Iterable[Row]) -> Iterator[Row]:
-        held: list[Row] = []
+    def __call__(self, rows: Iterable[TextRow]) -> Iterator[TextRow]:
+        held: list[TextRow] = []
         size = 0
         for row in rows:
             held.append(row)
@@ -197,9 +197,9 @@ class Joined:
 class Articles:
     """WikiText's rows are lines; an article starts at a ` = Title = ` row with a blank row before and after it."""
 
-    def __call__(self, rows: Iterable[Row]) -> Iterator[Row]:
-        article: list[Row] = []
-        heading: Row | None = None  # may be a title, if the row after it is blank
+    def __call__(self, rows: Iterable[TextRow]) -> Iterator[TextRow]:
+        article: list[TextRow] = []
+        heading: TextRow | None = None  # may be a title, if the row after it is blank
         after_blank = True
         for row in rows:
             blank = not row.text.strip()
@@ -223,5 +223,5 @@ def _is_title(line: str) -> bool:
     return len(words) > 2 and words[0] == words[-1] == "=" and words[1] != "=" and words[-2] != "="
 
 
-def _join(rows: list[Row]) -> Row:
-    return Row(rows[0].name, "\n".join(row.text for row in rows))
+def _join(rows: list[TextRow]) -> TextRow:
+    return TextRow(rows[0].name, "\n".join(row.text for row in rows))

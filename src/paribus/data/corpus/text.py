@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from paribus.data.corpus.document import LONGEST, Corpus, Document, in_parts, paragraphs
 from paribus.data.corpus.files import TextFile, find, identify_files
-from paribus.data.corpus.rows import Reader
+from paribus.data.corpus.rows import RowReader
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share, cut
 
@@ -36,11 +36,11 @@ class Text(Corpus):
 
     def __post_init__(self) -> None:
         check_share(self.validation)
-        Reader(errors=self.errors)
+        RowReader(errors=self.errors)
 
     @cached_property
-    def reader(self) -> Reader:
-        return Reader(self.text_column, self.id_column, self.errors)
+    def reader(self) -> RowReader:
+        return RowReader(self.text_column, self.id_column, self.errors)
 
     @cached_property
     def files(self) -> list[TextFile]:

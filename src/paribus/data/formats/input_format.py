@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.core.settings import within
-from paribus.data.mask_schedule import Schedule, Static
+from paribus.data.mask_schedule import MaskSchedule, Static
 from paribus.data.order import Order, Read, StepPlan
 from paribus.data.sequences import Array, Ints, Text, concatenate_ranges, exclusive_cumsum
 from paribus.data.tokens.vocabulary import Vocabulary
@@ -81,7 +81,7 @@ class InputFormat(ABC):
     """
 
     length: int = field(metadata=within(1, 10**6))
-    redraw: Schedule = field(default_factory=Static, kw_only=True)
+    redraw: MaskSchedule = field(default_factory=Static, kw_only=True)
     semantics: ClassVar[int] = 1
     framed: ClassVar[bool] = True  # special tokens open the rows and close the segments
 

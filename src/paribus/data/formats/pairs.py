@@ -19,7 +19,7 @@ from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats.full_sentences import walk
 from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, check_separators
-from paribus.data.mask_schedule import Dynamic, Schedule
+from paribus.data.mask_schedule import Dynamic, MaskSchedule
 from paribus.data.sequences import Array, Flags, Ints, concatenate_ranges, number_within
 
 CHUNK: Final = 1 << 17  # sentences sampled at a time, which bounds memory
@@ -42,7 +42,7 @@ class _PairFormat(InputFormat):
     """
 
     pairs: str = "next"
-    redraw: Schedule = field(default_factory=Dynamic, kw_only=True)
+    redraw: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.length, int) or self.length < FRAME + 2:

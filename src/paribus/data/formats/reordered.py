@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 from paribus.core.noise import integers
 from paribus.data.formats.full_sentences import check_length, index_sentences
 from paribus.data.formats.input_format import Draw, Index, InputFormat, Segments, Store
-from paribus.data.mask_schedule import Dynamic, Schedule
+from paribus.data.mask_schedule import Dynamic, MaskSchedule
 from paribus.data.sequences import Ints, exclusive_cumsum
 
 MOST = 6  # parts, which make 873 classes
@@ -30,7 +30,7 @@ class Reordered(InputFormat):
     """
 
     parts: int = 3
-    redraw: Schedule = field(default_factory=Dynamic, kw_only=True)
+    redraw: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
 
     def __post_init__(self) -> None:
         check_length(self.length)

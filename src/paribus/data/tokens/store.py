@@ -217,7 +217,7 @@ def cut(sentence: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Sample:
+class MemoryStore:
     """Some documents of a store, in its order, held in memory; read like a store."""
 
     ids: Array
@@ -239,7 +239,7 @@ class Sample:
         return len(self.document_start) - 1
 
 
-def sample_store(store: TokenStore | Sample, tokens: int) -> TokenStore | Sample:
+def sample_store(store: TokenStore | MemoryStore, tokens: int) -> TokenStore | MemoryStore:
     """Documents evenly spread over the store until `tokens` are reached; the store itself if it has no more.
 
     A larger sample contains a smaller one. The document that reaches the limit is cut at a sentence.
@@ -266,12 +266,12 @@ def sample_store(store: TokenStore | Sample, tokens: int) -> TokenStore | Sample
     return _take_sentences(store, sorted(spans))
 
 
-def _take_sentences(store: TokenStore | Sample, spans: list[tuple[int, int]]) -> Sample:
+def _take_sentences(store: TokenStore | MemoryStore, spans: list[tuple[int, int]]) -> MemoryStore:
     """The sentences first..stop of each span as one document each."""
     starts = np.asarray(store.sentence_start)
     pieces = [slice(int(starts[first]), int(starts[stop])) for first, stop in spans]
     lengths = np.concatenate([np.diff(starts[first : stop + 1]) for first, stop in spans])
-    return Sample(
+    return MemoryStore(
         np.concatenate([store.ids[piece] for piece in pieces]),
         np.concatenate([store.word_start[piece] for piece in pieces]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -280,7 +280,7 @@ def _take_sentences(store: TokenStore | Sample, spans: list[tuple[int, int]]) ->
     )
 
 
-def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
+def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> MemoryStore:
     """A text as a store of one document.
 
     Raises UserError for a text without tokens.
@@ -290,4 +290,4 @@ def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
     if not len(length_S):
         raise UserError(f"text={text!r} holds no token", "give a sentence")
     starts = np.concatenate([[0], np.cumsum(length_S)]).astype(np.int64)
-    return Sample(batch.ids_T, batch.word_start_T, starts, np.array([0, len(length_S)]))
+    return MemoryStore(batch.ids_T, batch.word_start_T, starts, np.array([0, len(length_S)]))
