@@ -29,7 +29,7 @@ from paribus.corruption.views.replace import Replace
 from paribus.data.annotators import Function
 from paribus.data.formats.full_sentences import FullSentences
 from paribus.data.sequences import Text
-from paribus.data.tokens.store import Sample
+from paribus.data.tokens.store import MemoryStore
 from paribus.data.tokens.vocabulary import Vocabulary
 
 LENGTH, SIZE, BATCHES = 128, 30522, (32, 256, 1024)
@@ -39,11 +39,11 @@ SINGLE_TOKENS, WHOLE_WORDS = "transformers' collator", "transformers' whole-word
 VOCABULARY = Vocabulary(SIZE, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4))
 
 
-def made_up(sentences: int = 150_000) -> Sample:
+def made_up(sentences: int = 150_000) -> MemoryStore:
     """Random tokens in sentences of about 22, documents of about 40."""
     random = np.random.default_rng(0)
     starts = np.concatenate([[0], np.cumsum(random.geometric(1 / 22, sentences))])
-    return Sample(
+    return MemoryStore(
         random.integers(5, SIZE, starts[-1]).astype(np.uint16),
         (random.random(starts[-1]) < 0.75).astype(np.uint8),
         starts,
@@ -51,7 +51,7 @@ def made_up(sentences: int = 150_000) -> Sample:
     )
 
 
-def annotated(store: Sample) -> Sample:
+def annotated(store: MemoryStore) -> MemoryStore:
     """The store with a span of one to three words at every tenth word or so."""
     random = np.random.default_rng(1)
     word_T, words = np.cumsum(store.word_start), int(store.word_start.sum()) + 1
@@ -122,7 +122,7 @@ def peers(text: Text, seconds: float) -> dict[str, tuple[float, float]]:
 
 def measured(examples: Examples, rows: Any, seconds: float) -> dict[str, tuple[float, float]]:
     """Rates of each part on the same rows."""
-    assert isinstance(examples.store, Sample)
+    assert isinstance(examples.store, MemoryStore)
     text, spans = examples.views(0, rows).text, annotated(examples.store)
     marked = replace(examples, store=spans).views(0, rows).text
     tokens, width = text.ids_BL.size, text.ids_BL.shape[1]

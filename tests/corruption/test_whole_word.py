@@ -23,7 +23,7 @@ from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram
 from paribus.corruption.masking.whole_word import WholeWord
 from paribus.data.sequences import Text
-from paribus.data.tokens.store import Sample
+from paribus.data.tokens.store import MemoryStore
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 
@@ -178,11 +178,11 @@ def tokenizer(request: pytest.FixtureRequest, texts: list[str], tmp_path_factory
     return kind(size).build(texts, tmp_path_factory.mktemp(request.param))
 
 
-def stored(tokenizer: Tokenizer, texts: list[str]) -> Sample:
+def stored(tokenizer: Tokenizer, texts: list[str]) -> MemoryStore:
     """The texts' sentences as one document."""
     rows = tokenizer.encode([sentence for text in texts for sentence in re.split(r"(?<=\.)\s", text)])
     ids, starts = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
-    return Sample(ids, starts, np.cumsum([0, *(len(ids) for ids, _ in rows)]), np.array([0, len(rows)]))
+    return MemoryStore(ids, starts, np.cumsum([0, *(len(ids) for ids, _ in rows)]), np.array([0, len(rows)]))
 
 
 @pytest.mark.parametrize("name", MASKINGS)

@@ -16,7 +16,7 @@ from paribus.core.build import build
 from paribus.core.config import conf_dir
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import paragraphs
-from paribus.data.corpus.rows import Articles, Joined, Row
+from paribus.data.corpus.rows import Articles, Joined, TextRow
 from paribus.data.corpus.splits import split_documents
 
 
@@ -28,8 +28,8 @@ def corpus(name: str, **settings: Any) -> Any:
         return build(compose(overrides=overrides).corpus)
 
 
-def rows(*lines: str) -> list[Row]:
-    return [Row(f"r#{at}", line) for at, line in enumerate(lines)]
+def rows(*lines: str) -> list[TextRow]:
+    return [TextRow(f"r#{at}", line) for at, line in enumerate(lines)]
 
 
 def parquet(path: Path, texts: list[str]) -> None:

@@ -53,28 +53,16 @@ class MixedAttention(AttentionMask):
 
     def __call__(self, views: Views, noise: Noise) -> Views:
         assert isinstance(views.inputs, Text)
-        return views._replace(inputs=replace(views.inputs, rank_BL=self._ranks(views.text, noise)))
-
-    def _ranks(self, text: Text, noise: Noise) -> Array:
-        """int32 [B, L]."""
+        text, bound_K = views.text, np.cumsum([getattr(self, kind) for kind in KINDS])
+        draw_B = noise.bits("sight", 1)[:, 0] / 2.0**32 * bound_K[-1]
+        kind_B1 = np.searchsorted(bound_K, draw_B, side="right")[:, None]
+        pair_B = text.part_BL.any(axis=1)
+        cut_B = 2 + integers(noise.bits("source", 1)[:, 0], np.maximum(text.length_B - 2, 1))
+        source_B = np.where(pair_B, np.maximum(text.part_BL.argmax(axis=1), 2), cut_B)  # with [CLS] at least two tokens
         place_L = np.arange(text.ids_BL.shape[1])
-        kind_B1 = self._draw_kinds(noise)[:, None]
-        behind_BL = np.maximum(place_L - _source_length(text, noise)[:, None] + 1, 0)
-        return np.select([kind_B1 == 0, kind_B1 == 1, kind_B1 == 2], [0, behind_BL, place_L], -place_L).astype(np.int32)
-
-    def _draw_kinds(self, noise: Noise) -> Array:
-        """int [B]: place in `KINDS`."""
-        bound = np.cumsum([getattr(self, kind) for kind in KINDS])
-        draw_B = noise.bits("sight", 1)[:, 0] / 2.0**32 * bound[-1]
-        return np.asarray(np.searchsorted(bound, draw_B, side="right"))
-
-
-def _source_length(text: Text, noise: Noise) -> Array:
-    """int64 [B]: tokens of the source, at least two; [CLS] is one."""
-    pair_B = text.part_BL.any(axis=1)
-    first_B = text.part_BL.argmax(axis=1)
-    cut_B = 2 + integers(noise.bits("source", 1)[:, 0], np.maximum(text.length_B - 2, 1))
-    return np.where(pair_B, np.maximum(first_B, 2), cut_B)
+        behind_BL = np.maximum(place_L - source_B[:, None] + 1, 0)
+        rank_BL = np.select([kind_B1 == 0, kind_B1 == 1, kind_B1 == 2], [0, behind_BL, place_L], -place_L)
+        return views._replace(inputs=replace(views.inputs, rank_BL=rank_BL.astype(np.int32)))
 
 
 def count_kinds(rank_BL: Array) -> Mapping[str, int]:

@@ -1,8 +1,4 @@
-"""Checks which noise patterns and views can be combined into a text-to-text objective.
-
-A corruption: a noise pattern, a view to read and a view to write, as in a row of T5's table of objectives (arXiv
-1910.10683).
-"""
+"""A noise pattern, a view to read and a view to write: a row of T5's table of objectives (arXiv 1910.10683)."""
 
 from __future__ import annotations
 
@@ -22,50 +18,6 @@ from paribus.corruption.shuffling import Shuffling
 from paribus.corruption.views.view import View
 from paribus.data.sequences import Marks, Text, Views
 from paribus.data.tokens.vocabulary import Vocabulary
-
-
-def check_views(masking: NoisePattern, inputs: View, targets: View) -> None:
-    """Raise UserError if what is read and what is written do not fit each other or the noise pattern."""
-    if masking.predict is not None:
-        raise UserError(
-            f"masking.predict={masking.predict} does not apply to text-to-text objectives",
-            "leave it null: their targets contain all noise",
-        )
-    for name, view, side in (("inputs", inputs, "noise"), ("targets", targets, "text")):
-        if view.side not in (None, side):
-            raise UserError(f"objective.{name}.hides={view.side} is the wrong side", f"set it to {side}")
-    _check_order(masking, inputs, targets)
-    _check_kinds(masking, inputs, targets)
-
-
-def _check_order(masking: NoisePattern, read: View, written: View) -> None:
-    pattern = type(masking).__name__
-    if masking.reorders and not written.whole:
-        raise UserError(f"{pattern} reorders the text", "use objective/targets=full")
-    if masking.reorders and masking.whole_row and not read.in_drawn_order:
-        raise UserError(f"{pattern} hides no token", "use objective/inputs=permuted")
-    if read.in_drawn_order and not masking.reorders:
-        raise UserError(f"{pattern} does not reorder the text", "use masking=permute, sentence_permutation or rotation")
-    if read.in_drawn_order and not masking.whole_row:
-        raise UserError(f"objective/inputs=permuted would show the noise of {pattern}", "use objective/inputs=shared")
-    if masking.whole_row and not masking.reorders and not read.empty:
-        raise UserError(f"all tokens are noise under {pattern}", "use objective/inputs=nothing")
-
-
-def _check_kinds(masking: NoisePattern, read: View, written: View) -> None:
-    pattern = type(masking).__name__
-    if read.empty and not (written.whole and masking.whole_row):
-        raise UserError("objective/inputs=nothing reads no text", "use masking=all and objective/targets=full")
-    if read.whole:
-        raise UserError("objective/inputs=full shows the noise", "use unique, shared, drop, mask or permuted")
-    shows_blanks = read.drops_spans or (read.marks_spans and read.sentinels != "each")
-    if masking.inserts and not shows_blanks:
-        raise UserError(f"{pattern} has spans of length 0", "use objective/inputs=shared or drop")
-    if masking.inserts and written.marks_spans:
-        raise UserError(f"the spans of {pattern} may touch or be empty", "use objective/targets=full or drop")
-    if written.in_place and not masking.single_span:
-        raise UserError("objective/targets=fragment needs noise of one span", "use masking=fragment")
-
 
 DEVIATIONS: Final = 4.0  # if the spans of a row vary, sentinels must suffice for this many above the mean
 LONGEST: Final = 64  # times the budget that a window may hold
@@ -144,20 +96,61 @@ class Corruption:
         if self.targets is None:
             return
         check_views(self.masking, self.inputs, self.targets)
-        if self._sentinels != "none":
-            check_sentinels(raw, self._most_spans(raw) if self._sentinels == "each" else 1, vocabulary.sentinels)
-
-    def _most_spans(self, raw: int) -> float:
-        spans = self.masking.counts(raw).spans
-        most = spans if self.masking.fixed else spans + DEVIATIONS * spans**0.5
-        return most + self.masking.single_span  # text on both sides of it
+        if self._sentinels == "none":
+            return
+        needed = 1.0
+        if self._sentinels == "each":
+            spans = self.masking.counts(raw).spans
+            needed = spans if self.masking.fixed else spans + DEVIATIONS * spans**0.5
+            needed += self.masking.single_span  # text on both sides of it
+        if needed > (given := vocabulary.sentinels):
+            raise UserError(
+                f"windows of {raw} tokens have up to {needed:.0f} spans, but tokenizer.sentinels={given}",
+                f"set tokenizer.sentinels={math.ceil(needed)} or more, lower masking.rate, or use views without "
+                "sentinels",
+            )
 
     @property
     def _sentinels(self) -> str:
+        """How many sentinels a row needs: `none`, `one` for all spans, or one for `each`."""
         if self.targets is None:
             return "none"
         uses = {self.inputs.sentinels, self.targets.sentinels}
         return "each" if "each" in uses else "one" if "one" in uses else "none"
+
+
+def check_views(masking: NoisePattern, inputs: View, targets: View) -> None:
+    """Raise UserError if what is read and what is written do not fit each other or the noise pattern."""
+    if masking.predict is not None:
+        raise UserError(
+            f"masking.predict={masking.predict} does not apply to text-to-text objectives",
+            "leave it null: their targets contain all noise",
+        )
+    for name, view, side in (("inputs", inputs, "noise"), ("targets", targets, "text")):
+        if view.side not in (None, side):
+            raise UserError(f"objective.{name}.hides={view.side} is the wrong side", f"set it to {side}")
+    pattern, reorders, whole_row = type(masking).__name__, masking.reorders, masking.whole_row
+    if reorders and not targets.whole:
+        raise UserError(f"{pattern} reorders the text", "use objective/targets=full")
+    if reorders and whole_row and not inputs.in_drawn_order:
+        raise UserError(f"{pattern} hides no token", "use objective/inputs=permuted")
+    if inputs.in_drawn_order and not reorders:
+        raise UserError(f"{pattern} does not reorder the text", "use masking=permute, sentence_permutation or rotation")
+    if inputs.in_drawn_order and not whole_row:
+        raise UserError(f"objective/inputs=permuted would show the noise of {pattern}", "use objective/inputs=shared")
+    if whole_row and not reorders and not inputs.empty:
+        raise UserError(f"all tokens are noise under {pattern}", "use objective/inputs=nothing")
+    if inputs.empty and not (targets.whole and whole_row):
+        raise UserError("objective/inputs=nothing reads no text", "use masking=all and objective/targets=full")
+    if inputs.whole:
+        raise UserError("objective/inputs=full shows the noise", "use unique, shared, drop, mask or permuted")
+    shows_blanks = inputs.drops_spans or (inputs.marks_spans and inputs.sentinels != "each")
+    if masking.inserts and not shows_blanks:
+        raise UserError(f"{pattern} has spans of length 0", "use objective/inputs=shared or drop")
+    if masking.inserts and targets.marks_spans:
+        raise UserError(f"the spans of {pattern} may touch or be empty", "use objective/targets=full or drop")
+    if targets.in_place and not masking.single_span:
+        raise UserError("objective/targets=fragment needs noise of one span", "use masking=fragment")
 
 
 def limit_spans(marks: Marks, sentinels: int) -> Marks:
@@ -172,12 +165,3 @@ def reorder(text: Text, marks: Marks) -> tuple[Text, Marks]:
     if marks.order_BL is None:
         return text, marks
     return text.reorder(marks.order_BL), Marks(np.take_along_axis(marks.span_BL, marks.order_BL, 1), marks.insert_BL)
-
-
-def check_sentinels(raw: int, needed: float, given: int) -> None:
-    """Raise UserError if there are too few sentinels."""
-    if needed > given:
-        raise UserError(
-            f"windows of {raw} tokens have up to {needed:.0f} spans, but tokenizer.sentinels={given}",
-            f"set tokenizer.sentinels={math.ceil(needed)} or more, lower masking.rate, or use views without sentinels",
-        )

@@ -1,6 +1,6 @@
 """Examples: store x input format x corruption x collator, as a pure function of (epoch, rows).
 
-Noise statistics measured on real batches, not taken from the config.
+And statistics of their noise, measured on real batches and not taken from the config.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
 
 
+SAMPLED: Final = 1000  # sentences that are searched for word starts
+SEMANTICS: Final = 1  # raised when the frame of rows, a collator or the held-out evaluation changes
+ROWS: Final = 256  # rows of a batch that is measured
+
+
 class Stream(Passes, Protocol):
     """What pre-training reads: `Examples`, or a mixture of them and tasks."""
 
@@ -43,10 +48,6 @@ class Stream(Passes, Protocol):
     def batch(self, epoch: int, rows: ArrayLike) -> Arrays: ...
 
     def read(self, counts: Mapping[str, int]) -> dict[str, dict[str, float]]: ...
-
-
-SAMPLED: Final = 1000  # sentences that are searched for word starts
-SEMANTICS: Final = 1  # raised when the frame of rows, a collator or the held-out evaluation changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +183,6 @@ def open_examples(
         if examples.size(0):
             return examples
     raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")
-
-
-ROWS = 256  # rows of a batch that is measured
 
 
 @dataclass

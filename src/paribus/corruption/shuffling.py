@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, integers
-from paribus.data.sequences import Marks, Text, Views
+from paribus.data.sequences import Flags, Marks, Text, Views
 
 SIZE: Final = 3
 ORDERS: Final = np.array([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])  # all but the text's own
-_TAKEN: Final = np.iinfo(np.uint64).max
+_TAKEN: Final = np.iinfo(np.uint64).max  # the draw of a place at which no further trigram can start
 
 
 class Shuffling(ABC):
@@ -45,7 +44,7 @@ class ShuffledTrigrams(Shuffling):
             )
 
     def __call__(self, views: Views, noise: Noise) -> Views:
-        row_S, column_S = np.nonzero(self._choose(views.text, views.marks, noise))
+        row_S, column_S = np.nonzero(self._choose_starts(views.text, views.marks, noise))
         start_S1 = (row_S * views.text.ids_BL.shape[1] + column_S)[:, None]
         order_S3 = ORDERS[integers(noise.at("trigram order", row_S, column_S), len(ORDERS))]
         moved_P = (start_S1 + np.arange(SIZE)).reshape(-1)
@@ -54,7 +53,7 @@ class ShuffledTrigrams(Shuffling):
         read = replace(views.text, ids_BL=ids_BL)
         return views._replace(marks=replace(views.marks, moved_P=moved_P), inputs=read)
 
-    def _choose(self, text: Text, marks: Marks, noise: Noise) -> NDArray[np.bool_]:
+    def _choose_starts(self, text: Text, marks: Marks, noise: Noise) -> Flags:
         """bool [B, L]: the first tokens of the trigrams."""
         possible_BL = find_runs(text.free_BL & (marks.span_BL == 0))
         runs_B = np.count_nonzero(possible_BL, axis=1)
@@ -64,15 +63,15 @@ class ShuffledTrigrams(Shuffling):
         chosen_BL, rows_B = np.zeros_like(possible_BL), np.arange(len(runs_B))
         for number in range(int(wanted_B.max(initial=0))):
             at_B = draw_BL.argmin(axis=1)
-            found_B = (number < wanted_B) & (draw_BL[rows_B, at_B] != _TAKEN)
-            chosen_BL[rows_B[found_B], at_B[found_B]] = True
+            taken_B = (number < wanted_B) & (draw_BL[rows_B, at_B] != _TAKEN)
+            chosen_BL[rows_B[taken_B], at_B[taken_B]] = True
             for beside in range(1 - SIZE, SIZE):
-                inside_B = found_B & (at_B + beside >= 0) & (at_B + beside < draw_BL.shape[1])
+                inside_B = taken_B & (at_B + beside >= 0) & (at_B + beside < draw_BL.shape[1])
                 draw_BL[rows_B[inside_B], at_B[inside_B] + beside] = _TAKEN
         return chosen_BL
 
 
-def find_runs(plain_BL: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def find_runs(plain_BL: Flags) -> Flags:
     """bool [B, L]: this place and the two after it are marked."""
     run_BL = np.zeros_like(plain_BL)
     run_BL[:, : 1 - SIZE] = plain_BL[:, : 1 - SIZE] & plain_BL[:, 1:-1] & plain_BL[:, SIZE - 1 :]

@@ -1,11 +1,4 @@
-"""The protocol of annotators, and any function as one.
-
-Words with a capital letter, which the tokens of a lowercasing tokenizer no longer show.
-
-Marks what a line of the corpus `triples` asks for.
-
-Named entities and noun phrases as spaCy finds them.   SpanBERT (arXiv 1907.10529), section 6.1
-"""
+"""Annotators find spans in sentences: capitals, answers, entities and noun phrases, or what your own function finds."""
 
 from __future__ import annotations
 
@@ -21,7 +14,11 @@ from typing import Any, ClassVar, Protocol
 
 from paribus.core.errors import Unavailable, UserError
 from paribus.core.trust import check_name
-from paribus.data.corpus.triples import ASKED
+from paribus.data.corpus.triples import ANSWER_MARK
+
+WORD = re.compile(r"\w+")
+NUMERICAL = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")  # spaCy's entities of numbers
+BATCH = 256  # sentences that a spaCy model reads at once
 
 Span = tuple[int, int]  # characters of a sentence: first, and the one after the last
 
@@ -74,21 +71,18 @@ class Function:
         module, _, name = self.call.partition(":")
         check_name(module, "masking.annotator.call")
         try:
-            found: Callable[[str], Sequence[Span]] = getattr(importlib.import_module(module), name)
+            function: Callable[[str], Sequence[Span]] = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise Unavailable(
                 f"masking.annotator.call={self.call} cannot be imported ({error})",
                 "install its module, or name another",
             ) from error
-        return found
-
-
-WORD = re.compile(r"\w+")
+        return function
 
 
 @dataclass(frozen=True)
 class Capitals:
-    """The words of a sentence that have a capital letter (ERNIE 2, arXiv 1907.12412, section 4.2)."""
+    """Words with a capital letter, which a lowercasing tokenizer hides (ERNIE 2, arXiv 1907.12412, section 4.2)."""
 
     semantics: ClassVar[int] = 1
 
@@ -105,7 +99,7 @@ class Capitals:
 
 @dataclass(frozen=True)
 class Asked:
-    """The text after the first ` : ` of a sentence."""
+    """What a line of the corpus `triples` asks for: the text after its first ` : `."""
 
     semantics: ClassVar[int] = 1
 
@@ -117,21 +111,8 @@ class Asked:
 
     def spans(self, sentences: Iterable[str]) -> Iterator[Sequence[Span]]:
         for sentence in sentences:
-            before, found, _ = sentence.partition(ASKED)
-            yield [(len(before) + len(found), len(sentence))] if found else []
-
-
-# entities that are numbers, which the paper leaves out
-NUMERICAL = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")
-BATCH = 256  # sentences that a model reads at once
-
-
-@cache
-def _load(name: str) -> Any:
-    import spacy
-
-    folder = Path(name).expanduser()
-    return spacy.load(folder if folder.is_dir() else name)
+            question, mark, _ = sentence.partition(ANSWER_MARK)
+            yield [(len(question) + len(mark), len(sentence))] if mark else []
 
 
 @dataclass(frozen=True)
@@ -157,8 +138,8 @@ class Spacy(ABC):
         meta = self._pipeline().meta
         import spacy
 
-        made = [spacy.__version__, meta.get("lang"), meta.get("name"), meta.get("version")]
-        return [type(self).__name__, *made, *self._settings(), self.semantics]
+        versions = [spacy.__version__, meta.get("lang"), meta.get("name"), meta.get("version")]
+        return [type(self).__name__, *versions, *self._settings(), self.semantics]
 
     def spans(self, sentences: Iterable[str]) -> Iterator[Sequence[Span]]:
         for document in self._pipeline().pipe(sentences, batch_size=BATCH):
@@ -176,9 +157,19 @@ class Spacy(ABC):
         """spaCy's own spans of a parsed sentence."""
 
 
+@cache
+def _load(name: str) -> Any:
+    import spacy
+
+    folder = Path(name).expanduser()
+    return spacy.load(folder if folder.is_dir() else name)
+
+
 @dataclass(frozen=True)
 class SpacyEntities(Spacy):
-    """Named entities, except those with a label in `without`."""
+    """Named entities, except those with a label in `without`: SpanBERT (arXiv 1907.10529), section 6.1, leaves out
+    numbers.
+    """
 
     without: Sequence[str] = field(default=NUMERICAL)
 

@@ -9,7 +9,7 @@ from paribus.core.errors import UserError
 from paribus.core.settings import within
 
 
-class Schedule(Protocol):
+class MaskSchedule(Protocol):
     """When noise is redrawn: the key of an epoch."""
 
     def __call__(self, epoch: int) -> int: ...

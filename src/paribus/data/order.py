@@ -16,6 +16,9 @@ from paribus.core.errors import UserError
 from paribus.core.settings import Batch
 from paribus.data.sequences import Array, Arrays
 
+MOST_PASSES: Final = 10**6
+Block = tuple[int, Array]  # (epoch, rows)
+
 
 class Passes(Protocol):
     """Examples in passes, with known numbers and lengths."""
@@ -27,8 +30,6 @@ class Passes(Protocol):
     def lengths(self, epoch: int) -> NDArray[np.int32]: ...
 
 
-MOST_PASSES: Final = 10**6
-Block = tuple[int, Array]  # (epoch, rows)
 Read = TypeVar("Read", bound=Passes)
 
 
@@ -108,31 +109,38 @@ class StepPlan(Order[Read]):
     def __post_init__(self) -> None:
         if self.size < 1:
             raise UserError(f"batch.size={self.size} is below 1", "give the sequences of an optimizer step")
-        object.__setattr__(self, "_cached", lru_cache(maxsize=2)(self._epoch))
+        object.__setattr__(self, "_cached", lru_cache(maxsize=2)(self._shuffle))
 
     def __reduce__(self) -> Any:
         return StepPlan, (self.examples, self.seed, self.size, self.tokens)
 
     def blocks(self, step: int) -> list[Block]:
         """The rows of one step; two groups if it crosses the end of an epoch."""
-        first, last = self._span(step)
-        return [(epoch, self.order(epoch)[low:high]) for epoch, low, high in self._cut(first, last)]
+        if self.tokens is None:
+            first, last = step * self.size, (step + 1) * self.size
+        else:
+            first, last = self.position_at(step * self.tokens), self.position_at((step + 1) * self.tokens)
+        blocks = []
+        epoch = begin = 0  # `begin`: the position of the epoch's first example
+        while begin < last:
+            size = self.examples.size(epoch)
+            low, high = max(first - begin, 0), min(last - begin, size)
+            if low < high:
+                blocks.append((epoch, self.order(epoch)[low:high]))
+            epoch, begin = epoch + 1, begin + size
+        return blocks
 
     def order(self, epoch: int) -> Array:
         """The permutation of an epoch's examples, int64 [N], drawn from (seed, epoch) alone."""
         order_N: Array = self._cached(epoch)[0]
         return order_N
 
-    def _epoch(self, epoch: int) -> tuple[Array, Array]:
+    def _shuffle(self, epoch: int) -> tuple[Array, Array]:
+        """(the order of an epoch's examples, tokens up to the end of each in this order)."""
         length_N = self.examples.lengths(epoch)
         random = np.random.Generator(np.random.Philox(key=np.array([self.seed, epoch], np.uint64)))
         order_N = random.permutation(len(length_N))
         return order_N, np.cumsum(length_N[order_N], dtype=np.int64)
-
-    def _span(self, step: int) -> tuple[int, int]:
-        if self.tokens is None:
-            return step * self.size, (step + 1) * self.size
-        return self.position_at(step * self.tokens), self.position_at((step + 1) * self.tokens)
 
     def position_at(self, tokens: int) -> int:
         """How many examples start in the first `tokens` tokens of the stream."""
@@ -145,17 +153,6 @@ class StepPlan(Order[Read]):
             position, left = position + self.examples.size(epoch), left - whole
         raise AssertionError("the stream has no end")
 
-    def _cut(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        base = 0
-        for epoch in count():
-            size = self.examples.size(epoch)
-            low, high = max(first - base, 0), min(last - base, size)
-            if low < high:
-                yield epoch, low, high
-            base += size
-            if base >= last:
-                return
-
     def steps_for(self, max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> int:
         check_limits(max_steps, max_tokens, max_epochs)
         limits = [] if max_steps is None else [int(max_steps)]
@@ -163,18 +160,14 @@ class StepPlan(Order[Read]):
             check_passes([max_tokens], self.examples)
             limits.append(self._steps_to(self.position_at(int(max_tokens)), int(max_tokens)))
         if max_epochs is not None:
-            limits.append(self._epoch_steps(max_epochs))
+            whole = int(max_epochs)
+            position = sum(self.examples.size(epoch) for epoch in range(whole))
+            tokens = sum(self.examples.tokens(epoch) for epoch in range(whole))
+            if part := max_epochs - whole:
+                position += round(part * self.examples.size(whole))
+                tokens += round(part * self.examples.tokens(whole))
+            limits.append(self._steps_to(position, tokens))
         return min(limits)
-
-    def _epoch_steps(self, epochs: float) -> int:
-        whole = int(epochs)
-        sizes = [self.examples.size(epoch) for epoch in range(whole)]
-        ends = [self.examples.tokens(epoch) for epoch in range(whole)]
-        position, tokens = sum(sizes), sum(ends)
-        if part := epochs - whole:
-            position += round(part * self.examples.size(whole))
-            tokens += round(part * self.examples.tokens(whole))
-        return self._steps_to(position, tokens)
 
     def _steps_to(self, position: int, tokens: int) -> int:
         return -(-tokens // self.tokens) if self.tokens is not None else -(-position // self.size)

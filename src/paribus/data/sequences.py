@@ -1,6 +1,7 @@
 """What moves from the token store to the model: framed rows, marks of noise, views.
 
-B rows, L positions (a multiple of 8; rows are padded on the right), P predicted positions.
+B rows, L positions (a multiple of 8; rows are padded on the right), P predicted positions. The functions at the end are
+for groups of different sizes that are packed one after the other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Arrays = dict[str, Any]  # packed numpy arrays; under "counts" a dict of Python ints
 
 
@@ -20,13 +23,13 @@ Arrays = dict[str, Any]  # packed numpy arrays; under "counts" a dict of Python 
 class Text:
     """Framed rows."""
 
-    ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
-    length_B: NDArray[np.int64]  # tokens, specials included, padding excluded
-    free_BL: NDArray[np.bool_]  # may become noise: neither special (nor an unknown word) nor padding
-    start_BL: NDArray[np.bool_]  # the token starts a word; specials do, padding does not
+    ids_BL: Ints  # padded with the vocabulary's pad
+    length_B: Ints  # tokens, specials included, padding excluded
+    free_BL: Flags  # may become noise: neither special (nor an unknown word) nor padding
+    start_BL: Flags  # the token starts a word; specials do, padding does not
     sentence_BL: NDArray[np.int16]  # number of the sentence in the row, -1 on the frame's specials and padding
     part_BL: NDArray[np.int8]  # segment: 0, or 1 for the second of a pair
-    label_B: NDArray[np.int64] | None = None  # of a pair
+    label_B: Ints | None = None  # of a pair
     rank_BL: NDArray[np.int32] | None = None  # attention mask: a place sees ranks up to its own; None: all
     annotated_BL: NDArray[np.uint8] | None = None  # 1 at the start of an annotator's span, 2 inside, else 0
 
@@ -40,7 +43,7 @@ class Text:
         number[~self.free_BL] = -1
         return number
 
-    def reorder(self, order_BL: NDArray[np.int64]) -> Text:
+    def reorder(self, order_BL: Ints) -> Text:
         """The tokens in the order in which they are read: place i holds column `order_BL[:, i]`."""
         columns = {name: getattr(self, name) for name in ("ids_BL", "free_BL", "start_BL")}
         moved: dict[str, Any] = {name: np.take_along_axis(column, order_BL, 1) for name, column in columns.items()}
@@ -64,17 +67,17 @@ class Marks:
 
     span_BL: NDArray[np.int16]  # 0 kept, k = k-th noise span of the row
     insert_BL: NDArray[np.int16] | None = None  # blanks put before a place of what is read (spans without length)
-    predicted_BL: NDArray[np.bool_] | None = None  # a part of the noise; None: all of it
-    moved_P: NDArray[np.int64] | None = None  # flat indices, ascending: not noise, but out of order and predicted
-    order_BL: NDArray[np.int64] | None = None  # column of the text read at each place; None: in its own order
+    predicted_BL: Flags | None = None  # a part of the noise; None: all of it
+    moved_P: Ints | None = None  # flat indices, ascending: not noise, but out of order and predicted
+    order_BL: Ints | None = None  # column of the text read at each place; None: in its own order
 
     @cached_property
-    def noise_P(self) -> NDArray[np.int64]:
+    def noise_P(self) -> Ints:
         """Flat indices into B x L of the noise, ascending."""
         return np.flatnonzero(self.span_BL)
 
     @cached_property
-    def slot_P(self) -> NDArray[np.int64]:
+    def slot_P(self) -> Ints:
         """Flat indices into B x L of what is predicted, ascending."""
         return self.noise_P if self.predicted_BL is None else np.flatnonzero(self.predicted_BL)
 
@@ -87,9 +90,9 @@ class Marks:
 class Sequences(NamedTuple):
     """Rows of a text-to-text view, each with its end-of-sequence token."""
 
-    ids_BL: NDArray[np.int64]  # padded with the vocabulary's pad
-    length_B: NDArray[np.int64]  # tokens, padding excluded
-    place_BL: NDArray[np.int64] | None = None  # column of the text that each token comes from
+    ids_BL: Ints  # padded with the vocabulary's pad
+    length_B: Ints  # tokens, padding excluded
+    place_BL: Ints | None = None  # column of the text that each token comes from
 
 
 class Views(NamedTuple):
@@ -100,3 +103,18 @@ class Views(NamedTuple):
     inputs: Text | Sequences
     targets: Text | Sequences | None
     row_key_B: NDArray[np.uint64] | None = None  # of the noise of each row
+
+
+def exclusive_cumsum(count_S: Ints) -> Ints:
+    """The sum of all earlier counts: where each group starts."""
+    return np.cumsum(count_S) - count_S
+
+
+def number_within(count_S: Ints) -> Ints:
+    """0, 1, ... within each group of these sizes, one group after the other."""
+    return np.arange(count_S.sum()) - np.repeat(exclusive_cumsum(count_S), count_S)
+
+
+def concatenate_ranges(start_S: Ints, length_S: Ints) -> Ints:
+    """start, start + 1, ... of each range, one range after the other."""
+    return np.repeat(start_S - exclusive_cumsum(length_S), length_S) + np.arange(length_S.sum())

@@ -14,9 +14,8 @@ from paribus.core.checksums import digest
 from paribus.core.errors import UserError
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, written_rows
 from paribus.corruption.examples import Examples
-from paribus.corruption.views.view import Ints
 from paribus.data.order import Passes, StepPlan
-from paribus.data.sequences import Arrays, Sequences, Text
+from paribus.data.sequences import Arrays, Ints, Sequences, Text
 from paribus.tasks.prompts import TextRows
 
 if TYPE_CHECKING:

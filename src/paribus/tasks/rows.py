@@ -13,9 +13,8 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
-from paribus.data.formats.input_format import runs
 from paribus.data.formats.pairs import count_kept
-from paribus.data.sequences import Array, Arrays
+from paribus.data.sequences import Array, Arrays, concatenate_ranges
 from paribus.tasks.examples import Choice, Example
 
 if TYPE_CHECKING:
@@ -292,8 +291,8 @@ def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, 
     at_N = start_N + 1
     for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
         source_T = kept_places(count_tokens(rows), kept_N, head)
-        ids_T[runs(at_N, kept_N)] = np.concatenate(rows)[source_T]
-        part_T[runs(at_N, kept_N + 1)] = part * around.parts
+        ids_T[concatenate_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
+        part_T[concatenate_ranges(at_N, kept_N + 1)] = part * around.parts
         at_N = at_N + kept_N + 1
     return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
 
@@ -343,7 +342,7 @@ def kept_places(length_N: Array, kept_N: Array, head: int) -> Array:
     head_N = np.where(kept_N < length_N, kept_N * head // FULL, kept_N)
     tail_N = kept_N - head_N
     edges = np.stack([end_N - length_N, end_N - tail_N], axis=1), np.stack([head_N, tail_N], axis=1)
-    return runs(*(edge.ravel() for edge in edges))
+    return concatenate_ranges(*(edge.ravel() for edge in edges))
 
 
 def order(length_N: Array, batch_size: int, seed: int, epoch: int, shuffle: bool) -> list[Array]:

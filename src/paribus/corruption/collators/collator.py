@@ -1,7 +1,4 @@
-"""The base class of collators.
-
-Collators of unmasked text with labels that come from the text itself, per row or per token.
-"""
+"""The base class of collators, and those of unmasked text with labels, per row or per token."""
 
 from __future__ import annotations
 
@@ -14,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.corruption.corruption import Corruption
-from paribus.data.sequences import Arrays, Views
+from paribus.data.sequences import Arrays, Ints, Views
 from paribus.data.tokens.vocabulary import Vocabulary
 
 
 class Places(NamedTuple):
     """The predicted positions of a batch: their tokens, the tokens beside them, and what the model is shown there."""
 
-    target_P: NDArray[np.int64]
-    near_KP: list[NDArray[np.int64]]  # ids of the places of which a trivial model knows the kind
-    shown_P: NDArray[np.int64] | None = None  # None: nothing is shown in the place itself
-    row_P: NDArray[np.int64] | None = None  # of text that is written from left to right
+    target_P: Ints
+    near_KP: list[Ints]  # ids of the places of which a trivial model knows the kind
+    shown_P: Ints | None = None  # None: nothing is shown in the place itself
+    row_P: Ints | None = None  # of text that is written from left to right
 
 
 @dataclass(frozen=True)

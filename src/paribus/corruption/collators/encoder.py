@@ -24,17 +24,28 @@ class EncoderCollator(Collator):
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
         """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints."""
         text, slot_P = views.text, views.marks.slot_P
+        tokens = int(text.length_B.sum())
         arrays: Arrays = {
             "ids_BL": views.inputs.ids_BL,
             "length_B": text.length_B,
             "part_BL": text.part_BL.astype(np.int64),
             "slot_P": slot_P,
             "target_P": text.ids_BL.reshape(-1)[slot_P],
-            "counts": _count(views),
+            "counts": {
+                "sequences": len(text.length_B),
+                "raw_tokens": text.tokens,
+                "input_tokens": tokens,
+                "padding": text.ids_BL.size - tokens,
+                "predicted": len(slot_P),
+                "noise": len(views.marks.noise_P),
+                "spans": views.marks.spans,
+            },
         }
         if text.label_B is not None:
             arrays["label_N"] = text.label_B
+            arrays["counts"]["pairs"] = len(text.label_B)
         if (moved_P := views.marks.moved_P) is not None:
+            arrays["counts"]["moved"] = len(moved_P)
             arrays |= {"moved_P": moved_P, "moved_target_P": text.ids_BL.reshape(-1)[moved_P]}
         return arrays
 
@@ -169,18 +180,3 @@ def _find_neighbors(noise_BL: Array) -> tuple[Array, Array]:
     if not len(begin_P):
         return run_P, run_P
     return begin_P[run_P] - 1, end_P[run_P] + 1
-
-
-def _count(views: Views) -> dict[str, int]:
-    tokens, pairs = int(views.text.length_B.sum()), views.text.label_B is not None
-    return {
-        "sequences": len(views.text.length_B),
-        "raw_tokens": views.text.tokens,
-        "input_tokens": tokens,
-        "padding": views.text.ids_BL.size - tokens,
-        "predicted": len(views.marks.slot_P),
-        "noise": len(views.marks.noise_P),
-        "spans": views.marks.spans,
-        **({"pairs": len(views.text.length_B)} if pairs else {}),
-        **({} if views.marks.moved_P is None else {"moved": len(views.marks.moved_P)}),
-    }

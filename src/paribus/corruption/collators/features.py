@@ -18,8 +18,8 @@ from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import IGNORED, EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.data.formats.input_format import WIDTH
-from paribus.data.mask_schedule import Copies, Dynamic, Schedule, Static
-from paribus.data.sequences import Text, Views
+from paribus.data.mask_schedule import Copies, Dynamic, MaskSchedule, Static
+from paribus.data.sequences import Flags, Ints, Text, Views
 from paribus.data.tokens.pretrained import wrap
 from paribus.data.tokens.tokenizer import Tokenizer
 
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 
 Redrawn = Literal["dynamic", "static"] | int  # a number: so many masks in turn
 Features = Mapping[str, Any]
-Ints = NDArray[np.int64]
 
 ID, STARTS = "example_id", "word_start"  # optional columns of an example
 _PER_TOKEN = ("input_ids", "token_type_ids", STARTS)
 _UNSET = -1
 
 
-def make_schedule(redrawn: Redrawn) -> Schedule:
+def make_schedule(redrawn: Redrawn) -> MaskSchedule:
     """When masks are drawn again. Raises UserError for an unknown word."""
     if isinstance(redrawn, int):
         return Copies(redrawn)
@@ -46,7 +45,7 @@ def make_schedule(redrawn: Redrawn) -> Schedule:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FramedRows:
     """Examples as rows of text, with the special tokens that frame them, and the ids that their noise is drawn for."""
 
     text: Text
@@ -135,55 +134,49 @@ class FeatureCollator(ABC):
         return self.corruption(rows.text, noise, self.tokenizer.vocabulary)
 
     @abstractmethod
-    def frame(self, features: Sequence[Features]) -> Rows:
+    def frame(self, features: Sequence[Features]) -> FramedRows:
         """The examples as rows of text."""
 
     @abstractmethod
     def pack(self, views: Views) -> dict[str, Ints]:
         """The arrays of the batch."""
 
-    def find_starts(
-        self, features: Sequence[Features], ids: Sequence[Ints], free: Sequence[NDArray[np.bool_]]
-    ) -> list[NDArray[np.bool_]]:
+    def find_starts(self, features: Sequence[Features], ids: Sequence[Ints], free: Sequence[Flags]) -> list[Flags]:
         """bool [L] of each example: where words start; special tokens start one."""
         starts = [~free_L for free_L in free]
         if all(STARTS in feature for feature in features):
             given = (np.asarray(feature[STARTS], np.bool_) for feature in features)
-            return [start_L | own_L[: len(start_L)] for start_L, own_L in zip(starts, given, strict=True)]
+            return [start_L | given_L[: len(start_L)] for start_L, given_L in zip(starts, given, strict=True)]
         if self.corruption.masking.by_words:
-            _require_decoder(self.tokenizer)
-            found = self.tokenizer.find_starts(
-                [ids_L[free_L].tolist() for ids_L, free_L in zip(ids, free, strict=True)]
-            )
-            for start_L, free_L, own_T in zip(starts, free, found, strict=True):
-                start_L[free_L] = own_T
+            backend = self.tokenizer.backend
+            model = type(backend.model).__name__
+            if backend.decoder is None and model != "WordLevel":  # its ids cannot be decoded to text
+                mend = f"set tokenizer.backend_tokenizer.decoder, or give each example the column {STARTS}"
+                raise UserError(f"this {model} tokenizer has no decoder, so word boundaries are unknown", mend)
+            rows = [ids_L[free_L].tolist() for ids_L, free_L in zip(ids, free, strict=True)]
+            for start_L, free_L, start_T in zip(starts, free, self.tokenizer.find_starts(rows), strict=True):
+                start_L[free_L] = start_T
         return starts
-
-
-def _require_decoder(tokenizer: Tokenizer) -> None:
-    """Raises UserError if the tokenizer cannot decode ids to text, so that word boundaries are unknown."""
-    model = type(tokenizer.backend.model).__name__
-    if tokenizer.backend.decoder is None and model != "WordLevel":
-        mend = f"set tokenizer.backend_tokenizer.decoder, or give each example the column {STARTS}"
-        raise UserError(f"this {model} tokenizer has no decoder, so word boundaries are unknown", mend)
 
 
 def identify(features: Sequence[Features]) -> NDArray[np.uint64]:
     """uint64 [B]: the examples' ids, or hashes of their tokens."""
-    found = [int(feature[ID]) if ID in feature else _hash(feature["input_ids"]) for feature in features]
-    return np.array([number & ((1 << 64) - 1) for number in found], np.uint64)
+    numbers = []
+    for feature in features:
+        if ID in feature:
+            numbers.append(int(feature[ID]) & ((1 << 64) - 1))
+        else:
+            tokens = np.asarray(feature["input_ids"], "<i8").tobytes()
+            numbers.append(int.from_bytes(blake2b(tokens, digest_size=8).digest(), "little"))
+    return np.array(numbers, np.uint64)
 
 
-def _hash(ids: Sequence[int]) -> int:
-    return int.from_bytes(blake2b(np.asarray(ids, "<i8").tobytes(), digest_size=8).digest(), "little")
-
-
-def stack(rows: Sequence[NDArray[Any]], ground: int, kind: type, width: int) -> NDArray[Any]:
+def pad_rows(rows: Sequence[NDArray[Any]], padding: int, dtype: type, width: int) -> NDArray[Any]:
     """[B, L]: rows padded on the right."""
-    out_BL: NDArray[Any] = np.full((len(rows), width), ground, kind)
-    for out_L, row in zip(out_BL, rows, strict=True):
-        out_L[: len(row)] = row
-    return out_BL
+    padded_BL: NDArray[Any] = np.full((len(rows), width), padding, dtype)
+    for padded_L, row in zip(padded_BL, rows, strict=True):
+        padded_L[: len(row)] = row
+    return padded_BL
 
 
 class InPlaceCollator(FeatureCollator):
@@ -192,7 +185,7 @@ class InPlaceCollator(FeatureCollator):
     def check(self, corruption: Corruption) -> None:
         EncoderCollator().check(corruption)
 
-    def frame(self, features: Sequence[Features]) -> Rows:
+    def frame(self, features: Sequence[Features]) -> FramedRows:
         specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
         ids = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         free = [~np.isin(ids_L, specials) for ids_L in ids]
@@ -200,23 +193,23 @@ class InPlaceCollator(FeatureCollator):
         width = -(-max(map(len, ids), default=1) // WIDTH) * WIDTH
         segments = (np.asarray(feature.get("token_type_ids", [0]), np.int8) for feature in features)
         parts = [part_L[: len(row)] for part_L, row in zip(segments, ids, strict=True)]
-        free_BL = stack(free, 0, np.bool_, width)
+        free_BL = pad_rows(free, 0, np.bool_, width)
         text = Text(
-            ids_BL=stack(ids, pad, np.int64, width),
+            ids_BL=pad_rows(ids, pad, np.int64, width),
             length_B=np.array([len(row) for row in ids], np.int64),
             free_BL=free_BL,
-            start_BL=stack(starts, 0, np.bool_, width),
+            start_BL=pad_rows(starts, 0, np.bool_, width),
             sentence_BL=np.where(free_BL, 0, -1).astype(np.int16),
-            part_BL=stack(parts, 0, np.int8, width),
+            part_BL=pad_rows(parts, 0, np.int8, width),
         )
-        return Rows(text, identify(features))
+        return FramedRows(text, identify(features))
 
     def pack(self, views: Views) -> dict[str, Ints]:
         arrays = EncoderCollator().arrays(views, self.tokenizer.vocabulary)
         label_BL = np.full(arrays["ids_BL"].shape, IGNORED, np.int64)
         label_BL.reshape(-1)[arrays["slot_P"]] = arrays["target_P"]
-        found = {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": label_BL}
-        return {**found, "token_type_ids": arrays["part_BL"]} if arrays["part_BL"].any() else found
+        batch = {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": label_BL}
+        return {**batch, "token_type_ids": arrays["part_BL"]} if arrays["part_BL"].any() else batch
 
 
 class TextToTextCollator(FeatureCollator):
@@ -225,8 +218,17 @@ class TextToTextCollator(FeatureCollator):
     def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
         super()._require_tokens(tokenizer)
         views = (self.corruption.inputs, self.corruption.targets)
-        if any(view is not None and view.sentinels == "each" for view in views):
-            _require_sentinels(self.tokenizer)
+        if not any(view is not None and view.sentinels == "each" for view in views):
+            return
+        mend = (
+            "add them: tokenizer.add_special_tokens({'additional_special_tokens': "
+            "[f'<extra_id_{k}>' for k in reversed(range(100))]})"
+        )
+        sentinels = self.tokenizer.vocabulary.sentinels
+        if sentinels == 0:
+            raise UserError("the tokenizer has no sentinels <extra_id_0>, <extra_id_1>, ...", mend)
+        if sentinels == 1 and "<extra_id_1>" in self.tokenizer.backend.get_vocab():
+            raise UserError("the sentinel ids do not descend from <extra_id_0>, as they do in T5", mend)
 
     def check(self, corruption: Corruption) -> None:
         EncoderDecoderCollator().check(corruption)
@@ -235,57 +237,48 @@ class TextToTextCollator(FeatureCollator):
         """Tokens of the text that an example may have, so that the model reads at most `budget` tokens."""
         return self.corruption.raw_length(budget)
 
-    def frame(self, features: Sequence[Features]) -> Rows:
+    def frame(self, features: Sequence[Features]) -> FramedRows:
         specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
         whole = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         kept = [~np.isin(ids_L, specials) | (ids_L == self.tokenizer.vocabulary.unk) for ids_L in whole]
-        starts = [start_L[own] for start_L, own in zip(self.find_starts(features, whole, kept), kept, strict=True)]
-        ids = [ids_L[own] for ids_L, own in zip(whole, kept, strict=True)]
+        starts = self.find_starts(features, whole, kept)
+        starts = [start_L[kept_L] for start_L, kept_L in zip(starts, kept, strict=True)]
+        ids = [ids_L[kept_L] for ids_L, kept_L in zip(whole, kept, strict=True)]
         width = max(map(len, ids), default=1)
         length_B = np.array([len(row) for row in ids], np.int64)
         real_BL = np.arange(width) < length_B[:, None]
         text = Text(
-            ids_BL=stack(ids, pad, np.int64, width),
+            ids_BL=pad_rows(ids, pad, np.int64, width),
             length_B=length_B,
             free_BL=real_BL,
-            start_BL=stack(starts, 0, np.bool_, width),
+            start_BL=pad_rows(starts, 0, np.bool_, width),
             sentence_BL=np.where(real_BL, 0, -1).astype(np.int16),
             part_BL=np.zeros(real_BL.shape, np.int8),
         )
-        return Rows(text, identify(features))
+        return FramedRows(text, identify(features))
 
     def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
         import torch
 
-        own = [_unpad(feature) for feature in features]
-        found, first = super().__call__(own), self.tokenizer.vocabulary.cls
-        if any(len(feature["input_ids"]) == 0 or feature["input_ids"][0] != first for feature in own):
-            return found
+        unpadded = [_unpad(feature) for feature in features]
+        batch, first = super().__call__(unpadded), self.tokenizer.vocabulary.cls
+        if any(len(feature["input_ids"]) == 0 or feature["input_ids"][0] != first for feature in unpadded):
+            return batch
         begins = {"input_ids": first, "attention_mask": 1, "labels": first}
-        return {name: torch.cat([rows.new_full((len(rows), 1), begins[name]), rows], 1) for name, rows in found.items()}
+        return {name: torch.cat([rows.new_full((len(rows), 1), begins[name]), rows], 1) for name, rows in batch.items()}
 
     def pack(self, views: Views) -> dict[str, Ints]:
         arrays = EncoderDecoderCollator().arrays(views, self.tokenizer.vocabulary)
         return {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": arrays["label_BT"]}
 
 
-def _require_sentinels(tokenizer: Tokenizer) -> None:
-    """Raises UserError if a tokenizer has no sentinels, or gives them ids that do not descend as those of T5 do."""
-    wanted = "add them: tokenizer.add_special_tokens({'additional_special_tokens': "
-    mend = wanted + "[f'<extra_id_{k}>' for k in reversed(range(100))]})"
-    if tokenizer.vocabulary.sentinels == 0:
-        raise UserError("the tokenizer has no sentinels <extra_id_0>, <extra_id_1>, ...", mend)
-    if tokenizer.vocabulary.sentinels == 1 and "<extra_id_1>" in tokenizer.backend.get_vocab():
-        raise UserError("the sentinel ids do not descend from <extra_id_0>, as they do in T5", mend)
-
-
 def _unpad(feature: Features) -> Features:
     """Without the padding, left or right, that the example's own attention mask shows."""
     if (mask := feature.get("attention_mask")) is None:
         return feature
-    own_L = np.asarray(mask, np.bool_)
-    kept = {name: feature[name] for name in feature if name != "attention_mask"}
-    return kept | {name: np.asarray(kept[name])[own_L] for name in _PER_TOKEN if name in kept}
+    real_L = np.asarray(mask, np.bool_)
+    columns = {name: feature[name] for name in feature if name != "attention_mask"}
+    return columns | {name: np.asarray(columns[name])[real_L] for name in _PER_TOKEN if name in columns}
 
 
 def _attend(arrays: Mapping[str, Any]) -> Ints:

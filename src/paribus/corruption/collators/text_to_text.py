@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Arrays, Sequences, Text, Views
+from paribus.data.sequences import Arrays, Ints, Sequences, Text, Views, concatenate_ranges
 from paribus.data.tokens.vocabulary import Vocabulary
 
 IGNORED: Final = -100  # label of a position that is not predicted
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,9 @@ class EncoderDecoderCollator(Collator):
             last = views.text.ids_BL.shape[1] - 1  # the padding of place_BL may lie beyond the text
             before_BT = np.take_along_axis(views.text.ids_BL, np.clip(written.place_BL - 1, 0, last), axis=1)
             arrays["decoder_ids_BT"] = np.where(written.place_BL > 0, before_BT, vocabulary.pad)
-            arrays["shown_BL"] = _find_shown(views.inputs, vocabulary)
+            read_BL = views.inputs.ids_BL
+            real_BL = np.arange(read_BL.shape[1]) < views.inputs.length_B[:, None]
+            arrays["shown_BL"] = real_BL & ~np.isin(read_BL, (vocabulary.mask, vocabulary.first_sentinel))
         return {**arrays, "counts": _count(views, written)}
 
     def join(self, read: Sequences | Text, written: Sequences, pad: int) -> Arrays:
@@ -46,11 +46,13 @@ class EncoderDecoderCollator(Collator):
         -100 at padding · slot_P, target_P: flat places of the labels that are not padding, and these · target_length_B.
         All int64; L and T are those of the longest row.
         """
-        label_BT = _label(written)
+        label_BT, width = written.ids_BL, written.ids_BL.shape[1]
+        if (written.length_B < width).any():
+            label_BT = np.where(np.arange(width) < written.length_B[:, None], label_BT, IGNORED)
         return {
             "ids_BL": read.ids_BL,
             "length_B": read.length_B,
-            "decoder_ids_BT": _shift(written, pad),
+            "decoder_ids_BT": _shift(written.ids_BL, pad),
             "label_BT": label_BT,
             **_find_slots(label_BT),
             "target_length_B": written.length_B,
@@ -76,10 +78,10 @@ class EncoderDecoderCollator(Collator):
         """The token that the decoder reads before; also the one that is read in the same place, if all rows are written
         as long as they are read.
         """
-        found, read_BL = _find_written(arrays, arrays["decoder_ids_BT"]), arrays["ids_BL"]
+        places, read_BL = _find_written(arrays, arrays["decoder_ids_BT"]), arrays["ids_BL"]
         if read_BL.shape != arrays["label_BT"].shape or (arrays["length_B"] != arrays["target_length_B"]).any():
-            return found
-        return found._replace(shown_P=read_BL.reshape(-1)[arrays["slot_P"]])
+            return places
+        return places._replace(shown_P=read_BL.reshape(-1)[arrays["slot_P"]])
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """corruption_rate: noise share of the text · mean_span_length: tokens · spans_per_row · targets_per_input:
@@ -119,8 +121,7 @@ class SingleStreamCollator(EncoderDecoderCollator):
         stream_BL, target_P = _concatenate(read, written, pad)
         label_BL = np.full_like(stream_BL, IGNORED)
         label_BL.reshape(-1)[target_P] = stream_BL.reshape(-1)[target_P]
-        ids_BL = np.empty_like(stream_BL)
-        ids_BL[:, 0], ids_BL[:, 1:] = pad, stream_BL[:, :-1]
+        ids_BL = _shift(stream_BL, pad)
         length_B = read.length_B + written.length_B
         ids_BL[np.arange(stream_BL.shape[1]) >= length_B[:, None]] = pad
         return {
@@ -164,14 +165,6 @@ def written_rows(views: Views) -> Sequences:
     return views.targets
 
 
-def _label(written: Sequences) -> Ints:
-    """[B, T]: the rows, IGNORED at padding."""
-    width = written.ids_BL.shape[1]
-    if (written.length_B == width).all():
-        return written.ids_BL
-    return np.where(np.arange(width) < written.length_B[:, None], written.ids_BL, IGNORED)
-
-
 def _find_slots(label_BT: Ints) -> Arrays:
     """slot_P: flat places of the labels that are predicted, ascending · target_P: their labels."""
     slot_P = np.flatnonzero(label_BT != IGNORED)
@@ -183,17 +176,11 @@ def _find_written(arrays: Arrays, before_BT: Ints) -> Places:
     return Places(arrays["target_P"], [before_BT.reshape(-1)[slot_P]], row_P=slot_P // before_BT.shape[1])
 
 
-def _find_shown(read: Sequences | Text, vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """[B, L]: places of real tokens other than the mask and the first sentinel."""
-    real_BL = np.arange(read.ids_BL.shape[1]) < read.length_B[:, None]
-    return real_BL & ~np.isin(read.ids_BL, (vocabulary.mask, vocabulary.first_sentinel))
-
-
-def _shift(written: Sequences, start: int) -> Ints:
+def _shift(ids_BT: Ints, start: int) -> Ints:
     """[B, T]: the token before each, `start` before the first."""
-    out_BT = np.empty_like(written.ids_BL)
-    out_BT[:, 0], out_BT[:, 1:] = start, written.ids_BL[:, :-1]
-    return out_BT
+    shifted_BT = np.empty_like(ids_BT)
+    shifted_BT[:, 0], shifted_BT[:, 1:] = start, ids_BT[:, :-1]
+    return shifted_BT
 
 
 def _concatenate(read: Sequences | Text, written: Sequences, pad: int) -> tuple[Ints, Ints]:
@@ -201,8 +188,8 @@ def _concatenate(read: Sequences | Text, written: Sequences, pad: int) -> tuple[
     width = int((read.length_B + written.length_B).max(initial=1))
     first_B = np.arange(len(read.length_B)) * width
     stream_BL = np.full((len(first_B), width), pad, np.int64)
-    target_P = runs(first_B + read.length_B, written.length_B)
-    for rows, place_P in ((read, runs(first_B, read.length_B)), (written, target_P)):
+    target_P = concatenate_ranges(first_B + read.length_B, written.length_B)
+    for rows, place_P in ((read, concatenate_ranges(first_B, read.length_B)), (written, target_P)):
         real_BL = np.arange(rows.ids_BL.shape[1]) < rows.length_B[:, None]
         stream_BL.reshape(-1)[place_P] = rows.ids_BL[real_BL]
     return stream_BL, target_P

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from paribus.corruption.masking.units import (
     take_earliest,
 )
 from paribus.data.annotators import Annotator
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Ints, Marks, Text
 
 _MOST: Final = 1 << 12  # words between two spans, at most: more than a row holds
 
@@ -56,55 +56,44 @@ class AnnotatedSpan(NoisePattern):
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         words = find_units(text)
-        noisy_N = take_earliest(self._draws(text, words, noise), words, spanbert_budget(words.free_B, self.rate))
+        noisy_N = take_earliest(self._number_draws(text, words, noise), words, spanbert_budget(words.free_B, self.rate))
         chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
         chosen_BL.reshape(-1)[words.slot_F[noisy_N]] = True
         return mark_runs(chosen_BL)
 
-    def _draws(self, text: Text, words: Units, noise: Noise) -> NDArray[np.int32]:
+    def _number_draws(self, text: Text, words: Units, noise: Noise) -> NDArray[np.int32]:
         """int32 [F]: the number of the draw that makes each token noise: its word's, or its span's if that is earlier.
 
         A coin for each draw is equivalent to a geometric number of words between two spans.
         """
-        spans = _find_spans(text, words)
-        row_S, column_S = np.divmod(words.slot_F[spans.start_S], text.ids_BL.shape[1])
+        if text.annotated_BL is None:
+            raise UserError(
+                "masking=annotated_span, but the text is not annotated", "prepare the data with its annotator"
+            )
+        # S annotated spans of all rows from left to right; a token has the number of its span, -1 outside of them
+        inside_BL = (text.annotated_BL > 0) & text.free_BL
+        begin_F = find_begins(inside_BL, text.annotated_BL == 1).reshape(-1)[words.slot_F]
+        span_F = np.where(inside_BL.reshape(-1)[words.slot_F], np.cumsum(begin_F) - 1, -1)
+        row_S, column_S = np.divmod(words.slot_F[begin_F], text.ids_BL.shape[1])
         order_S = np.lexsort((noise.at("annotated span", row_S, column_S), row_S))
         first_B = np.searchsorted(row_S, np.arange(len(words.free_B)))
         nth_S = np.arange(len(row_S)) - first_B[row_S]
-        gap_S = np.searchsorted(self._bounds(), noise.at("words between spans", row_S, nth_S), side="right")
+        gap_S = np.searchsorted(self._find_bounds(), noise.at("words between spans", row_S, nth_S), side="right")
         total_S = np.cumsum(gap_S)
         ahead_S = total_S - (total_S - gap_S)[first_B[row_S]]  # words ahead of the row's n-th span
         drawn_S = np.full(len(row_S) + 1, NEVER, np.int64)  # the last: of what is in no span
         drawn_S[order_S] = ahead_S + nth_S
         drawn_U = _number_word_draws(shuffle_units(text, words, noise), words, row_S, ahead_S)
-        return np.minimum(drawn_U[words.unit_F], drawn_S[spans.number_F]).astype(np.int32)
+        return np.minimum(drawn_U[words.unit_F], drawn_S[span_F]).astype(np.int32)
 
-    def _bounds(self) -> NDArray[np.float64]:
+    def _find_bounds(self) -> NDArray[np.float64]:
         """Bounds of a draw of 32 bits between 0, 1, 2, ... words, the number of coins before the first for a span."""
         most = 1 if self.share == 1 else min(_MOST, math.ceil(32 * math.log(2) / -math.log1p(-self.share)))
         bound_N: NDArray[np.float64] = np.rint((1 - (1 - self.share) ** np.arange(1, most + 1)) * 2**32)
         return bound_N
 
 
-class _Spans(NamedTuple):
-    """The annotated spans of all rows from left to right."""
-
-    start_S: NDArray[np.int64]  # place of the first token
-    number_F: NDArray[np.int64]  # of the token's span, -1 if it is in none
-
-
-def _find_spans(text: Text, words: Units) -> _Spans:
-    if text.annotated_BL is None:
-        raise UserError("masking=annotated_span, but the text is not annotated", "prepare the data with its annotator")
-    inside_BL = (text.annotated_BL > 0) & text.free_BL
-    begin_F = find_begins(inside_BL, text.annotated_BL == 1).reshape(-1)[words.slot_F]
-    number_F = np.where(inside_BL.reshape(-1)[words.slot_F], np.cumsum(begin_F) - 1, -1)
-    return _Spans(np.flatnonzero(begin_F), number_F)
-
-
-def _number_word_draws(
-    order_U: NDArray[np.int64], words: Units, row_S: NDArray[np.int64], ahead_S: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _number_word_draws(order_U: Ints, words: Units, row_S: Ints, ahead_S: Ints) -> Ints:
     """int64 [U]: the number of the draw that takes each word; ahead_S: words ahead of the spans, in their order."""
     row_U = words.row_U
     rank_U = np.empty(len(row_U), np.int64)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.pattern import Counts, NoisePattern, check_choice, check_share, spanbert_budget
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern, check_choice, check_share, spanbert_budget
 from paribus.corruption.masking.single_tokens import choose_lowest
-from paribus.corruption.masking.units import Units, find_units, number_spans, spread
+from paribus.corruption.masking.units import Units, find_units, number_spans, scatter_flags
 from paribus.corruption.masking.whole_row import permute_sentences
-from paribus.data.formats.input_format import before
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Ints, Marks, Text, exclusive_cumsum, number_within
 
-Ints = NDArray[np.int64]
 _TAIL: Final = 64  # lengths above the mean that a draw can give
 
 
@@ -70,16 +68,16 @@ class Infilling(NoisePattern):
                 "shorten the spans, or raise masking.rate or input.length",
             )
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         """Means, overlaps left out."""
-        return Counts(self.rate * raw, self.rate * raw / self.mean_length)
+        return NoiseCounts(self.rate * raw, self.rate * raw / self.mean_length)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         order_BL = permute_sentences(text, noise, self.permute_sentences) if self.reorders else None
         read = text if order_BL is None else text.reorder(order_BL)
         words = find_units(read, self.by_words)
-        spans, blanks_B = self._draw_spans(words, noise)
-        span_BL = _mark_spans(spans, words, read)
+        begin_S, end_S, blanks_B = self._draw_spans(words, noise)
+        span_BL = _mark_spans(begin_S, end_S, words, read)
         insert_BE = _place_blanks(span_BL, blanks_B, read, noise)
         if order_BL is not None:
             there_BL = span_BL
@@ -87,34 +85,24 @@ class Infilling(NoisePattern):
             np.put_along_axis(span_BL, order_BL, there_BL, 1)
         return Marks(span_BL, insert_BE, order_BL=order_BL)
 
-    def _draw_spans(self, words: Units, noise: Noise) -> tuple[_Spans, Ints]:
-        """The spans in words, and how many blanks each row has."""
+    def _draw_spans(self, words: Units, noise: Noise) -> tuple[Ints, Ints, Ints]:
+        """The words at which the spans of all rows begin and end, and how many blanks each row has."""
         words_B = np.diff(words.until_B, prepend=0)
         length_BK = draw_lengths(spanbert_budget(words_B, self.rate), self.mean_length, noise)
         count_B = np.count_nonzero(length_BK > 0, axis=1)
         row_S = np.repeat(np.arange(len(words_B)), count_B)
-        size_S = _shuffle_sizes(length_BK[length_BK > 0], row_S, noise)
+        # the last length of a row was cut, so they go to the spans in random order
+        order_S = np.lexsort((noise.at("span order", row_S, number_within(count_B)), row_S))
+        size_S = length_BK[length_BK > 0][order_S]
         noise_B = np.bincount(row_S, size_S, len(words_B)).astype(np.int64)
         places_B = words_B - noise_B + count_B if self.exact else words_B
-        start_S = _choose_places(places_B, count_B, noise)
+        width = int(places_B.max(initial=1))
+        flag_BW = choose_lowest(noise.bits("span place", width), np.arange(width) < places_B[:, None], count_B)
+        start_S = np.nonzero(flag_BW)[1]
         if self.exact:  # each span took one place: add the rest of the spans before it
-            start_S += before(size_S - 1) - np.repeat(before(noise_B - count_B), count_B)
+            start_S += exclusive_cumsum(size_S - 1) - np.repeat(exclusive_cumsum(noise_B - count_B), count_B)
         begin_S = (words.until_B - words_B)[row_S] + start_S
-        return _Spans(begin_S, np.minimum(begin_S + size_S, words.until_B[row_S])), np.sum(length_BK == 0, axis=1)
-
-
-class _Spans(NamedTuple):
-    """Spans row by row, from left to right, by the numbers of their words."""
-
-    begin_S: Ints
-    end_S: Ints
-
-
-def _choose_places(places_B: Ints, count_B: Ints, noise: Noise) -> Ints:
-    """`count` different places of each row, row by row, ascending."""
-    width = int(places_B.max(initial=1))
-    flag_BW = choose_lowest(noise.bits("span place", width), np.arange(width) < places_B[:, None], count_B)
-    return np.nonzero(flag_BW)[1]
+        return begin_S, np.minimum(begin_S + size_S, words.until_B[row_S]), np.sum(length_BK == 0, axis=1)
 
 
 def draw_lengths(budget_B: Ints, mean: float, noise: Noise) -> Ints:
@@ -140,27 +128,16 @@ def poisson_bounds(mean: float) -> NDArray[np.float64]:
     return bound_K
 
 
-def _shuffle_sizes(size_S: Ints, row_S: Ints, noise: Noise) -> Ints:
-    """The sizes of each row in random order, since the last one drawn was cut."""
-    order_S = np.lexsort((noise.at("span order", row_S, np.arange(len(row_S)) - _first(row_S)), row_S))
-    return size_S[order_S]
-
-
-def _first(row_S: Ints) -> Ints:
-    """The number of the first span of the same row."""
-    return np.searchsorted(row_S, row_S)
-
-
-def _mark_spans(spans: _Spans, words: Units, text: Text) -> NDArray[np.int16]:
+def _mark_spans(begin_S: Ints, end_S: Ints, words: Units, text: Text) -> NDArray[np.int16]:
     """Span numbers; overlapping spans are one, adjacent ones are not."""
     depth_U = np.zeros(len(words.start_U), np.int64)
-    depth_U[spans.begin_S] += 1
-    np.subtract.at(depth_U, spans.end_S, 1)
+    depth_U[begin_S] += 1
+    np.subtract.at(depth_U, end_S, 1)
     depth_U = np.cumsum(depth_U)
-    leads_S = spans.begin_S[depth_U[spans.begin_S] == 1]
+    leads_S = begin_S[depth_U[begin_S] == 1]
     begin_F = np.zeros(len(words.slot_F), np.bool_)
     begin_F[words.start_U[leads_S]] = True
-    return number_spans(spread(depth_U[words.unit_F] > 0, words, text), spread(begin_F, words, text))
+    return number_spans(scatter_flags(depth_U[words.unit_F] > 0, words, text), scatter_flags(begin_F, words, text))
 
 
 def _place_blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise: Noise) -> NDArray[np.int16]:
@@ -176,12 +153,10 @@ def _place_blanks(span_BL: NDArray[np.int16], blanks_B: Ints, text: Text, noise:
     slots = max(int((read_B + blanks_B).max(initial=1)), 1)
     flag_BW = choose_lowest(noise.bits("blanks", slots), np.arange(slots) < (read_B + blanks_B)[:, None], blanks_B)
     row_S, slot_S = np.nonzero(flag_BW)
-    gap_S = slot_S - np.arange(len(row_S)) + _first(row_S)
+    gap_S = slot_S - number_within(np.bincount(row_S))  # places of the row that are read before the blank
     column_F = np.append(np.nonzero(read_BL)[1], width)
-    behind_S = gap_S == read_B[row_S]
-    place_S = np.where(
-        behind_S, text.length_B[row_S], column_F[np.minimum(before(read_B)[row_S] + gap_S, len(column_F) - 1)]
-    )
+    next_S = np.minimum(exclusive_cumsum(read_B)[row_S] + gap_S, len(column_F) - 1)
+    place_S = np.where(gap_S == read_B[row_S], text.length_B[row_S], column_F[next_S])
     insert_BE = np.zeros((rows, width + 1), np.int16)
     np.add.at(insert_BE, (row_S, place_S), np.int16(1))
     return insert_BE

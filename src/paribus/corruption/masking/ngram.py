@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from paribus.core.noise import Noise
 from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_at_least_one, check_cap
-from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, spread
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Marks, Text
+from paribus.corruption.masking.units import Units, find_units, number_spans, scatter_flags, shuffle_units
+from paribus.data.sequences import Flags, Ints, Marks, Text, concatenate_ranges, number_within
 
 _ROUND: Final = 64  # words of a row that one round visits at most
 
@@ -47,29 +46,28 @@ class NGram(NoisePattern):
         size_U, chosen_F = np.diff(words.start_U), np.zeros(len(words.slot_F), np.bool_)
         begin_F = chosen_F.copy()
         while len(order_U):
-            visits = _Visits.of(order_U, row_U, _visit_count(order_U, row_U, room_B))
-            before_F = np.append(0, np.cumsum(chosen_F))
-            start_P, stop_P = self._take_ngrams(visits, words, noise, text.ids_BL.shape[1], room_B, before_F)
-            chosen_F[runs(start_P, stop_P - start_P)] = begin_F[start_P] = True
+            visits = _next_visits(order_U, row_U, room_B)
+            n_KR = self._draw_lengths(visits, words, noise, text.ids_BL.shape[1])
+            start_P, stop_P = self._take_ngrams(visits, n_KR, words, room_B, chosen_F)
+            chosen_F[concatenate_ranges(start_P, stop_P - start_P)] = begin_F[start_P] = True
             order_U = order_U[visits.left_U]
             order_U = order_U[(size_U[order_U] <= room_B[row_U[order_U]]) & ~chosen_F[words.start_U[order_U]]]
-        return Marks(number_spans(*(spread(flag_F, words, text) for flag_F in (chosen_F, begin_F))))
+        return Marks(number_spans(*(scatter_flags(flag_F, words, text) for flag_F in (chosen_F, begin_F))))
 
     def _take_ngrams(
         self,
         visits: _Visits,
+        n_KR: Ints,
         words: Units,
-        noise: Noise,
-        width: int,
-        room_B: NDArray[np.int64],
-        before_F: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and stops, as places, of the n-grams that the visits take; reduces the room in place.
+        room_B: Ints,
+        chosen_F: Flags,
+    ) -> tuple[Ints, Ints]:
+        """Starts and stops, as places, of the n-grams of n words that the visits take; reduces the room in place.
 
-        `before_F`: how many places before each place earlier rounds have taken.
+        `chosen_F`: the places that earlier rounds have taken.
         """
         unit_KR, row_R = visits.unit_KR, visits.row_R
-        n_KR = self._draw_lengths(unit_KR, row_R, words, noise, width)
+        before_F = np.append(0, np.cumsum(chosen_F))
         start_KR, room_R = words.start_U[unit_KR], room_B[row_R]
         stop_NKR = words.start_U[
             np.minimum(unit_KR + np.arange(1, self.max_length + 1)[:, None, None], words.until_B[row_R])
@@ -87,14 +85,13 @@ class NGram(NoisePattern):
         room_B[row_R] = room_R
         return start_KR[stop_KR > 0], stop_KR[stop_KR > 0]
 
-    def _draw_lengths(
-        self, unit_KR: NDArray[np.int64], row_R: NDArray[np.int64], words: Units, noise: Noise, width: int
-    ) -> NDArray[np.int64]:
+    def _draw_lengths(self, visits: _Visits, words: Units, noise: Noise, width: int) -> Ints:
         """int64 [K, R]: the n of each visit, at most the words left in the row."""
+        unit_KR, row_R = visits.unit_KR, visits.row_R
         bits_KR = noise.at("n-gram length", row_R, words.slot_F[words.start_U[unit_KR]] % width)
         possible_KR = np.minimum(words.until_B[row_R] - unit_KR, self.max_length)
         bound_NN = np.rint(np.cumsum(self.shares(), axis=1) * 2**32)
-        n_KR: NDArray[np.int64] = 1 + np.count_nonzero(bits_KR[..., None] >= bound_NN[possible_KR - 1], axis=-1)
+        n_KR: Ints = 1 + np.count_nonzero(bits_KR[..., None] >= bound_NN[possible_KR - 1], axis=-1)
         return n_KR
 
     def shares(self) -> NDArray[np.float64]:
@@ -108,20 +105,16 @@ class NGram(NoisePattern):
 class _Visits(NamedTuple):
     """The next words of each row in its order."""
 
-    unit_KR: NDArray[np.int64]
-    valid_KR: NDArray[np.bool_]  # a row may have fewer
-    row_R: NDArray[np.int64]  # rows that have words
-    left_U: NDArray[np.bool_]  # words of the order that are not visited
-
-    @classmethod
-    def of(cls, order_U: NDArray[np.int64], row_U: NDArray[np.int64], most: int) -> _Visits:
-        """The first `most` words of each row of an order that goes row by row."""
-        row_R, first_R, count_R = np.unique(row_U[order_U], return_index=True, return_counts=True)
-        visit_K = np.arange(most)[:, None]
-        unit_KR = order_U[np.minimum(first_R + visit_K, first_R + count_R - 1)]
-        rank_U = np.arange(len(order_U)) - np.repeat(first_R, count_R)
-        return cls(unit_KR, visit_K < count_R, row_R, rank_U >= most)
+    unit_KR: Ints
+    valid_KR: Flags  # a row may have fewer
+    row_R: Ints  # rows that have words
+    left_U: Flags  # words of the order that are not visited
 
 
-def _visit_count(order_U: NDArray[np.int64], row_U: NDArray[np.int64], room_B: NDArray[np.int64]) -> int:
-    return int(np.clip(room_B[row_U[order_U]].max(), 1, _ROUND))
+def _next_visits(order_U: Ints, row_U: Ints, room_B: Ints) -> _Visits:
+    """The first words of each row of an order that goes row by row, at most as many as the row with most room needs."""
+    most = int(np.clip(room_B[row_U[order_U]].max(), 1, _ROUND))
+    row_R, first_R, count_R = np.unique(row_U[order_U], return_index=True, return_counts=True)
+    visit_K = np.arange(most)[:, None]
+    unit_KR = order_U[np.minimum(first_R + visit_K, first_R + count_R - 1)]
+    return _Visits(unit_KR, visit_K < count_R, row_R, number_within(count_R) >= most)

@@ -1,7 +1,4 @@
-"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model.
-
-A noise pattern for triples: exactly the part that a line asks for.
-"""
+"""Noise that is one run of consecutive tokens: MASS's fragment, T5's prefix language model, the answer of a triple."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.core.settings import within
-from paribus.corruption.masking.pattern import Counts, NoisePattern
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern
 from paribus.corruption.masking.units import mark_runs
-from paribus.data.annotators import Annotator
-from paribus.data.annotators import Asked as AskedPart
+from paribus.data import annotators
 from paribus.data.sequences import Marks, Text
 
 FIRST, LAST = 0.2, 0.2  # shares of rows whose fragment is at the start, at the end
@@ -42,8 +38,8 @@ class Fragment(NoisePattern):
                 "give a share above 0, at most 1 for whole rows, such as 0.5",
             )
 
-    def counts(self, raw: int) -> Counts:
-        return Counts(max(1, round(self.rate * raw)), 1)
+    def counts(self, raw: int) -> NoiseCounts:
+        return NoiseCounts(max(1, round(self.rate * raw)), 1)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         place_BL = np.cumsum(text.free_BL, axis=1) - 1
@@ -74,8 +70,8 @@ class Prefix(NoisePattern):
         if length < 2:
             raise UserError(f"rows of {length} tokens have no prefix", "raise input.length")
 
-    def counts(self, raw: int) -> Counts:
-        return Counts(raw / 2, 1.0)
+    def counts(self, raw: int) -> NoiseCounts:
+        return NoiseCounts(raw / 2, 1.0)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         place_BL = np.cumsum(text.free_BL, axis=1)
@@ -91,15 +87,15 @@ class Asked(NoisePattern):
     """
 
     rate: float = field(default=1.0, init=False)
-    annotator: Annotator = field(default_factory=AskedPart, init=False)
+    annotator: annotators.Annotator = field(default_factory=annotators.Asked, init=False)
     rounds_up: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """The rate is that of the text."""
 
-    def counts(self, raw: int) -> Counts:
-        """An upper bound: every line has a head, a colon and an asked part."""
-        return Counts(raw, raw / 3)
+    def counts(self, raw: int) -> NoiseCounts:
+        """An upper bound: every line has a head, a colon and an answer."""
+        return NoiseCounts(raw, raw / 3)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         if text.annotated_BL is None:

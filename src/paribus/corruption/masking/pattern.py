@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.core.settings import within
-from paribus.data.mask_schedule import Dynamic, Schedule
-from paribus.data.sequences import Marks, Text
+from paribus.data.mask_schedule import Dynamic, MaskSchedule
+from paribus.data.sequences import Ints, Marks, Text
 
 WHOLE = 1e-6  # a ratio of rates this near to a whole number is one
 
 
-class Counts(NamedTuple):
+class NoiseCounts(NamedTuple):
     """Noise of one row; whole numbers if the pattern is `fixed`, means otherwise."""
 
     noise: float  # tokens
@@ -37,7 +36,7 @@ class NoisePattern(ABC):
 
     rate: float = field(metadata=within(0, 1))
     predict: float | None = field(default=None, kw_only=True)
-    schedule: Schedule = field(default_factory=Dynamic, kw_only=True)
+    schedule: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
     semantics: ClassVar[int] = 1
     unset_values: ClassVar[Mapping[str, object]] = {"predict": None}
     fixed: ClassVar[bool] = False  # all rows of one length have equal counts
@@ -48,7 +47,19 @@ class NoisePattern(ABC):
     rounds_up: ClassVar[bool] = False  # the budget is rounded up, so that every row has noise
 
     def __post_init__(self) -> None:
-        check_rates(self.rate, self.predict)
+        shares = {"rate": self.rate} | ({} if self.predict is None else {"predict": self.predict})
+        for key, share in shares.items():
+            if not isinstance(share, int | float) or not 0 < share < 1:
+                raise UserError(
+                    f"masking.{key}={share} is out of range",
+                    "give a share between 0 and 1, both excluded, such as 0.15",
+                )
+        ratio = 0 if self.predict is None else self.predict / self.rate
+        if ratio > 1 and abs(ratio - round(ratio)) > WHOLE:
+            raise UserError(
+                f"masking.predict={self.predict} is not a multiple of masking.rate={self.rate}",
+                "give a whole multiple (each row is then read that many times), or at most the rate",
+            )
 
     @abstractmethod
     def __call__(self, text: Text, noise: Noise) -> Marks:
@@ -69,35 +80,18 @@ class NoisePattern(ABC):
         """The name in T5's tables, such as iid_15."""
         return f"{type(self).__name__.lower()}_{100 * self.rate:g}"
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         """Noise and spans of a row of `raw` tokens; by default those of independent single tokens."""
-        return Counts(self.rate * raw, self.rate * (1 - self.rate) * (raw - 1) + self.rate)
+        return NoiseCounts(self.rate * raw, self.rate * (1 - self.rate) * (raw - 1) + self.rate)
 
     def check(self, length: int) -> None:
         """Raise UserError if a full row of `length` tokens rounds to no noise or no prediction."""
-        check_rounding(None if self.rounds_up else self.rate, self.predict, length)
-
-
-def check_rates(rate: object, predict: object) -> None:
-    """Raise UserError for shares outside (0, 1), or a `predict` above the rate that is not a multiple of it."""
-    rate = check_open_share("rate", rate)
-    if predict is None:
-        return
-    predict = check_open_share("predict", predict)
-    if predict > rate and abs(predict / rate - round(predict / rate)) > WHOLE:
-        raise UserError(
-            f"masking.predict={predict} is not a multiple of masking.rate={rate}",
-            "give a whole multiple (each row is then read that many times), or at most the rate",
-        )
-
-
-def check_open_share(key: str, share: object) -> float:
-    """The share, if it is above 0 and below 1; otherwise UserError."""
-    if not isinstance(share, int | float) or not 0 < share < 1:
-        raise UserError(
-            f"masking.{key}={share} is out of range", "give a share between 0 and 1, both excluded, such as 0.15"
-        )
-    return share
+        for key, share in (("rate", None if self.rounds_up else self.rate), ("predict", self.predict)):
+            if share is not None and round(share * length) < 1:
+                raise UserError(
+                    f"masking.{key}={share} of input.length={length} tokens rounds to no prediction",
+                    f"raise masking.{key} to at least {1 / length:.3g}",
+                )
 
 
 def check_share(name: str, share: object) -> None:
@@ -124,29 +118,19 @@ def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
         raise UserError(f"masking.{key}={value} is unknown", f"choose {' or '.join(choices)}")
 
 
-def check_rounding(rate: float | None, predict: float | None, length: int) -> None:
-    """Raise UserError if a given share of `length` tokens rounds to no token."""
-    for key, share in (("rate", rate), ("predict", predict)):
-        if share is not None and round(share * length) < 1:
-            raise UserError(
-                f"masking.{key}={share} of input.length={length} tokens rounds to no prediction",
-                f"raise masking.{key} to at least {1 / length:.3g}",
-            )
-
-
-def bert_budget(text: Text, rate: float, cap: int | None = None) -> NDArray[np.int64]:
+def bert_budget(text: Text, rate: float, cap: int | None = None) -> Ints:
     """int64 [B]: min(cap, max(1, round(rate * length))), never more than the free tokens.
 
     The length counts special tokens, and halves round to even.   BERT (arXiv 1810.04805), `create_pretraining_data.py`
     """
-    wanted_B: NDArray[np.int64] = np.maximum(1, np.rint(rate * text.length_B)).astype(np.int64)
+    wanted_B: Ints = np.maximum(1, np.rint(rate * text.length_B)).astype(np.int64)
     if cap is not None:
         wanted_B = np.minimum(wanted_B, cap)
-    possible_B: NDArray[np.int64] = np.minimum(wanted_B, np.count_nonzero(text.free_BL, axis=1))
+    possible_B: Ints = np.minimum(wanted_B, np.count_nonzero(text.free_BL, axis=1))
     return possible_B
 
 
-def spanbert_budget(free_B: NDArray[np.int64], rate: float) -> NDArray[np.int64]:
+def spanbert_budget(free_B: Ints, rate: float) -> Ints:
     """int64 [B]: ceil(rate * free tokens).   SpanBERT (arXiv 1907.10529), `masking.py`"""
-    budget_B: NDArray[np.int64] = np.ceil(rate * free_B).astype(np.int64)
+    budget_B: Ints = np.ceil(rate * free_B).astype(np.int64)
     return budget_B

@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.core.trust import KNOWN, is_trusted
 from paribus.corruption.masking.pattern import NoisePattern
 from paribus.corruption.masking.units import number_spans
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Flags, Ints, Marks, Text, exclusive_cumsum, number_within
 
 
 def count_readings(rate: float, predict: float | None) -> int:
@@ -40,44 +39,44 @@ def mark_rows(masking: NoisePattern, text: Text, noise: Noise) -> tuple[Text, No
     """
     rate, predict = masking.rate, masking.predict
     if predict is None or predict == rate:
-        return text, noise, _draw(masking, text, noise)
+        return text, noise, _draw_marks(masking, text, noise)
     if predict < rate:
-        marks = _draw(masking, text, noise)
-        return text, noise, replace(marks, predicted_BL=_thin(marks, noise, predict / rate))
-    whole, times = replace(masking, rate=predict, predict=None), count_readings(rate, predict)
-    return text.repeat(times), Noise(np.repeat(noise.row_B, times)), _deal(_draw(whole, text, noise), noise, times)
+        marks = _draw_marks(masking, text, noise)
+        return text, noise, replace(marks, predicted_BL=_choose_predicted(marks, noise, predict / rate))
+    times = count_readings(rate, predict)
+    marks = _draw_marks(replace(masking, rate=predict, predict=None), text, noise)
+    return text.repeat(times), Noise(np.repeat(noise.row_B, times)), _split_between_readings(marks, noise, times)
 
 
-def _draw(masking: NoisePattern, text: Text, noise: Noise) -> Marks:
+def _draw_marks(masking: NoisePattern, text: Text, noise: Noise) -> Marks:
+    """The marks; those of a masking that is not ours are checked."""
     marks = masking(text, noise)
-    if not is_trusted(type(masking).__module__, KNOWN):
-        _check_marks(f"the masking {type(masking).__name__}", marks, text)
+    if is_trusted(type(masking).__module__, KNOWN):
+        return marks
+    who, shape = f"the masking {type(masking).__name__}", text.ids_BL.shape
+    if not isinstance(marks, Marks):
+        raise UserError(f"{who} returned {type(marks).__name__}", "return Marks(span_BL)")
+    span_BL: object = marks.span_BL
+    if not isinstance(span_BL, np.ndarray) or span_BL.shape != shape or span_BL.dtype != np.int16:
+        given = f"{span_BL.dtype} {list(span_BL.shape)}" if isinstance(span_BL, np.ndarray) else type(span_BL).__name__
+        mend = f"give int16 {list(shape)}, for example by mark_runs"
+        raise UserError(f"{who} returned a span_BL of {given}", mend)
+    if span_BL[~text.free_BL].any():
+        raise UserError(f"{who} marked special tokens or padding as noise", "choose only places of text.free_BL")
     return marks
 
 
-def _check_marks(who: str, marks: object, text: Text) -> None:
-    if not isinstance(marks, Marks):
-        raise UserError(f"{who} returned {type(marks).__name__}", "return Marks(span_BL)")
-    spans, shape = marks.span_BL, text.ids_BL.shape
-    if not isinstance(spans, np.ndarray) or spans.shape != shape or spans.dtype != np.int16:
-        found = f"{spans.dtype} {list(spans.shape)}" if isinstance(spans, np.ndarray) else type(spans).__name__
-        mend = f"give int16 {list(shape)}, for example by mark_runs"
-        raise UserError(f"{who} returned a span_BL of {found}", mend)
-    if spans[~text.free_BL].any():
-        raise UserError(f"{who} marked special tokens or padding as noise", "choose only places of text.free_BL")
-
-
-def _thin(marks: Marks, noise: Noise, share: float) -> NDArray[np.bool_]:
+def _choose_predicted(marks: Marks, noise: Noise, share: float) -> Flags:
     """bool [B, L]: spans in random order until round(share * noise) tokens of the row, at least 1; the last is cut."""
     spans = _shuffle_spans(marks, noise)
-    within_P = np.arange(spans.size_S.sum()) - np.repeat(np.cumsum(spans.size_S) - spans.size_S, spans.size_S)
-    before_P, wanted_S = np.repeat(spans.before_S, spans.size_S), np.maximum(1, np.rint(share * spans.total_S))
+    before_P = np.repeat(spans.before_S, spans.size_S) + number_within(spans.size_S)
+    wanted_S = np.maximum(1, np.rint(share * spans.total_S))
     predicted_BL = np.zeros(marks.span_BL.shape, np.bool_)
-    predicted_BL.reshape(-1)[marks.noise_P] = before_P + within_P < np.repeat(wanted_S, spans.size_S)
+    predicted_BL.reshape(-1)[marks.noise_P] = before_P < np.repeat(wanted_S, spans.size_S)
     return predicted_BL
 
 
-def _deal(marks: Marks, noise: Noise, times: int) -> Marks:
+def _split_between_readings(marks: Marks, noise: Noise, times: int) -> Marks:
     """Marks of B x times rows: the spans of a row in random order, split into equal parts; no span is cut."""
     spans = _shuffle_spans(marks, noise)
     reading_S = (2 * spans.before_S + spans.size_S) * times // (2 * spans.total_S)  # by the span's middle
@@ -93,9 +92,9 @@ def _deal(marks: Marks, noise: Noise, times: int) -> Marks:
 class _Spans(NamedTuple):
     """All spans of all rows from left to right: tokens, tokens of the row's spans before it in random order, of all."""
 
-    size_S: NDArray[np.int64]
-    before_S: NDArray[np.int64]
-    total_S: NDArray[np.int64]
+    size_S: Ints
+    before_S: Ints
+    total_S: Ints
 
 
 def _shuffle_spans(marks: Marks, noise: Noise) -> _Spans:
@@ -105,12 +104,12 @@ def _shuffle_spans(marks: Marks, noise: Noise) -> _Spans:
     total_B = np.bincount(row_S, size_S, len(marks.span_BL)).astype(np.int64)
     order_S = np.lexsort((noise.at("prediction", row_S, column_S), row_S))
     before_S = np.empty(len(size_S), np.int64)
-    before_S[order_S] = np.cumsum(size_S[order_S]) - size_S[order_S]
-    before_S -= (np.cumsum(total_B) - total_B)[row_S]
+    before_S[order_S] = exclusive_cumsum(size_S[order_S])
+    before_S -= exclusive_cumsum(total_B)[row_S]
     return _Spans(size_S, before_S, total_B[row_S])
 
 
-def _find_leads(marks: Marks) -> NDArray[np.bool_]:
+def _find_leads(marks: Marks) -> Flags:
     """bool [P]: the tokens of the noise that are the first of their span."""
     span_P, row_P = marks.span_BL.reshape(-1)[marks.noise_P], marks.noise_P // marks.span_BL.shape[1]
     lead_P = np.ones(len(span_P), np.bool_)

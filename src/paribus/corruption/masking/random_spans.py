@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.corruption.masking.pattern import Counts, NoisePattern
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern
 from paribus.corruption.masking.single_tokens import choose_lowest
-from paribus.data.formats.input_format import before, runs
-from paribus.data.sequences import Array, Marks, Text
-
-Ints = NDArray[np.int64]
+from paribus.data.sequences import Array, Ints, Marks, Text, concatenate_ranges, exclusive_cumsum, number_within
 
 
 @dataclass(frozen=True)
@@ -51,9 +47,9 @@ class RandomSpans(NoisePattern):
                 "shorten the spans, or raise masking.rate or input.length",
             )
 
-    def counts(self, raw: int) -> Counts:
+    def counts(self, raw: int) -> NoiseCounts:
         noise_B, spans_B = self._budget(np.array([raw]))
-        return Counts(int(noise_B[0]), int(spans_B[0]))
+        return NoiseCounts(int(noise_B[0]), int(spans_B[0]))
 
     def _budget(self, length_B: Ints) -> tuple[Ints, Ints]:
         """(noise tokens, spans) of rows with these free tokens; 0 if fewer than two tokens are free."""
@@ -70,9 +66,9 @@ class RandomSpans(NoisePattern):
         text_S = _cut_totals(used_B - noise_B, spans_B, noise, "text cuts")
         first_S = np.cumsum(text_S + noise_S) - noise_S
         if (used_B != free_B).any():
-            first_S += np.repeat(before(free_B) - before(used_B), spans_B)
-        number_S = np.arange(1, len(noise_S) + 1) - np.repeat(before(spans_B), spans_B)
-        place_P = runs(first_S, noise_S)
+            first_S += np.repeat(exclusive_cumsum(free_B) - exclusive_cumsum(used_B), spans_B)
+        number_S = 1 + number_within(spans_B)
+        place_P = concatenate_ranges(first_S, noise_S)
         span_BL = np.zeros(text.free_BL.shape, np.int16)
         slot_P = place_P if text.free_BL.all() else np.flatnonzero(text.free_BL)[place_P]
         span_BL.reshape(-1)[slot_P] = np.repeat(number_S.astype(np.int16), noise_S)

@@ -12,9 +12,9 @@ from paribus.core.noise import Noise, below
 from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice, spanbert_budget
 from paribus.corruption.masking.units import mark_runs
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Flags, Ints, Marks, Text, number_within
 
-_POSITION_BITS: Final = np.uint32(11)  # of a sort key; the 21 above are random
+POSITION_BITS: Final = 11  # of a sort key; the 21 above are random
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Bernoulli(NoisePattern):
             return Marks(number_each((bits_BL < below(self.rate)) & text.free_BL))
         return Marks(number_each(choose_lowest(bits_BL, text.free_BL, self.exact_budget(text))))
 
-    def exact_budget(self, text: Text) -> NDArray[np.int64]:
+    def exact_budget(self, text: Text) -> Ints:
         """int64 [B]: predictions of each row under the exact budget."""
         return bert_budget(text, self.rate, self.max_predictions)
 
@@ -74,37 +74,29 @@ class Deletion(NoisePattern):
         return mark_runs(choose_lowest(bits_BL, text.free_BL, wanted_B))
 
 
-def choose_lowest(
-    bits_BL: NDArray[np.uint32], free_BL: NDArray[np.bool_], count_B: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def choose_lowest(bits_BL: NDArray[np.uint32], free_BL: Flags, count_B: Ints) -> Flags:
     """bool [B, L]: the `count` free positions of each row with the lowest draws, a uniform choice without replacement.
 
     The low bits of a draw are replaced by its position, so that no two are equal; rows too long for these bits compare
     the same two numbers in 64 bits. The choice in a row does not depend on the padding behind it.
     """
-    key_BL = _sort_keys(bits_BL)
+    length = bits_BL.shape[1]
+    key_BL: NDArray[np.uint32] | NDArray[np.uint64] = bits_BL & ~np.uint32((1 << POSITION_BITS) - 1)
+    if length <= 1 << POSITION_BITS:
+        key_BL |= np.arange(length, dtype=np.uint32)
+    else:
+        key_BL = key_BL.astype(np.uint64) << np.uint64(32) | np.arange(length, dtype=np.uint64)
     key_BL[~free_BL] = np.iinfo(key_BL.dtype).max
     order_BL = np.sort(key_BL, axis=1)
     bound_B = order_BL[np.arange(len(order_BL)), np.maximum(count_B, 1) - 1]
-    chosen_BL: NDArray[np.bool_] = (key_BL <= bound_B[:, None]) & free_BL
+    chosen_BL: Flags = (key_BL <= bound_B[:, None]) & free_BL
     chosen_BL[count_B == 0] = False
     return chosen_BL
 
 
-def _sort_keys(bits_BL: NDArray[np.uint32]) -> NDArray[np.uint32] | NDArray[np.uint64]:
-    random_BL = bits_BL & ~np.uint32((1 << int(_POSITION_BITS)) - 1)
-    length = bits_BL.shape[1]
-    if length <= 1 << int(_POSITION_BITS):
-        random_BL |= np.arange(length, dtype=np.uint32)
-        return random_BL
-    return random_BL.astype(np.uint64) << np.uint64(32) | np.arange(length, dtype=np.uint64)
-
-
-def number_each(chosen_BL: NDArray[np.bool_]) -> NDArray[np.int16]:
+def number_each(chosen_BL: Flags) -> NDArray[np.int16]:
     """int16 [B, L]: span numbers 1, 2, ... from left to right of chosen tokens that are each a span."""
     slot_P = np.flatnonzero(chosen_BL)
-    count_B = np.count_nonzero(chosen_BL, axis=1)
-    number_P = np.arange(1, len(slot_P) + 1) - np.repeat(np.cumsum(count_B) - count_B, count_B)
     span_BL = np.zeros(chosen_BL.shape, np.int16)
-    span_BL.reshape(-1)[slot_P] = number_P
+    span_BL.reshape(-1)[slot_P] = 1 + number_within(np.count_nonzero(chosen_BL, axis=1))
     return span_BL

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.noise import Noise, integers
-from paribus.corruption.masking.pattern import Counts, NoisePattern, check_share
-from paribus.data.formats.input_format import before, runs
-from paribus.data.sequences import Marks, Text
+from paribus.corruption.masking.pattern import NoiseCounts, NoisePattern, check_share
+from paribus.data.sequences import Ints, Marks, Text, concatenate_ranges, number_within
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,8 @@ class Everything(NoisePattern):
     def __post_init__(self) -> None:
         """The rate is constant."""
 
-    def counts(self, raw: int) -> Counts:
-        return Counts(raw, 1)
+    def counts(self, raw: int) -> NoiseCounts:
+        return NoiseCounts(raw, 1)
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         return Marks(text.free_BL.astype(np.int16))
@@ -64,7 +62,7 @@ class _Reordering(Everything):
         return replace(super().__call__(text, noise), order_BL=self.draw_order(text, noise))
 
     @abstractmethod
-    def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
+    def draw_order(self, text: Text, noise: Noise) -> Ints:
         """int64 [B, L]: the column to read at each place; padding stays behind."""
 
 
@@ -72,7 +70,7 @@ class _Reordering(Everything):
 class Permute(_Reordering):
     """Deshuffling: all orders of a row's tokens are equally likely.   T5 (arXiv 1910.10683), section 3.3.1"""
 
-    def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
+    def draw_order(self, text: Text, noise: Noise) -> Ints:
         width = text.ids_BL.shape[1]
         key_BL = noise.bits("order", width).astype(np.uint64)
         key_BL[np.arange(width) >= text.length_B[:, None]] = 1 << 32  # padding stays behind
@@ -88,11 +86,11 @@ class Rotation(_Reordering):
 
     row_name: ClassVar[str] = "rotation"
 
-    def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
+    def draw_order(self, text: Text, noise: Noise) -> Ints:
         length_B = text.length_B[:, None]
         offset_B = 1 + integers(noise.bits("rotation", 1), np.maximum(length_B - 1, 1))
         column_L = np.arange(text.ids_BL.shape[1])
-        order_BL: NDArray[np.int64] = np.where(column_L < length_B, (column_L + offset_B) % length_B, column_L)
+        order_BL: Ints = np.where(column_L < length_B, (column_L + offset_B) % length_B, column_L)
         return order_BL
 
 
@@ -111,11 +109,11 @@ class SentencePermutation(_Reordering):
     def __post_init__(self) -> None:
         check_share("masking.share", self.share)
 
-    def draw_order(self, text: Text, noise: Noise) -> NDArray[np.int64]:
+    def draw_order(self, text: Text, noise: Noise) -> Ints:
         return permute_sentences(text, noise, self.share)
 
 
-def permute_sentences(text: Text, noise: Noise, share: float) -> NDArray[np.int64]:
+def permute_sentences(text: Text, noise: Noise, share: float) -> Ints:
     """int64 [B, L]: the column to read at each place; padding stays, as a last sentence that is never drawn."""
     shape = text.ids_BL.shape
     begin_BL = np.ones(shape, np.bool_)
@@ -124,23 +122,14 @@ def permute_sentences(text: Text, noise: Noise, share: float) -> NDArray[np.int6
     length_S = np.diff(first_S, append=begin_BL.size)
     row_S, column_S = np.divmod(first_S, shape[1])
     draw_S = noise.at("sentences", row_S, column_S)
-    moves_S = _choose_sentences(row_S, column_S < text.length_B[row_S], draw_S, share)
+    real_S = column_S < text.length_B[row_S]
+    wanted_B = np.ceil(share * np.bincount(row_S, real_S))
+    moves_S = np.zeros(len(row_S), np.bool_)
+    moves_S[np.lexsort((draw_S, ~real_S, row_S))] = number_within(np.bincount(row_S)) < wanted_B[row_S]
+    moves_S &= real_S
     source_S = np.arange(len(first_S))
     place_M = np.flatnonzero(moves_S)
     draw_M = noise.at("sentence order", row_S[place_M], column_S[place_M])
     source_S[place_M] = place_M[np.lexsort((draw_M, row_S[place_M]))]
-    order_F: NDArray[np.int64] = runs(column_S[source_S], length_S[source_S])
+    order_F: Ints = concatenate_ranges(column_S[source_S], length_S[source_S])
     return order_F.reshape(shape)
-
-
-def _choose_sentences(
-    row_S: NDArray[np.int64], real_S: NDArray[np.bool_], draw_S: NDArray[np.uint32], share: float
-) -> NDArray[np.bool_]:
-    """bool [S]: ceil(share * sentences) of each row."""
-    count_B = np.bincount(row_S, real_S, int(row_S[-1]) + 1)
-    order_S = np.lexsort((draw_S, ~real_S, row_S))
-    size_B = np.bincount(row_S)
-    rank_S = np.arange(len(row_S)) - np.repeat(before(size_B), size_B)
-    flag_S = np.zeros(len(row_S), np.bool_)
-    flag_S[order_S] = rank_S < np.ceil(share * count_B)[row_S]
-    return flag_S & real_S

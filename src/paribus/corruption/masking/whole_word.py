@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.noise import Noise
 from paribus.core.settings import within
 from paribus.corruption.masking.pattern import NoisePattern, bert_budget, check_cap, check_choice
 from paribus.corruption.masking.single_tokens import choose_lowest
 from paribus.corruption.masking.units import Units, find_units, number_spans, shuffle_units, word_starts
-from paribus.data.sequences import Marks, Text
+from paribus.data.sequences import Flags, Ints, Marks, Text
 
 
 @dataclass(frozen=True)
@@ -37,21 +36,18 @@ class WholeWord(NoisePattern):
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         if self.budget == "words":
-            start_BL = word_starts(text)
-            bits_BL = noise.bits("masking", start_BL.shape[1])
-            chosen_BL = choose_lowest(bits_BL, start_BL, self._count_words(start_BL, noise))
+            start_BL, uniform_B = word_starts(text), noise.bits("budget", 1)[:, 0] / 2**32
+            count_B = (self.rate * np.count_nonzero(start_BL, axis=1) + uniform_B).astype(np.int64)
+            if self.max_predictions is not None:
+                count_B = np.minimum(count_B, self.max_predictions)
+            chosen_BL = choose_lowest(noise.bits("masking", start_BL.shape[1]), start_BL, count_B)
             words = find_units(text)
             return mark_words(text, words, chosen_BL.reshape(-1)[words.slot_F[words.start_U[:-1]]])
         words, budget_B = find_units(text), bert_budget(text, self.rate, self.max_predictions)
         return mark_words(text, words, take_words(shuffle_units(text, words, noise), words, budget_B))
 
-    def _count_words(self, start_BL: NDArray[np.bool_], noise: Noise) -> NDArray[np.int64]:
-        uniform_B = noise.bits("budget", 1)[:, 0] / 2**32
-        count_B: NDArray[np.int64] = (self.rate * np.count_nonzero(start_BL, axis=1) + uniform_B).astype(np.int64)
-        return count_B if self.max_predictions is None else np.minimum(count_B, self.max_predictions)
 
-
-def take_words(order_U: NDArray[np.int64], words: Units, budget_B: NDArray[np.int64]) -> NDArray[np.bool_]:
+def take_words(order_U: Ints, words: Units, budget_B: Ints) -> Flags:
     """bool [U]: the words taken in this order (row by row), each unless it would exceed the rest of the budget.
 
     A pass takes all words up to the first that does not fit and keeps only words that still can, so few passes suffice.
@@ -69,7 +65,7 @@ def take_words(order_U: NDArray[np.int64], words: Units, budget_B: NDArray[np.in
     return taken_U
 
 
-def mark_words(text: Text, words: Units, taken_U: NDArray[np.bool_]) -> Marks:
+def mark_words(text: Text, words: Units, taken_U: Flags) -> Marks:
     """Each word that is taken as a span."""
     chosen_BL, first_BL = np.zeros((2, *text.free_BL.shape), np.bool_)
     chosen_BL.reshape(-1)[words.slot_F] = taken_U[words.unit_F]

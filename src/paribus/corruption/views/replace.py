@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.corruption.views.view import SymbolView, View, check_symbol, pack_rows, real_tokens, symbol_id
-from paribus.data.sequences import Array, Marks, Sequences, Text
+from paribus.data.sequences import Array, Ints, Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
 UNITS = ("token", "word", "span")
@@ -62,7 +62,7 @@ class Replace(View):
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Text | Sequences:
         return replace(text, ids_BL=self.corrupt_ids(text, marks, noise, vocabulary))
 
-    def corrupt_ids(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> NDArray[np.int64]:
+    def corrupt_ids(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Ints:
         """int64 [B, L]: the ids that are read."""
         slot_P = marks.noise_P
         row_P, position_P = np.divmod(slot_P, text.ids_BL.shape[1])
@@ -114,17 +114,17 @@ class MaskTokens(SymbolView, Replace):
         return pack_rows(self.corrupt_ids(text, marks, noise, shown), real_tokens(text), vocabulary)
 
 
-def frequent_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:
+def frequent_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> Ints:
     """Draws as token ids, each as likely as it is frequent in the training text; never a special one."""
     assert vocabulary.count_V is not None
     count_V = vocabulary.count_V.copy()
     count_V[list(vocabulary.specials)] = 0
     bound_V = np.rint(np.cumsum(count_V) * (2**32 / count_V.sum()))
-    drawn_P: NDArray[np.int64] = np.searchsorted(bound_V, bits_P, side="right")
+    drawn_P: Ints = np.searchsorted(bound_V, bits_P, side="right")
     return drawn_P
 
 
-def ordinary_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> NDArray[np.int64]:
+def ordinary_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> Ints:
     """Draws as token ids, uniform over the ids that are not special."""
     specials = np.asarray(vocabulary.specials, np.int64)
     rank_P = integers(bits_P, vocabulary.size - len(specials))

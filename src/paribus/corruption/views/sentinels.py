@@ -12,20 +12,14 @@ from paribus.core.noise import Noise, below
 from paribus.corruption.masking.pattern import check_share
 from paribus.corruption.views.replace import ordinary_ids
 from paribus.corruption.views.view import (
-    Flags,
     HidingView,
-    Ints,
     SymbolView,
     check_symbol,
-    find_leads,
     pack_rows,
-    rank_in_row,
     split,
     symbol_id,
-    write_at,
 )
-from paribus.data.formats.input_format import runs
-from paribus.data.sequences import Marks, Sequences, Text
+from paribus.data.sequences import Flags, Ints, Marks, Sequences, Text, concatenate_ranges, number_within
 from paribus.data.tokens.vocabulary import Vocabulary
 
 
@@ -43,9 +37,11 @@ class UniqueSentinel(HidingView):
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         keep_BL, hidden_BL = split(text, marks, self.hides)
         lead_P = find_leads(hidden_BL)
-        sentinel_P = vocabulary.first_sentinel - rank_in_row(lead_P, text.ids_BL.shape)
+        count_B = np.bincount(lead_P // text.ids_BL.shape[1])  # runs of each row
+        ids_BL = text.ids_BL.copy()
+        ids_BL.reshape(-1)[lead_P] = vocabulary.first_sentinel - number_within(count_B)
         keep_BL.reshape(-1)[lead_P] = True
-        return pack_rows(write_at(text.ids_BL, lead_P, sentinel_P), keep_BL, vocabulary)
+        return pack_rows(ids_BL, keep_BL, vocabulary)
 
 
 @dataclass(frozen=True)
@@ -70,20 +66,28 @@ class SharedSentinel(SymbolView, HidingView):
     def __call__(self, text: Text, marks: Marks, noise: Noise, vocabulary: Vocabulary) -> Sequences:
         keep_BL, hidden_BL = split(text, marks, self.hides)
         lead_P = find_leads(hidden_BL, marks.span_BL if self.hides == "noise" else None)
+        symbol_P = np.full(len(lead_P), symbol_id(self.symbol, vocabulary))
+        if self.random:
+            row_P, column_P = np.divmod(lead_P, text.ids_BL.shape[1])
+            drawn_P = noise.at("replace", row_P, column_P) < below(self.random)
+            bits_P = noise.at("random token", row_P[drawn_P], column_P[drawn_P])
+            symbol_P[drawn_P] = ordinary_ids(bits_P, vocabulary)
+        ids_BL = text.ids_BL.copy()
+        ids_BL.reshape(-1)[lead_P] = symbol_P
         keep_BL.reshape(-1)[lead_P] = True
-        ids_BL = write_at(text.ids_BL, lead_P, self._symbols(lead_P, text.ids_BL.shape[1], noise, vocabulary))
         if marks.insert_BL is not None and self.hides == "noise":
             ids_BL, keep_BL = insert_blanks(ids_BL, keep_BL, marks.insert_BL, symbol_id(self.symbol, vocabulary))
         return pack_rows(ids_BL, keep_BL, vocabulary)
 
-    def _symbols(self, lead_P: Ints, width: int, noise: Noise, vocabulary: Vocabulary) -> Ints:
-        symbol_P = np.full(len(lead_P), symbol_id(self.symbol, vocabulary))
-        if self.random:
-            row_P, column_P = np.divmod(lead_P, width)
-            drawn_P = noise.at("replace", row_P, column_P) < below(self.random)
-            bits_P = noise.at("random token", row_P[drawn_P], column_P[drawn_P])
-            symbol_P[drawn_P] = ordinary_ids(bits_P, vocabulary)
-        return symbol_P
+
+def find_leads(hidden_BL: Flags, span_BL: NDArray[np.int16] | None = None) -> Ints:
+    """Flat places of the first token of each hidden run, ascending; with `span_BL` a new span starts a run too."""
+    begin_BL = hidden_BL.copy()
+    if span_BL is None:
+        begin_BL[:, 1:] &= ~hidden_BL[:, :-1]
+    else:
+        begin_BL[:, 1:] &= span_BL[:, 1:] != span_BL[:, :-1]
+    return np.flatnonzero(begin_BL)
 
 
 def insert_blanks(ids_BL: Ints, keep_BL: Flags, insert_BE: NDArray[np.int16], symbol: int) -> tuple[Ints, Flags]:
@@ -100,5 +104,5 @@ def insert_blanks(ids_BL: Ints, keep_BL: Flags, insert_BE: NDArray[np.int16], sy
     row_E, place_E = np.divmod(slot_E, width + 1)
     count_E = insert_BE.reshape(-1)[slot_E].astype(np.int64)
     first_E = end_BE[row_E, place_E] - size_BE[row_E, place_E]
-    flag_BM.reshape(-1)[runs(first_E + row_E * out_BM.shape[1], count_E)] = True
+    flag_BM.reshape(-1)[concatenate_ranges(first_E + row_E * out_BM.shape[1], count_E)] = True
     return out_BM, flag_BM

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
-from paribus.data.formats.input_format import before
-from paribus.data.sequences import Marks, Sequences, Text
+from paribus.data.sequences import Flags, Ints, Marks, Sequences, Text
 from paribus.data.tokens.vocabulary import Vocabulary
 
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 HIDES: Final = ("noise", "text")
 SYMBOLS: Final = ("sentinel", "mask")
 
@@ -130,23 +126,6 @@ def split(text: Text, marks: Marks, hides: str) -> tuple[Flags, Flags]:
     return (text_BL, noise_BL) if hides == "noise" else (noise_BL, text_BL)
 
 
-def find_leads(hidden_BL: Flags, span_BL: NDArray[np.int16] | None = None) -> Ints:
-    """Flat places of the first token of each hidden run, ascending; with `span_BL` a new span starts a run too."""
-    begin_BL = hidden_BL.copy()
-    if span_BL is None:
-        begin_BL[:, 1:] &= ~hidden_BL[:, :-1]
-    else:
-        begin_BL[:, 1:] &= span_BL[:, 1:] != span_BL[:, :-1]
-    return np.flatnonzero(begin_BL)
-
-
-def rank_in_row(slot_P: Ints, shape: tuple[int, ...]) -> Ints:
-    """0, 1, ... for the flat places of each row."""
-    row_P = slot_P // shape[1]
-    rank_P: Ints = np.arange(len(slot_P)) - before(np.bincount(row_P, minlength=shape[0]))[row_P]
-    return rank_P
-
-
 def pack_rows(ids_BL: Ints, keep_BL: Flags, vocabulary: Vocabulary, end: bool = True) -> Sequences:
     """The kept tokens of each row without gaps, and the end-of-sequence token after them."""
     length_B = np.count_nonzero(keep_BL, axis=1)
@@ -160,10 +139,3 @@ def pack_rows(ids_BL: Ints, keep_BL: Flags, vocabulary: Vocabulary, end: bool = 
     if end:
         out_BL[np.arange(len(length_B)), length_B] = vocabulary.sep
     return Sequences(out_BL, length_B + end)
-
-
-def write_at(ids_BL: Ints, slot_P: Ints, value: int | Ints) -> Ints:
-    """A copy with values written at flat places."""
-    out_BL = ids_BL.copy()
-    out_BL.reshape(-1)[slot_P] = value
-    return out_BL

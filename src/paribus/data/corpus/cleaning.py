@@ -1,6 +1,6 @@
-"""A corpus after a chain of cleaning rules, each of them counted.
+"""A corpus after a chain of cleaning rules, whose effect is counted, and the rules of C4.
 
-C4's cleaning rules.   T5 (arXiv 1910.10683), section 2.2, and the code that made C4 (`c4_utils.py`)
+T5 (arXiv 1910.10683), section 2.2, and the code that made C4 (`c4_utils.py`)
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from paribus.data.corpus.sentences import Blingfire, Splitter
 from paribus.data.corpus.splits import split_documents
 
 SPLITS = ("train", "validation", "test")
+WINDOW = 3  # sentences in a row that count as a repetition if they occurred before
+CITATIONS = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 
 
 class Rule(Protocol):
@@ -79,18 +81,14 @@ class Filtered(Corpus):
 
     def _clean(self, text: str, rules: Mapping[str, Callable[[str], str]]) -> str:
         for name, rule in rules.items():
-            found = rule(text)
-            if not found:
+            cleaned = rule(text)
+            if not cleaned:
                 self.counts[f"{name}_documents"] += 1
                 return ""
-            self.counts[f"{name}_lines"] += text.count("\n") - found.count("\n")
-            self.counts[f"{name}_characters"] += len(text) - len(found)
-            text = found
+            self.counts[f"{name}_lines"] += text.count("\n") - cleaned.count("\n")
+            self.counts[f"{name}_characters"] += len(text) - len(cleaned)
+            text = cleaned
         return text
-
-
-WINDOW = 3  # sentences that are looked for elsewhere
-CITATIONS = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 
 
 def _keep_lines(text: str, keeps: Callable[[str], bool]) -> str:
@@ -237,27 +235,23 @@ class Deduplicate:
         seen: set[bytes] = set()
 
         def clean(text: str) -> str:
-            found = [(number, s) for number, line in enumerate(text.split("\n")) for s in self.sentences(line)]
-            again = set(_again([sentence for _, sentence in found], seen))
-            if not again:
+            sentences = [(number, s) for number, line in enumerate(text.split("\n")) for s in self.sentences(line)]
+            repeated: set[int] = set()
+            for first in range(len(sentences) - WINDOW + 1):
+                run = "\n".join(sentence for _, sentence in sentences[first : first + WINDOW]).lower()
+                key = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+                if key in seen:
+                    repeated.update(range(first, first + WINDOW))
+                seen.add(key)
+            if not repeated:
                 return text
-            lines: dict[int, list[str]] = {}
-            for at, (number, sentence) in enumerate(found):
-                if at not in again:
-                    lines.setdefault(number, []).append(sentence)
-            return "\n".join(map(" ".join, lines.values()))
+            kept: dict[int, list[str]] = {}
+            for at, (number, sentence) in enumerate(sentences):
+                if at not in repeated:
+                    kept.setdefault(number, []).append(sentence)
+            return "\n".join(map(" ".join, kept.values()))
 
         return clean
 
     def source(self) -> Any:
         return ["Deduplicate", self.sentences.name, self.sentences.semantics]
-
-
-def _again(sentences: list[str], seen: set[bytes]) -> Iterator[int]:
-    """The numbers of the sentences in a run of three seen before; the runs of the others count as seen from now on."""
-    for first in range(len(sentences) - WINDOW + 1):
-        run = "\n".join(sentences[first : first + WINDOW]).lower()
-        key = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        if key in seen:
-            yield from range(first, first + WINDOW)
-        seen.add(key)

@@ -26,7 +26,7 @@ from paribus.data.corpus.prose import prose
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share, hash_share
 
-_SKIPPED = frozenset({"tests", "test", "testing", "_vendor", "vendor", "vendored"})
+SKIPPED_FOLDERS = frozenset({"tests", "test", "testing", "_vendor", "vendor", "vendored"})
 CHUNK = 32  # modules that a process reads at once
 EXTRACTION = 2  # raised when the same docstring gives other prose
 
@@ -50,7 +50,7 @@ class Docstrings(Corpus):
 
     @cached_property
     def installed(self) -> dict[str, metadata.Distribution]:
-        """The listed distributions, found."""
+        """The listed distributions."""
         return find_distributions(self.distributions, "corpus.distributions", "pip install {}, or take it off the list")
 
     def source(self) -> Any:
@@ -58,33 +58,42 @@ class Docstrings(Corpus):
         return [sys.version_info[:2], versions]  # a newer syntax cannot be parsed by an older Python
 
     def documents(self, cache: Path) -> Iterator[Document]:
-        folders = {name: self._folder(name, cache) for name in self.installed}
-        missing = [name for name, folder in folders.items() if not is_stored(folder)]
-        if missing:
-            self._extract({name: folders[name] for name in missing})
-        held = {_key(line) for each in self._stored(folders) if each.split == "validation" for line in _lines(each)}
-        seen = {"train": held, "validation": set[bytes]()}
-        for document in self._stored(folders):
-            if text := "\n".join(_drop_seen(_lines(document), seen[str(document.split)])):
+        python = sys.version_info[:2]
+        folders = {  # of each distribution's prose, whichever corpus or task uses it
+            name: cache / "docstrings" / f"{name.lower()}-{digest([EXTRACTION, python, find_version(name)])}"
+            for name in self.installed
+        }
+        if missing := {name: folder for name, folder in folders.items() if not is_stored(folder)}:
+            self._extract(missing)
+        held_out = {
+            _hash_paragraph(paragraph)
+            for document in self._read(folders)
+            if document.split == "validation"
+            for paragraph in document.text.split("\n")
+        }
+        seen = {"train": held_out, "validation": set[bytes]()}
+        for document in self._read(folders):
+            seen_before, kept = seen[str(document.split)], []
+            for paragraph in document.text.split("\n"):
+                if (key := _hash_paragraph(paragraph)) not in seen_before:
+                    seen_before.add(key)
+                    kept.append(paragraph)
+            if text := "\n".join(kept):
                 yield document._replace(text=text)
 
-    def _stored(self, folders: Mapping[str, Path]) -> Iterator[Document]:
-        for document in chain.from_iterable(map(read_documents, folders.values())):
-            yield document._replace(split=split_module(document.id, self.validation))
-
-    def _folder(self, name: str, cache: Path) -> Path:
-        """The folder of one distribution's prose, whichever corpus or task uses it."""
-        key = digest([EXTRACTION, sys.version_info[:2], find_version(name)])
-        return cache / "docstrings" / f"{name.lower()}-{key}"
-
-    def _extract(self, folders: dict[str, Path]) -> None:
+    def _extract(self, folders: Mapping[str, Path]) -> None:
         files = {name: modules(self.installed[name]) for name in folders}
         total = sum(map(len, files.values()))
         say(f"reading the docstrings of {len(folders)} distributions, {total} modules (once)")
-        with readers(total) as pool, bar("docstrings", total, "module") as moved:
+        with readers(total) as pool, bar("docstrings", total, "module") as progress:
             for name, folder in folders.items():
-                write_documents(folder, _documents(files[name], pool))
-                moved.update(len(files[name]))
+                read = zip(files[name], pool.map(_read_prose, files[name], chunksize=CHUNK), strict=True)
+                write_documents(folder, (Document(module, "\n".join(text)) for (module, _), text in read if text))
+                progress.update(len(files[name]))
+
+    def _read(self, folders: Mapping[str, Path]) -> Iterator[Document]:
+        for document in chain.from_iterable(map(read_documents, folders.values())):
+            yield document._replace(split=split_module(document.id, self.validation))
 
 
 def split_module(name: str, validation: float) -> str:
@@ -94,13 +103,13 @@ def split_module(name: str, validation: float) -> str:
 
 def find_distributions(names: Iterable[str], key: str, mend: str) -> dict[str, metadata.Distribution]:
     """The distributions by name. Raises UserError for one that is not installed; `mend` may name it at its {}."""
-    found = {}
+    distributions = {}
     for name in names:
         try:
-            found[name] = metadata.distribution(name)
+            distributions[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError as error:
             raise UserError(f"{key}: {name} is not installed", mend.format(name)) from error
-    return found
+    return distributions
 
 
 @cache  # a file is parsed for it
@@ -120,27 +129,20 @@ def _begin_reader(parent: int) -> None:
     gc.disable()
 
 
-def _documents(files: list[tuple[str, str]], pool: ProcessPoolExecutor) -> Iterator[Document]:
-    found = pool.map(_docstrings, files, chunksize=CHUNK)
-    for (name, _), docstrings in zip(files, found, strict=True):
-        if docstrings:
-            yield Document(name, "\n".join(paragraph for each in docstrings for paragraph in each))
-
-
-def modules(found: metadata.Distribution) -> list[tuple[str, str]]:
+def modules(distribution: metadata.Distribution) -> list[tuple[str, str]]:
     """(module, path) of the Python files of a distribution, without tests and vendored copies, sorted."""
-    chosen = []
-    for file in found.files or ():
-        if file.suffix == ".py" and not _SKIPPED & set(file.parts[:-1]) and ".." not in file.parts:
+    found = []
+    for file in distribution.files or ():
+        if file.suffix == ".py" and not SKIPPED_FOLDERS & set(file.parts[:-1]) and ".." not in file.parts:
             name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
-            chosen.append((name, str(found.locate_file(file))))
-    return sorted(chosen)
+            found.append((name, str(distribution.locate_file(file))))
+    return sorted(found)
 
 
-def _docstrings(module: tuple[str, str]) -> list[list[str]]:
-    """The prose of each docstring of a module, in the order of the source."""
-    texts = (ast.get_docstring(node, clean=False) for node in find_documented(module[1]))
-    return [found for text in texts if text and (found := prose(text))]
+def _read_prose(module: tuple[str, str]) -> list[str]:
+    """The paragraphs of prose in the docstrings of a module, (its name, its file), in the order of the source."""
+    docstrings = (ast.get_docstring(node, clean=False) for node in find_documented(module[1]))
+    return [paragraph for docstring in docstrings if docstring for paragraph in prose(docstring)]
 
 
 def find_documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -164,17 +166,6 @@ def find_documented(path: str) -> Iterator[ast.Module | ast.ClassDef | ast.Funct
                 waiting.extend(reversed(block))
 
 
-def _drop_seen(paragraphs: list[str], seen: set[bytes]) -> Iterator[str]:
-    """Paragraphs that are not among those seen before."""
-    for paragraph in paragraphs:
-        if (key := _key(paragraph)) not in seen:
-            seen.add(key)
-            yield paragraph
-
-
-def _lines(document: Document) -> list[str]:
-    return document.text.split("\n")
-
-
-def _key(paragraph: str) -> bytes:
+def _hash_paragraph(paragraph: str) -> bytes:
+    """Equal for paragraphs that differ only in case or white space."""
     return blake2b(" ".join(paragraph.lower().split()).encode("utf-8", "replace"), digest_size=10).digest()

@@ -1,4 +1,4 @@
-"""What a corpus is made of."""
+"""What a corpus is made of: documents, their paragraphs, and how costly ones are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paribus.core.files import whole_folder
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter
 
-_FILE = "documents.jsonl"
+FILE = "documents.jsonl"
 LONGEST = 4_000_000  # characters; a longer document comes in parts
 
 
@@ -68,7 +68,7 @@ def in_parts(name: str, blocks: Iterable[str], split: str | None) -> Iterator[Do
     """A document from its paragraphs or runs of paragraphs, in parts of about `LONGEST` characters at most."""
     part, held, size = 0, list[str](), 0
     for block in blocks:
-        for piece in _cut(block):
+        for piece in _cut_long(block):
             if size + len(piece) > LONGEST and held:
                 yield Document(name, "\n".join(held), split, part)
                 part, held, size = part + 1, [], 0
@@ -78,7 +78,7 @@ def in_parts(name: str, blocks: Iterable[str], split: str | None) -> Iterator[Do
         yield Document(name, "\n".join(held), split, part)
 
 
-def _cut(text: str) -> Iterator[str]:
+def _cut_long(text: str) -> Iterator[str]:
     """Parts of at most `LONGEST` characters, cut between paragraphs or words."""
     start = 0
     while len(text) - start > LONGEST:
@@ -92,14 +92,14 @@ def _cut(text: str) -> Iterator[str]:
 
 def write_documents(folder: Path, documents: Iterable[Document]) -> None:
     """Store documents that are costly to make in a new folder, completely or not at all."""
-    with whole_folder(folder) as work, (work / _FILE).open("w", encoding="utf-8") as out:
+    with whole_folder(folder) as work, (work / FILE).open("w", encoding="utf-8") as out:
         for document in documents:
             out.write(json.dumps(document) + "\n")
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The documents that `write_documents` kept."""
-    with (folder / _FILE).open(encoding="utf-8") as lines:
+    with (folder / FILE).open(encoding="utf-8") as lines:
         for line in lines:
             yield Document(*json.loads(line))
 

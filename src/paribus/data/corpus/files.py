@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 
@@ -48,61 +49,57 @@ def find(path: str, key: str = "corpus.path") -> list[TextFile]:
         raise UserError(f"{key} is empty", "give a file, a folder or a glob")
     root = Path(path).expanduser()
     given = f"{key}={path}"
-    chosen = [root] if root.is_file() else _inside(root, given) if root.is_dir() else _matching(root, given)
-    common = (folder for folder in chosen[0].parents if all(folder in file.parents for file in chosen))
-    base = root if root.is_dir() else next(common)
-    for file in chosen:
+    files = _list_files(root, given)
+    for file in files:
         _check_kind(file, given)
-    names = [file.relative_to(base).as_posix() for file in chosen]
-    splits = decide_splits([_named(name) for name in names])
-    found = (TextFile(*each) for each in zip(chosen, names, map(kind, names), splits, strict=True))
-    return sorted(found, key=lambda file: file.name)
+    shared = (folder for folder in files[0].parents if all(folder in file.parents for file in files))
+    base = root if root.is_dir() else next(shared)
+    names = [file.relative_to(base).as_posix() for file in files]
+    kinds = [KINDS.get(ending(name), "text") for name in names]
+    splits = decide_splits([_find_split(name) for name in names])
+    return sorted(map(TextFile, files, names, kinds, splits), key=lambda file: file.name)
 
 
-def stem(name: str) -> str:
-    """A file's name in lower case, without the endings for its kind and its compression."""
-    plain = name.lower().removesuffix(".gz")
-    ending = Path(plain).suffix
-    return plain.removesuffix(ending) if ending in KINDS else plain
+def ending(name: str) -> str:
+    """A file's ending in lower case, that of its compression left out."""
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
-def kind(name: str) -> str:
-    """The kind of a file by its ending; plain text if the ending is unknown."""
-    return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix, "text")
+def _list_files(root: Path, given: str) -> list[Path]:
+    """The file, the files of known kinds in the folder, or those of the glob; never none."""
+    if root.is_file():
+        return [root]
+    if root.is_dir():
+        shown = (file for file in root.rglob("*") if not any(p.startswith(".") for p in file.relative_to(root).parts))
+        files = [file for file in shown if ending(file.name) in KINDS and file.is_file()]
+        if not files:
+            raise UserError(f"{given} is a folder without text", f"give files that end in {', '.join(KINDS)}")
+        return files
+    files = [file for file in map(Path, glob.glob(str(root), recursive=True)) if file.is_file()]
+    if not files:
+        what = "is neither a file nor a folder" if root.exists() else "does not exist"
+        raise UserError(f"{given} {what}", "give a file, a folder or a glob")
+    return files
 
 
 def _check_kind(file: Path, given: str) -> None:
     """A file with an unknown ending is read as plain text, so it must not be a table or a binary file."""
-    ending = Path(file.name.lower().removesuffix(".gz")).suffix
-    if ending in KINDS or file.suffix == ".gz":
+    if ending(file.name) in KINDS or file.suffix == ".gz":
         return
     with file.open("rb") as opened:
         binary = b"\0" in opened.read(SAMPLE)
-    if binary or ending in TABLES:
-        what = "is not text" if binary else f"is a table ({ending})"
+    if binary or ending(file.name) in TABLES:
+        what = "is not text" if binary else f"is a table ({ending(file.name)})"
         mend = f"save the texts as .txt, or as .jsonl with a key text; known are {', '.join(KINDS)}"
         raise UserError(f"{given}: {file.name} {what}", mend)
 
 
-def _inside(root: Path, given: str) -> list[Path]:
-    shown = (file for file in root.rglob("*") if not any(p.startswith(".") for p in file.relative_to(root).parts))
-    found = [file for file in shown if stem(file.name) != file.name.lower().removesuffix(".gz") and file.is_file()]
-    if not found:
-        raise UserError(f"{given} is a folder without text", f"give files that end in {', '.join(KINDS)}")
-    return found
-
-
-def _matching(root: Path, given: str) -> list[Path]:
-    found = [Path(name) for name in glob.glob(str(root), recursive=True) if Path(name).is_file()]
-    if not found:
-        what = "is neither a file nor a folder" if root.exists() else "does not exist"
-        raise UserError(f"{given} {what}", "give a file, a folder or a glob")
-    return found
-
-
-def _named(name: str) -> str | None:
-    *folders, file = name.split("/")
-    for part in (stem(file), *(folder.lower() for folder in reversed(folders))):
+def _find_split(name: str) -> str | None:
+    """The split that a file, or the nearest of its folders, is named after."""
+    *folders, file = name.lower().split("/")
+    plain = file.removesuffix(".gz")
+    stem = plain.removesuffix(ending(file)) if ending(file) in KINDS else plain
+    for part in (stem, *reversed(folders)):
         if match := _NAMED.fullmatch(part):
             return SPLITS[match[1]]
     return None
@@ -114,3 +111,9 @@ def decide_splits(named: list[str | None]) -> list[str | None]:
         return [None] * len(named)
     training = "train" if "validation" in named else None
     return [split if split in ("validation", "test") else training for split in named]
+
+
+def identify_files(files: Sequence[TextFile]) -> list[list[Any]]:
+    """Plain data that tells whether files may have changed: names, splits, bytes, times in nanoseconds, inodes."""
+    stats = ((file, file.path.stat()) for file in files)
+    return [[file.name, file.split, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino] for file, at in stats]

@@ -13,11 +13,10 @@ from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hub import patience
 from paribus.data.corpus.document import Corpus, Document, in_parts, keep_documents, paragraphs
-from paribus.data.corpus.files import decide_splits, find
-from paribus.data.corpus.rows import Reader, Row, Rows, Unit
+from paribus.data.corpus.files import decide_splits, find, identify_files
+from paribus.data.corpus.rows import RowReader, Rows, TextRow, Unit
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
-from paribus.data.corpus.text import identity
 
 
 @dataclass(frozen=True)
@@ -67,30 +66,30 @@ class Hub(Corpus):
             raise UserError(f"corpus.limit={self.limit} leaves no document", "give a positive number, or null for all")
 
     def source(self) -> Any:
-        sets = [[name, found.source()] for name, found in self.sets.items()]
-        files = [identity(find(str(self._folder(name)))) for name in self.sets] if self.path else []
+        sets = [[name, each.source()] for name, each in self.sets.items()]
+        files = [identify_files(find(str(self._folder(name)))) for name in self.sets] if self.path else []
         return [sets, files, self.limit, self.errors]
 
     def documents(self, cache: Path) -> Iterator[Document]:
         if self.path is None and self.streaming:
             return keep_documents(cache / "hub" / digest([self.semantics, self.source()]), self._stream)
-        return self._all()
+        return self._read()
 
     def _stream(self) -> Iterator[Document]:
         say(f"streaming {', '.join(map(str, self.sets.values()))} (once)")
-        with bar("streaming", unit="document") as moved:
-            for document in self._all():
-                moved.update(not document.part)
+        with bar("streaming", unit="document") as progress:
+            for document in self._read():
+                progress.update(not document.part)
                 yield document
 
-    def _all(self) -> Iterator[Document]:
-        for name, found in self.sets.items():
-            for split, rows in self._local(name, found) if self.path else self._hub(name, found):
-                for row in islice(found.unit(rows), self.limit):
+    def _read(self) -> Iterator[Document]:
+        for name, each in self.sets.items():
+            for split, rows in self._read_folder(name, each) if self.path else self._read_hub(name, each):
+                for row in islice(each.unit(rows), self.limit):
                     yield from in_parts(row.name, [paragraphs(row.text)], split)
 
-    def _local(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
-        reader = Reader(found.text_column, found.id_column, self.errors)
+    def _read_folder(self, name: str, each: Set) -> Iterator[tuple[str | None, Iterable[TextRow]]]:
+        reader = RowReader(each.text_column, each.id_column, self.errors)
         for file in find(str(self._folder(name))):
             yield file.split, reader.rows(file)
 
@@ -104,14 +103,14 @@ class Hub(Corpus):
         inner = folder / (self.sets[name].config or "")
         return inner if inner.is_dir() else folder
 
-    def _hub(self, name: str, found: Set) -> Iterator[tuple[str | None, Iterable[Row]]]:
-        loaded = load(found, self.streaming)
+    def _read_hub(self, name: str, each: Set) -> Iterator[tuple[str | None, Iterable[TextRow]]]:
+        loaded = load(each, self.streaming)
         chosen = [split for split in ("train", "validation", "test") if split in loaded]
         for split, meaning in zip(chosen, decide_splits(list(chosen)), strict=True):
-            yield meaning, _rows(found, f"{name}/{split}", loaded[split])
+            yield meaning, _read_rows(each, f"{name}/{split}", loaded[split])
 
 
-def load(found: Set, streaming: bool) -> Any:
+def load(source: Set, streaming: bool) -> Any:
     """The splits of a set, from the hub or from the cache of `datasets`.
 
     Raises UserError if it cannot be loaded, and at once if the hub cannot be reached.
@@ -120,17 +119,17 @@ def load(found: Set, streaming: bool) -> Any:
 
     with patience():
         try:
-            return load_dataset(found.name, found.config, revision=found.revision, streaming=streaming)
+            return load_dataset(source.name, source.config, revision=source.revision, streaming=streaming)
         except Exception as error:  # the hub's client raises errors of many libraries
-            cause = f"{found} cannot be loaded from the hub ({type(error).__name__}: {str(error)[:160]})"
+            cause = f"{source} cannot be loaded from the hub ({type(error).__name__}: {str(error)[:160]})"
             raise UserError(cause, "check the network, or give a local folder with corpus.path=FOLDER") from error
 
 
-def _rows(found: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+def _read_rows(source: Set, where: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[TextRow]:
     for number, row in enumerate(rows):
         for key in ("text_column", "id_column"):
-            if (column := getattr(found, key)) is not None and column not in row:
-                cause = f"{found} has no column '{column}'"
+            if (column := getattr(source, key)) is not None and column not in row:
+                cause = f"{source} has no column '{column}'"
                 raise UserError(cause, f"set {key} of the set to one of: {', '.join(row)}")
-        name = f"{where}#{number}" if found.id_column is None else f"{where}#{row[found.id_column]}"
-        yield Row(name, str(row[found.text_column] or ""))
+        name = f"{where}#{number}" if source.id_column is None else f"{where}#{row[source.id_column]}"
+        yield TextRow(name, str(row[source.text_column] or ""))

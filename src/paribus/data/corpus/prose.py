@@ -39,15 +39,20 @@ _URL = re.compile(r"<?\b(?:https?|ftp)://\S+|\bwww\.\S+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SYMBOL = re.compile(r"[=(){}\[\]<>|/\\#@$^&*~_%+:;]")
 MIN_WORDS, MAX_SYMBOLS, MIN_LETTERS = 5, 0.035, 0.74  # a paragraph: words, symbols a character, share of letters
-
 LONGEST_TERM = 14  # words
 
 
 def prose(docstring: str) -> list[str]:
     """The paragraphs of prose in a docstring, in order."""
-    joined = (" ".join(lines) for lines in _groups(cleandoc(docstring).splitlines()))
-    cleaned = (re.sub(r"\s+", " ", _plain(text)).strip() for text in joined)
-    return [text for text in cleaned if is_prose(text)]
+    kept = []
+    for lines in _group_lines(cleandoc(docstring).splitlines()):
+        text = " ".join(lines)
+        for pattern, replacement in _INLINE:
+            text = pattern.sub(replacement, text)
+        text = re.sub(r"\s+", " ", _URL.sub("", text)).strip()
+        if is_prose(text):
+            kept.append(text)
+    return kept
 
 
 def is_prose(text: str) -> bool:
@@ -63,25 +68,15 @@ def is_prose(text: str) -> bool:
     )
 
 
-def _plain(text: str) -> str:
-    for pattern, kept in _INLINE:
-        text = pattern.sub(kept, text)
-    return _URL.sub("", text)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _groups(lines: list[str]) -> Iterator[list[str]]:
-    """Lines that make a paragraph, code and tables left out."""
+def _group_lines(lines: list[str]) -> Iterator[list[str]]:
+    """The lines of each paragraph, code and tables left out."""
     held: list[str] = []
     items_at: int | None = None  # indent of the list of parameters that is being read
     before = ""
     for line, following in pairwise([*_strip_code(list(_strip_tables(lines))), "", ""]):
         text, indent = line.strip(), _indent(line)
         begins = not before or indent != _indent(before) or indent == items_at
-        item = _item(text, begins) if text else None
+        item = _read_item(text, begins) if text else None
         if item is None and begins and _is_term(text, indent, following):
             item = ""
         if item is not None or not text:
@@ -100,7 +95,11 @@ def _is_term(text: str, indent: int, following: str) -> bool:
     return deeper and not text.endswith((".", "!", "?")) and len(text.split()) <= LONGEST_TERM
 
 
-def _item(text: str, begins: bool) -> str | None:
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _read_item(text: str, begins: bool) -> str | None:
     """The text of a line that begins a paragraph, "" for one without text; None for any other line.
 
     `begins`: a parameter of a list may begin here.

@@ -1,7 +1,4 @@
-"""Files as rows of text, in bounded memory.
-
-How consecutive rows make a document.
-"""
+"""Files as rows of text, in bounded memory, and how consecutive rows make a document."""
 
 from __future__ import annotations
 
@@ -20,8 +17,10 @@ from paribus.data.corpus.files import TextFile
 BLOCK = 1 << 18  # bytes read at once
 LONGEST_LINE = LONGEST // 4  # characters of plain text; a longer line is cut between words
 
+Unit = Callable[[Iterable["TextRow"]], Iterable["TextRow"]]  # what makes documents of rows
 
-class Row(NamedTuple):
+
+class TextRow(NamedTuple):
     """name: unique in the corpus; text: as the file has it."""
 
     name: str
@@ -29,7 +28,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reader:
+class RowReader:
     """Reads rows. errors: "strict" refuses bytes that are not UTF-8, "replace" reads them as U+FFFD.
 
     Raises UserError naming the file, and the byte, the line or the columns.
@@ -43,10 +42,10 @@ class Reader:
         if self.errors not in ("strict", "replace"):
             raise UserError(f"corpus.errors={self.errors} is unknown", "use strict or replace")
 
-    def rows(self, file: TextFile) -> Iterator[Row]:
+    def rows(self, file: TextFile) -> Iterator[TextRow]:
         """The lines of plain text, blank ones included; the objects of JSON lines; the rows of parquet."""
         if file.kind == "text":
-            return (Row(f"{file.name}#{at}", line) for at, line in enumerate(self.lines(file)))
+            return (TextRow(f"{file.name}#{at}", line) for at, line in enumerate(self.lines(file)))
         return self._json(file) if file.kind == "json" else self._parquet(file)
 
     def lines(self, file: TextFile) -> Iterator[str]:
@@ -67,34 +66,34 @@ class Reader:
         utf8 = codecs.getincrementaldecoder("utf-8")(self.errors)
         newlines = io.IncrementalNewlineDecoder(None, translate=True)
         offset, mark = 0, "\ufeff"
-        with _open(file) as handle:
-            for block in _blocks(handle, file):
-                waiting = len(utf8.getstate()[0])
-                try:
-                    text = utf8.decode(block, final=not block)
-                except UnicodeDecodeError as error:
-                    where = f"{file.path}: byte {offset - waiting + error.start} is not UTF-8"
-                    raise UserError(where, "convert the file, or set corpus.errors=replace") from error
-                offset += len(block)
-                if text:
-                    text, mark = text.removeprefix(mark), ""
-                yield newlines.decode(text, final=not block)
+        for block in _read_blocks(file):
+            waiting = len(utf8.getstate()[0])
+            try:
+                text = utf8.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                where = f"{file.path}: byte {offset - waiting + error.start} is not UTF-8"
+                raise UserError(where, "convert the file, or set corpus.errors=replace") from error
+            offset += len(block)
+            if text:
+                text, mark = text.removeprefix(mark), ""
+            yield newlines.decode(text, final=not block)
 
-    def _json(self, file: TextFile) -> Iterator[Row]:
+    def _json(self, file: TextFile) -> Iterator[TextRow]:
         for number, line in enumerate(self._json_lines(file)):
             if not line.strip():
                 continue
             where = f"{file.path}: line {number + 1}"
             try:
-                found = parse(line)
+                row = parse(line)
             except ValueError as error:
                 raise UserError(f"{where} is not JSON", "give one JSON object per line") from error
-            if not isinstance(found, dict):
+            if not isinstance(row, dict):
                 raise UserError(f"{where} is not a JSON object", f'give lines such as {{"{self.text_column}": "..."}}')
-            self._require(list(found), where)
-            yield self._row(file, number, found[self.text_column], found.get(self.id_column or ""))
+            self._require(list(row), where)
+            yield self._row(file, number, row[self.text_column], row.get(self.id_column or ""))
 
     def _json_lines(self, file: TextFile) -> Iterator[str]:
+        """Lines without their ends, however long they are."""
         held = io.StringIO()
         for block in self._decode(file):
             first, *others = block.split("\n")
@@ -105,7 +104,7 @@ class Reader:
                 held.write(other)
         yield held.getvalue()
 
-    def _parquet(self, file: TextFile) -> Iterator[Row]:
+    def _parquet(self, file: TextFile) -> Iterator[TextRow]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -129,61 +128,49 @@ class Reader:
                 there = ", ".join(columns) or "none"
                 raise UserError(f"{where} has no column '{wanted}'", f"set corpus.{key} to one of: {there}")
 
-    def _row(self, file: TextFile, number: int, text: object, name: object) -> Row:
+    def _row(self, file: TextFile, number: int, text: object, name: object) -> TextRow:
+        where = f"{file.path}: row {number}"
         if isinstance(text, bytes):
-            text = self._from_bytes(text, f"{file.path}: row {number}")
+            try:
+                text = text.decode("utf-8", self.errors)
+            except UnicodeDecodeError as error:
+                cause = f"{where}, byte {error.start} is not UTF-8"
+                raise UserError(cause, "convert the file, or set corpus.errors=replace") from error
         if not isinstance(text, str | None):
             cause = f"{file.path}: column '{self.text_column}' holds {type(text).__name__}, not text"
             raise UserError(cause, "set corpus.text_column to another column")
-        known = f"{file.name}#{number}" if self.id_column is None else str(name)
-        return Row(known, self._sound(text or "", f"{file.path}: row {number}"))
-
-    def _from_bytes(self, text: bytes, where: str) -> str:
-        try:
-            return text.decode("utf-8", self.errors)
-        except UnicodeDecodeError as error:
-            cause = f"{where}, byte {error.start} is not UTF-8"
-            raise UserError(cause, "convert the file, or set corpus.errors=replace") from error
-
-    def _sound(self, text: str, where: str) -> str:
-        """The text without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+        text = text or ""
         try:
             text.encode()
-        except UnicodeEncodeError as error:
+        except UnicodeEncodeError as error:  # halves of surrogate pairs, which JSON can spell and UTF-8 cannot
             if self.errors == "strict":
                 cause = f"{where}, character {error.start} is half of a surrogate pair"
                 raise UserError(cause, "repair the file, or set corpus.errors=replace") from error
-            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return text
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return TextRow(f"{file.name}#{number}" if self.id_column is None else str(name), text)
 
 
-def _open(file: TextFile) -> BinaryIO:
+def _read_blocks(file: TextFile) -> Iterator[bytes]:
+    """Blocks of bytes, uncompressed; the last one is empty."""
     try:
-        if file.name.lower().endswith(".gz"):
-            return cast(BinaryIO, gzip.open(file.path, "rb"))
-        return file.path.open("rb")
+        opener = gzip.open if file.name.lower().endswith(".gz") else open
+        handle = cast(BinaryIO, opener(file.path, "rb"))
     except OSError as error:
         raise UserError(f"{file.path} cannot be read ({error.strerror})", "check corpus.path") from error
-
-
-def _blocks(handle: BinaryIO, file: TextFile) -> Iterator[bytes]:
-    """Blocks of bytes; the last one is empty."""
-    try:
-        while block := handle.read(BLOCK):
-            yield block
-    except (OSError, EOFError) as error:
-        raise UserError(f"{file.path} cannot be read ({error})", "check or replace the file") from error
+    with handle:
+        try:
+            while block := handle.read(BLOCK):
+                yield block
+        except (OSError, EOFError) as error:
+            raise UserError(f"{file.path} cannot be read ({error})", "check or replace the file") from error
     yield b""
-
-
-Unit = Callable[[Iterable[Row]], Iterable[Row]]
 
 
 @dataclass(frozen=True)
 class Rows:
     """Every row is a document."""
 
-    def __call__(self, rows: Iterable[Row]) -> Iterable[Row]:
+    def __call__(self, rows: Iterable[TextRow]) -> Iterable[TextRow]:
         return rows
 
 
@@ -193,8 +180,8 @@ class Joined:
 
     characters: int
 
-    def __call__(self, rows: Iterable[Row]) -> Iterator[Row]:
-        held: list[Row] = []
+    def __call__(self, rows: Iterable[TextRow]) -> Iterator[TextRow]:
+        held: list[TextRow] = []
         size = 0
         for row in rows:
             held.append(row)
@@ -210,9 +197,9 @@ class Joined:
 class Articles:
     """WikiText's rows are lines; an article starts at a ` = Title = ` row with a blank row before and after it."""
 
-    def __call__(self, rows: Iterable[Row]) -> Iterator[Row]:
-        article: list[Row] = []
-        heading: Row | None = None  # may be a title, if the row after it is blank
+    def __call__(self, rows: Iterable[TextRow]) -> Iterator[TextRow]:
+        article: list[TextRow] = []
+        heading: TextRow | None = None  # may be a title, if the row after it is blank
         after_blank = True
         for row in rows:
             blank = not row.text.strip()
@@ -236,5 +223,5 @@ def _is_title(line: str) -> bool:
     return len(words) > 2 and words[0] == words[-1] == "=" and words[1] != "=" and words[-2] != "="
 
 
-def _join(rows: list[Row]) -> Row:
-    return Row(rows[0].name, "\n".join(row.text for row in rows))
+def _join(rows: list[TextRow]) -> TextRow:
+    return TextRow(rows[0].name, "\n".join(row.text for row in rows))

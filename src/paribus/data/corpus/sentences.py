@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 # full stops that need no space after them (Chinese, Japanese, Arabic, Devanagari, Ethiopic), with closing marks
 _STOP = re.compile(r"[。！？｡؟।॥።]+[」』”’）》〉】〕\"')\]]*")
 
-_END = re.compile(r"[。！？｡؟」』”’）》〉】〕]+")  # what may follow a full stop and begins no sentence
+_MARKS = re.compile(r"[。！？｡؟」』”’）》〉】〕]+")  # what may follow a full stop and begins no sentence
 
 
 class Splitter(Protocol):
@@ -46,23 +46,27 @@ class Blingfire:
     semantics: ClassVar[int] = 2
 
     def __call__(self, paragraph: str) -> list[str]:
-        return [sentence for part in at_other_stops(paragraph) for sentence in _closed(_blingfire(part))]
+        return [s for part in at_other_stops(paragraph) for s in _join_marks(_cut_by_blingfire(part))]
 
 
-def _blingfire(text: str) -> list[str]:
-    from blingfire import text_to_sentences
+def _cut_by_blingfire(text: str) -> list[str]:
+    from blingfire import text_to_sentences, text_to_sentences_and_offsets
 
-    found: str = text_to_sentences(text)
-    if found.split() != text.split():
-        return list(_by_offsets(text))
-    return [line for line in found.split("\n") if line]
+    sentences: str = text_to_sentences(text)
+    if sentences.split() == text.split():
+        return [line for line in sentences.split("\n") if line]
+    # BlingFire leaves out characters such as U+200B: the sentences are cut from the text itself
+    readable = "".join(c if c.isprintable() and c not in "\u200b\ufeff" else " " for c in text)
+    located = text_to_sentences_and_offsets(readable) if readable.strip() else None
+    starts = [start for start, _ in located[1][1:]] if located else []
+    return [part for start, end in pairwise([0, *starts, len(text)]) if (part := text[start:end].strip())]
 
 
-def _closed(sentences: list[str]) -> Iterator[str]:
+def _join_marks(sentences: list[str]) -> Iterator[str]:
     """Full stops and closing marks alone belong to the sentence before."""
     held = ""
     for sentence in sentences:
-        if held and _END.fullmatch(sentence):
+        if held and _MARKS.fullmatch(sentence):
             held += sentence
             continue
         if held:
@@ -70,18 +74,6 @@ def _closed(sentences: list[str]) -> Iterator[str]:
         held = sentence
     if held:
         yield held
-
-
-def _by_offsets(paragraph: str) -> Iterator[str]:
-    """BlingFire's sentences cut from the text itself, for text with characters that it leaves out, such as U+200B."""
-    from blingfire import text_to_sentences_and_offsets
-
-    readable = "".join(c if c.isprintable() and c not in "\u200b\ufeff" else " " for c in paragraph)
-    found = text_to_sentences_and_offsets(readable) if readable.strip() else ("", [])
-    starts = [start for start, _ in found[1][1:]] if found else []
-    for start, end in pairwise([0, *starts, len(paragraph)]):
-        if part := paragraph[start:end].strip():
-            yield part
 
 
 @dataclass(frozen=True)
@@ -109,10 +101,10 @@ class Pysbd:
         return pysbd.Segmenter(language=self.language, clean=False)
 
     def __call__(self, paragraph: str) -> list[str]:
-        found = self._segmenter.segment(paragraph) if paragraph.strip() else []
-        if "".join("".join(found).split()) != "".join(paragraph.split()):
-            found = [paragraph]
-        return [part for line in found for part in at_other_stops(line.strip()) if part]
+        sentences = self._segmenter.segment(paragraph) if paragraph.strip() else []
+        if "".join("".join(sentences).split()) != "".join(paragraph.split()):  # characters were lost
+            sentences = [paragraph]
+        return [part for sentence in sentences for part in at_other_stops(sentence.strip()) if part]
 
 
 @dataclass(frozen=True)

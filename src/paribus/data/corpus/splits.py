@@ -1,7 +1,4 @@
-"""Training and validation text.
-
-The name of a text.
-"""
+"""Training and validation text, and the fingerprint that names a text."""
 
 from __future__ import annotations
 
@@ -21,10 +18,11 @@ from paribus.data.corpus.document import Corpus, Document
 
 FEW = 256  # documents among which one is held out if the hash draws none
 HELD = 32_000_000  # characters of these documents that are kept in memory at most
+SEMANTICS = 2  # raised when the same source is split in another way
 
 
 def check_share(validation: float) -> None:
-    """Raises UserError for a share that is not between 0 and 1."""
+    """Raise UserError for a share that is not between 0 and 1."""
     if not 0 < validation < 1:
         raise UserError(
             f"corpus.validation={validation} is not a share", "give a number between 0 and 1, both excluded"
@@ -49,18 +47,40 @@ def split_documents(documents: Iterable[Document], validation: float = 0.05) -> 
     one with the smallest number becomes validation; if it draws all, the one with the largest number becomes training.
     """
     stream = iter(documents)
-    head = list(_first(stream))
+    head: list[Document] = []
+    starts = characters = 0  # documents, of which each may have parts
+    for document in stream:
+        head.append(document)
+        starts, characters = starts + (not document.part), characters + len(document.text)
+        if starts >= FEW or characters >= HELD:
+            break
     following = next(stream, None)
-    open_ones = [document for document in head if document.split is None]
-    starts = [document for document in open_ones if not document.part]
-    if following is None and len(starts) == 1:
+    undecided = [document for document in head if document.split is None]
+    draws = [draw(document) for document in undecided if not document.part]
+    if following is None and len(draws) == 1:
         yield from (document for document in head if document.split)
-        yield from cut(open_ones, sum(len(document.text) for document in open_ones), validation)
+        yield from cut(undecided, sum(len(document.text) for document in undecided), validation)
         return
-    limit = _limit([draw(document) for document in starts], validation, following is None)
-    last = yield from _by_hash(head, limit)
+    limit = validation  # the number below which a document is validation
+    if draws and min(draws) >= validation:
+        limit = math.nextafter(min(draws), 1.0)
+    elif following is None and draws and max(draws) < validation:
+        limit = max(draws)
+    last = yield from _split_by_hash(head, limit)
     if following is not None:
-        yield from _by_hash(chain([following], stream), validation, last)
+        yield from _split_by_hash(chain([following], stream), validation, last)
+
+
+def _split_by_hash(documents: Iterable[Document], limit: float, split: str = "train") -> Generator[Document, None, str]:
+    """Documents without a split get one, the parts of a document the same one: `split` if its first part came before.
+
+    Returns the split of the last one.
+    """
+    for document in documents:
+        if document.split is None and not document.part:
+            split = "validation" if draw(document) < limit else "train"
+        yield document if document.split else document._replace(split=split)
+    return split
 
 
 def cut(parts: Iterable[Document], characters: int, validation: float) -> Iterator[Document]:
@@ -73,46 +93,15 @@ def cut(parts: Iterable[Document], characters: int, validation: float) -> Iterat
         elif passed >= wanted:
             yield _named(document, "validation")
         else:
-            yield from _halves(document, wanted - passed)
+            yield from _cut_document(document, wanted - passed)
         passed += len(document.text)
-
-
-def _first(stream: Iterator[Document]) -> Iterator[Document]:
-    """The first `FEW` documents, or `HELD` characters."""
-    count, characters = 0, 0
-    for document in stream:
-        yield document
-        count, characters = count + (not document.part), characters + len(document.text)
-        if count >= FEW or characters >= HELD:
-            return
-
-
-def _limit(draws: list[float], validation: float, complete: bool) -> float:
-    """The number below which a document is validation."""
-    if draws and min(draws) >= validation:
-        return math.nextafter(min(draws), 1.0)
-    if complete and draws and max(draws) < validation:
-        return max(draws)
-    return validation
-
-
-def _by_hash(documents: Iterable[Document], limit: float, split: str = "train") -> Generator[Document, None, str]:
-    """Documents without a split get one, the parts of a document the same one: `split` if its first part came before.
-
-    Returns the split of the last one.
-    """
-    for document in documents:
-        if document.split is None and not document.part:
-            split = "validation" if draw(document) < limit else "train"
-        yield document if document.split else document._replace(split=split)
-    return split
 
 
 def _named(document: Document, split: str) -> Document:
     return document._replace(id=f"{document.id}/{split}", split=split)
 
 
-def _halves(document: Document, wanted: int) -> Iterator[Document]:
+def _cut_document(document: Document, wanted: int) -> Iterator[Document]:
     text = document.text
     for mark in ("\n", ". ", "。", " "):
         end = text.rfind(mark, max(wanted // 2, 1), wanted + 1)
@@ -121,9 +110,6 @@ def _halves(document: Document, wanted: int) -> Iterator[Document]:
             yield _named(document._replace(text=tail), "validation")
             return
     yield _named(document, "train")
-
-
-SEMANTICS = 2  # raised when the same source is split in another way
 
 
 class Fingerprint(NamedTuple):
@@ -146,24 +132,20 @@ def fingerprint(corpus: Corpus, cache: Path) -> Fingerprint:
     if (kept := read_sealed(path, path.stem)) is not None:
         return Fingerprint(**kept)
     say("reading the corpus")
-    found = _read(corpus, cache)
-    if not found.documents:
+    text_hash = blake2b(digest_size=8)
+    documents: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
+    with bar("reading", unit="char", scale=True) as progress:
+        for document in split_documents(corpus.documents(cache), corpus.validation):
+            split: Any = document.split
+            text_hash.update(f"{split}\x00{document.text}\x01".encode("utf-8", "surrogatepass"))
+            documents[split] += 1
+            characters[split] += len(document.text)
+            progress.update(len(document.text))
+    if not documents:
         place = getattr(corpus, "path", None)
         cause = f"corpus.path={place} holds no text" if place else "the corpus is empty"
         raise UserError(cause, "give files with text")
-    write_sealed(path, {key: value for key, value in found._asdict().items() if key != "dropped" or value}, path.stem)
-    return found
-
-
-def _read(corpus: Corpus, cache: Path) -> Fingerprint:
-    key = blake2b(digest_size=8)
-    documents: Counter[str] = Counter()
-    characters: Counter[str] = Counter()
-    with bar("reading", unit="char", scale=True) as moved:
-        for document in split_documents(corpus.documents(cache), corpus.validation):
-            split: Any = document.split
-            key.update(f"{split}\x00{document.text}\x01".encode("utf-8", "surrogatepass"))
-            documents[split] += 1
-            characters[split] += len(document.text)
-            moved.update(len(document.text))
-    return Fingerprint(key.hexdigest(), dict(documents), dict(characters), dict(corpus.dropped()))
+    result = Fingerprint(text_hash.hexdigest(), dict(documents), dict(characters), dict(corpus.dropped()))
+    write_sealed(path, {key: value for key, value in result._asdict().items() if key != "dropped" or value}, path.stem)
+    return result

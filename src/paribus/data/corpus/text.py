@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from paribus.data.corpus.document import LONGEST, Corpus, Document, in_parts, paragraphs
-from paribus.data.corpus.files import TextFile, find
-from paribus.data.corpus.rows import Reader
+from paribus.data.corpus.files import TextFile, find, identify_files
+from paribus.data.corpus.rows import RowReader
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share, cut
 
@@ -36,24 +36,24 @@ class Text(Corpus):
 
     def __post_init__(self) -> None:
         check_share(self.validation)
-        Reader(errors=self.errors)
+        RowReader(errors=self.errors)
 
     @cached_property
-    def reader(self) -> Reader:
-        return Reader(self.text_column, self.id_column, self.errors)
+    def reader(self) -> RowReader:
+        return RowReader(self.text_column, self.id_column, self.errors)
 
     @cached_property
     def files(self) -> list[TextFile]:
         return find(self.path)
 
     def source(self) -> Any:
-        return [identity(self.files), self.text_column, self.id_column, self.errors]
+        return [identify_files(self.files), self.text_column, self.id_column, self.errors]
 
     def documents(self, cache: Path) -> Iterator[Document]:
         for file in self.files:
-            found = chain.from_iterable(in_parts(*blocks, file.split) for blocks in self._blocks(file))
-            characters = self._lone(file)
-            yield from cut(found, characters, self.validation) if characters else found
+            documents = chain.from_iterable(in_parts(*blocks, file.split) for blocks in self._blocks(file))
+            characters = self._measure_lone(file)
+            yield from cut(documents, characters, self.validation) if characters else documents
 
     def _blocks(self, file: TextFile) -> Iterator[Blocks]:
         if file.kind != "text":
@@ -62,10 +62,10 @@ class Text(Corpus):
         runs = (run for filled, run in groupby(lines, key=bool) if filled)
         return ((f"{file.name}#{number}", run) for number, run in enumerate(runs))
 
-    def _lone(self, file: TextFile) -> int:
+    def _measure_lone(self, file: TextFile) -> int:
         """The length of the only document without a split if it is too long to be held, otherwise 0.
 
-        Its split needs its length before its text.
+        Where it is cut into splits depends on its length, so it is read twice.
         """
         undecided = [one for one in self.files if one.split is None]
         if undecided != [file] or file.path.stat().st_size <= LONGEST:
@@ -74,9 +74,3 @@ class Text(Corpus):
         first = next(blocks, None)
         parts = [(part.part, len(part.text)) for part in in_parts(*first, None)] if first else []
         return sum(size for _, size in parts) if len(parts) > 1 and next(blocks, None) is None else 0
-
-
-def identity(files: Sequence[TextFile]) -> list[list[Any]]:
-    """Plain data that tells whether files may have changed: names, splits, bytes, times in nanoseconds, inodes."""
-    stats = ((file, file.path.stat()) for file in files)
-    return [[file.name, file.split, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino] for file, at in stats]

@@ -29,7 +29,7 @@ from paribus.data.corpus.document import Corpus, Document, keep_documents
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share, hash_share
 
-ASKED: Final = " : "  # before what a line asks for
+ANSWER_MARK: Final = " : "  # before the answer of a line
 LONGEST: Final = 60  # characters of a head or a tail
 PARTS: Final = ("noun", "verb", "adj", "adv")
 POINTERS: Final = {  # of WordNet's data files (wninput(5WN)): how a line says them
@@ -78,7 +78,7 @@ class Triples(Corpus):
 
     @cached_property
     def installed(self) -> dict[str, metadata.Distribution]:
-        """The listed distributions, found."""
+        """The listed distributions."""
         return Docstrings(self.distributions).installed
 
     def source(self) -> Any:
@@ -96,64 +96,59 @@ class Triples(Corpus):
         if self.wordnet is None:
             return []
         folder = Path(self.wordnet).expanduser()
-        found = [folder / f"data.{part}" for part in PARTS]
-        if missing := [path for path in found if not path.is_file()]:
+        files = [folder / f"data.{part}" for part in PARTS]
+        if missing := [path for path in files if not path.is_file()]:
             mend = "give the folder with data.noun, data.verb, data.adj and data.adv"
             raise UserError(f"corpus.wordnet: {missing[0]} does not exist", mend)
-        return found
+        return files
 
     def _make(self) -> Iterator[Document]:
-        yield from self._code()
-        synsets = [found for path in self._files for found in read_synsets(path)]
-        known = {synset.key: synset.word for synset in synsets}
-        for first in range(0, len(synsets), SYNSETS):
-            group = synsets[first : first + SYNSETS]
-            if lines := self._lines(triple for synset in group for triple in synset.triples(known)):
-                yield Document(f"wordnet#{first}", lines)
-
-    def _code(self) -> Iterator[Document]:
-        for found in self.installed.values():
-            files = modules(found)
+        for distribution in self.installed.values():
+            files = modules(distribution)
             with readers(len(files)) as pool:
                 for (name, _), triples in zip(files, pool.map(read_code, files, chunksize=CHUNK), strict=True):
-                    if lines := self._lines(triples):
+                    if lines := self._write_lines(triples):
                         yield Document(name, lines, split_module(name, self.validation))
+        synsets = [synset for path in self._files for synset in read_synsets(path)]
+        words = {synset.key: synset.word for synset in synsets}
+        for first in range(0, len(synsets), SYNSETS):
+            group = synsets[first : first + SYNSETS]
+            if lines := self._write_lines(triple for synset in group for triple in synset.triples(words)):
+                yield Document(f"wordnet#{first}", lines)
 
-    def _lines(self, triples: Iterable[Triple]) -> str:
-        kept = [triple for triple in dict.fromkeys(triples) if all(_fits(part) for part in triple)]
-        return "\n".join(ask(triple, hash_share("\t".join(triple)) < self.relations) for triple in kept)
+    def _write_lines(self, triples: Iterable[Triple]) -> str:
+        return "\n".join(
+            ask(triple, hash_share("\t".join(triple)) < self.relations)
+            for triple in dict.fromkeys(triples)
+            if all(0 < len(part) <= LONGEST and ANSWER_MARK not in part and part.isprintable() for part in triple)
+        )
 
 
 def ask(triple: Triple, relation: bool) -> str:
     """The line that asks for the relation, or for the tail."""
     head, kind, tail = triple
-    return f"{head} , {tail}{ASKED}{kind}" if relation else f"{head} {kind}{ASKED}{tail}"
-
-
-def _fits(part: str) -> bool:
-    return 0 < len(part) <= LONGEST and ASKED not in part and part.isprintable()
+    return f"{head} , {tail}{ANSWER_MARK}{kind}" if relation else f"{head} {kind}{ANSWER_MARK}{tail}"
 
 
 def read_code(module: tuple[str, str]) -> list[Triple]:
-    """The triples of a module, (its name, its file), in the order of its source."""
+    """The triples of the public classes and functions of a module, (its name, its file), in the order of its source."""
     name, path = module
-    return [triple for node in find_documented(path) for triple in _relate(node, name)]
-
-
-def _relate(node: ast.AST, module: str) -> Iterator[Triple]:
-    """The triples of a public class or function."""
-    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-        yield Triple(node.name, "is in module", module)
-        for base in node.bases:
-            if isinstance(base, ast.Name | ast.Attribute):
-                yield Triple(node.name, "inherits from", base.attr if isinstance(base, ast.Attribute) else base.id)
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-        yield Triple(node.name, "is in module", module)
-        for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            if each.arg not in ("self", "cls"):
-                yield Triple(each.arg, "is a parameter of", node.name)
+    triples = []
+    for node in find_documented(path):
+        if isinstance(node, ast.Module) or node.name.startswith("_"):
+            continue
+        triples.append(Triple(node.name, "is in module", name))
+        if isinstance(node, ast.ClassDef):
+            for base in node.bases:
+                if isinstance(base, ast.Name | ast.Attribute):
+                    parent = base.attr if isinstance(base, ast.Attribute) else base.id
+                    triples.append(Triple(node.name, "inherits from", parent))
+            continue
+        parameters = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        triples += [Triple(each, "is a parameter of", node.name) for each in parameters if each not in ("self", "cls")]
         if node.returns is not None:
-            yield Triple(node.name, "returns", ast.unparse(node.returns))
+            triples.append(Triple(node.name, "returns", ast.unparse(node.returns)))
+    return triples
 
 
 class Synset(NamedTuple):
@@ -163,34 +158,32 @@ class Synset(NamedTuple):
     word: str
     pointers: list[tuple[str, tuple[str, str]]]
 
-    def triples(self, known: Mapping[tuple[str, str], str]) -> Iterator[Triple]:
+    def triples(self, words: Mapping[tuple[str, str], str]) -> Iterator[Triple]:
         """The relations that have words, to the first word of each other synset."""
         for kind, key in self.pointers:
-            if kind in POINTERS and key in known:
-                yield Triple(self.word, POINTERS[kind], known[key])
+            if kind in POINTERS and key in words:
+                yield Triple(self.word, POINTERS[kind], words[key])
 
 
 def read_synsets(path: Path) -> Iterator[Synset]:
-    """The synsets of a data file of WordNet, in its order. Raises UserError for a line of another form."""
+    """The synsets of a data file of WordNet, in its order. Raises UserError for a line of another form.
+
+    A line is `offset file type count (word id)* count (kind offset type source)* ... | gloss`; the count of words is in
+    base 16.
+    """
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         if line.startswith("  ") or not line.strip():  # the license
             continue
+        fields = line.partition(" | ")[0].split()
         try:
-            yield _read_synset(line.partition(" | ")[0].split())
+            at = 4 + 2 * int(fields[3], 16)
+            places = [at + 1 + 4 * pointer for pointer in range(int(fields[at]))]
+            pointers = [(fields[place], (_part(fields[place + 2]), fields[place + 1])) for place in places]
+            word = fields[4].partition("(")[0].replace("_", " ")
+            yield Synset((_part(fields[2]), fields[0]), word, pointers)
         except (ValueError, IndexError) as error:
-            raise UserError(
-                f"{path}, line {number} is not a WordNet synset", "give WordNet's own data files"
-            ) from error
-
-
-def _read_synset(fields: list[str]) -> Synset:
-    """`offset file type count (word id)* count (kind offset type source)* ...`, counts of words in base 16."""
-    words = int(fields[3], 16)
-    at = 4 + 2 * words
-    pointers = int(fields[at])
-    first = [at + 1 + 4 * number for number in range(pointers)]
-    found = [(fields[place], (_part(fields[place + 2]), fields[place + 1])) for place in first]
-    return Synset((_part(fields[2]), fields[0]), fields[4].partition("(")[0].replace("_", " "), found)
+            cause = f"{path}, line {number} is not a WordNet synset"
+            raise UserError(cause, "give WordNet's own data files") from error
 
 
 def _part(kind: str) -> str:

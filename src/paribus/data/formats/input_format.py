@@ -13,12 +13,15 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.core.settings import within
-from paribus.data.mask_schedule import Schedule, Static
+from paribus.data.mask_schedule import MaskSchedule, Static
 from paribus.data.order import Order, Read, StepPlan
-from paribus.data.sequences import Array, Text
+from paribus.data.sequences import Array, Ints, Text, concatenate_ranges, exclusive_cumsum
 from paribus.data.tokens.vocabulary import Vocabulary
 
 WIDTH = 8  # rows are padded to a multiple of this
+SEPARATORS = ("sentences", "segments")  # what a separator comes after
+
+Draw = Callable[[Ints], Noise]  # the noise of these ids in one pass
 
 
 class Store(Protocol):
@@ -43,19 +46,19 @@ class Store(Protocol):
 class Segments(NamedTuple):
     """Runs of store tokens, row by row and in order; a row is the first special, then each run and its separators."""
 
-    row_S: NDArray[np.int64]  # ascending
-    start_S: NDArray[np.int64]
-    length_S: NDArray[np.int64]  # tokens; may be 0
-    close_S: NDArray[np.int64]  # separators after the run
-    part_S: NDArray[np.int64] | None = None  # 0 or 1, the first or second of a pair; None: all 0
-    label_B: NDArray[np.int64] | None = None
+    row_S: Ints  # ascending
+    start_S: Ints
+    length_S: Ints  # tokens; may be 0
+    close_S: Ints  # separators after the run
+    part_S: Ints | None = None  # 0 or 1, the first or second of a pair; None: all 0
+    label_B: Ints | None = None
 
 
 class BareRows(NamedTuple):
     """Rows of one run of store tokens each, without a frame."""
 
-    start_B: NDArray[np.int64]
-    length_B: NDArray[np.int64]
+    start_B: Ints
+    length_B: Ints
 
 
 class Index(Protocol):
@@ -67,12 +70,7 @@ class Index(Protocol):
     @property
     def report(self) -> dict[str, float]: ...  # statistics of the sampling, by name; empty if nothing is sampled
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments | BareRows: ...
-
-
-SEPARATORS = ("sentences", "segments")  # behind what a separator comes
-
-Draw = Callable[[NDArray[np.int64]], Noise]  # the noise of these ids in one pass
+    def segments(self, rows_B: Ints) -> Segments | BareRows: ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class InputFormat(ABC):
     """
 
     length: int = field(metadata=within(1, 10**6))
-    redraw: Schedule = field(default_factory=Static, kw_only=True)
+    redraw: MaskSchedule = field(default_factory=Static, kw_only=True)
     semantics: ClassVar[int] = 1
     framed: ClassVar[bool] = True  # special tokens open the rows and close the segments
 
@@ -101,6 +99,12 @@ class InputFormat(ABC):
         """The rows of at most `length` tokens; `draw(ids)` gives the noise of what is sampled."""
 
 
+def check_separators(separators: str) -> None:
+    """Raise UserError if separators follow neither sentences nor segments."""
+    if separators not in SEPARATORS:
+        raise UserError(f"input.separators={separators} is unknown", f"choose {' or '.join(SEPARATORS)}")
+
+
 def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: Vocabulary) -> Text:
     """Rows of text: cls, then each segment and its separators, padded to a multiple of WIDTH that holds the longest.
 
@@ -108,26 +112,47 @@ def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: V
     """
     if isinstance(segments, BareRows):
         return _gather_bare(store, segments, vocabulary)
-    row_S, start_S, length_S, close_S = segments[:4]
+    row_S, start_S, length_S, close_S, part_S, label_B = segments
     size_S = length_S + close_S
     length_B = 1 + np.bincount(row_S, weights=size_S, minlength=rows).astype(np.int64)
-    width = -(-int(length_B.max(initial=1)) // WIDTH) * WIDTH
-    into_S = row_S * width + 1 + before(size_S) - before(length_B - 1)[row_S]
-    into_P, from_P = runs(into_S, length_S), runs(start_S, length_S)
-    separator_P = runs(into_S + length_S, close_S)
+    shape = (rows, -(-int(length_B.max(initial=1)) // WIDTH) * WIDTH)
+    into_S = row_S * shape[1] + 1 + exclusive_cumsum(size_S) - exclusive_cumsum(length_B - 1)[row_S]
+    into_P, from_P = concatenate_ranges(into_S, length_S), concatenate_ranges(start_S, length_S)
+    separator_P = concatenate_ranges(into_S + length_S, close_S)
+
     ids_P = store.ids[from_P]
-    free_P = _ordinary(vocabulary)[ids_P]
-    spans_P = None if store.annotated is None else store.annotated[from_P]
+    ids_BL = _fill(vocabulary.pad, np.int64, shape, (into_P, ids_P), (separator_P, vocabulary.sep))
+    ids_BL[:, 0] = vocabulary.cls
+    ordinary_V = np.ones(vocabulary.size, np.bool_)
+    ordinary_V[list(vocabulary.specials)] = False
+    free_P = ordinary_V[ids_P]  # text can hold special ids, such as that of unknown words
+    start_BL = _fill(False, np.bool_, shape, (into_P, store.word_start[from_P] | ~free_P), (separator_P, True))
+    start_BL[:, 0] = True
+    count_S = np.cumsum(length_S > 0)  # empty segments have no number of their own
+    number_S = count_S - 1 - (count_S - (length_S > 0))[np.searchsorted(row_S, row_S)]
+    if part_S is None:
+        part_BL = np.zeros(shape, np.int8)
+    else:
+        part_BL = _fill(0, np.int8, shape, (concatenate_ranges(into_S, size_S), np.repeat(part_S, size_S)))
+    annotated = store.annotated
     return Text(
-        ids_BL=_ids(ids_P, into_P, separator_P, (rows, width), vocabulary),
+        ids_BL=ids_BL,
         length_B=length_B,
-        free_BL=_fill(False, np.bool_, (rows, width), (into_P, free_P)),
-        start_BL=_starts(store.word_start[from_P] | ~free_P, into_P, separator_P, (rows, width)),
-        sentence_BL=_fill(-1, np.int16, (rows, width), (into_P, np.repeat(_numbers(row_S, length_S), length_S))),
-        part_BL=_parts(segments, into_S, size_S, (rows, width)),
-        label_B=segments.label_B,
-        annotated_BL=None if spans_P is None else _fill(0, np.uint8, (rows, width), (into_P, spans_P)),
+        free_BL=_fill(False, np.bool_, shape, (into_P, free_P)),
+        start_BL=start_BL,
+        sentence_BL=_fill(-1, np.int16, shape, (into_P, np.repeat(number_S, length_S))),
+        part_BL=part_BL,
+        label_B=label_B,
+        annotated_BL=None if annotated is None else _fill(0, np.uint8, shape, (into_P, annotated[from_P])),
     )
+
+
+def _fill(background: int, dtype: DTypeLike, shape: tuple[int, int], *layers: tuple[Array, ArrayLike]) -> Array:
+    """An array of one value, with other values written at flat places."""
+    flat = np.full(shape[0] * shape[1], background, dtype)
+    for place_P, value in layers:
+        flat[place_P] = value
+    return flat.reshape(shape)
 
 
 def _gather_bare(store: Store, segments: BareRows, vocabulary: Vocabulary) -> Text:
@@ -139,79 +164,23 @@ def _gather_bare(store: Store, segments: BareRows, vocabulary: Vocabulary) -> Te
     if ragged:
         np.minimum(from_BL, len(store.ids) - 1, out=from_BL)
     ids_BL = store.ids[from_BL].astype(np.int64)
-    starts_BL = store.word_start[from_BL].astype(np.bool_)
-    sentence_BL = _sentences(store, segments, len(column_L))
+    start_BL = store.word_start[from_BL].astype(np.bool_)
+    sentence_BL = _number_sentences(store, segments, len(column_L))
     if ragged:
         ids_BL[~real_BL], sentence_BL[~real_BL] = vocabulary.pad, -1
-        starts_BL &= real_BL
+        start_BL &= real_BL
     annotated_BL = None if store.annotated is None else np.where(real_BL, store.annotated[from_BL], np.uint8(0))
-    parts_BL = np.zeros(ids_BL.shape, np.int8)
-    return Text(ids_BL, length_B, real_BL, starts_BL, sentence_BL, parts_BL, annotated_BL=annotated_BL)
+    part_BL = np.zeros(ids_BL.shape, np.int8)
+    return Text(ids_BL, length_B, real_BL, start_BL, sentence_BL, part_BL, annotated_BL=annotated_BL)
 
 
-def _sentences(store: Store, segments: BareRows, width: int) -> NDArray[np.int16]:
+def _number_sentences(store: Store, segments: BareRows, width: int) -> NDArray[np.int16]:
     """int16 [B, L]: the number of the sentence in the row; a row may begin within one."""
     edge, (start_B, length_B) = store.sentence_start, segments
     first_B = np.searchsorted(edge, start_B, side="right")
     count_B = np.searchsorted(edge, start_B + length_B, side="left") - first_B
-    place_E = edge[runs(first_B, count_B)] + np.repeat(np.arange(len(start_B)) * width - start_B, count_B)
+    row_offset_E = np.repeat(np.arange(len(start_B)) * width - start_B, count_B)
     begins_BL = np.zeros((len(start_B), width), np.int16)
-    begins_BL.reshape(-1)[place_E] = 1
+    begins_BL.reshape(-1)[edge[concatenate_ranges(first_B, count_B)] + row_offset_E] = 1
     number_BL: NDArray[np.int16] = np.cumsum(begins_BL, axis=1, dtype=np.int16)
     return number_BL
-
-
-def _ordinary(vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """bool [V]: the id is not special; text can hold special ids, such as that of unknown words."""
-    table_V = np.ones(vocabulary.size, np.bool_)
-    table_V[list(vocabulary.specials)] = False
-    return table_V
-
-
-def check_separators(separators: str) -> None:
-    """Raise UserError if separators follow neither sentences nor segments."""
-    if separators not in SEPARATORS:
-        raise UserError(f"input.separators={separators} is unknown", f"choose {' or '.join(SEPARATORS)}")
-
-
-def before(count_S: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum of all earlier counts."""
-    return np.cumsum(count_S) - count_S
-
-
-def runs(start_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, ... of each run, one run after the other."""
-    return np.repeat(start_S - before(length_S), length_S) + np.arange(length_S.sum())
-
-
-def _fill(ground: int, kind: DTypeLike, shape: tuple[int, int], *layers: tuple[Array, ArrayLike]) -> Array:
-    """An array of `ground` with values written at flat places."""
-    flat = np.full(shape[0] * shape[1], ground, kind)
-    for place_P, value in layers:
-        flat[place_P] = value
-    return flat.reshape(shape)
-
-
-def _ids(ids_P: Array, into_P: Array, separator_P: Array, shape: tuple[int, int], vocabulary: Vocabulary) -> Array:
-    ids_BL = _fill(vocabulary.pad, np.int64, shape, (into_P, ids_P), (separator_P, vocabulary.sep))
-    ids_BL[:, 0] = vocabulary.cls
-    return ids_BL
-
-
-def _starts(start_P: Array, into_P: Array, separator_P: Array, shape: tuple[int, int]) -> Array:
-    start_BL = _fill(False, np.bool_, shape, (into_P, start_P), (separator_P, True))
-    start_BL[:, 0] = True
-    return start_BL
-
-
-def _parts(segments: Segments, into_S: Array, size_S: Array, shape: tuple[int, int]) -> Array:
-    if segments.part_S is None:
-        return np.zeros(shape, np.int8)
-    return _fill(0, np.int8, shape, (runs(into_S, size_S), np.repeat(segments.part_S, size_S)))
-
-
-def _numbers(row_S: NDArray[np.int64], length_S: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of each segment in its row, empty segments not counted."""
-    count_S = np.cumsum(length_S > 0)
-    first_S = np.searchsorted(row_S, row_S)
-    return count_S - 1 - (count_S - (length_S > 0))[first_S]

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.data.formats.full_sentences import CHUNK, check_length, walk
-from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, before
+from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store
+from paribus.data.sequences import Ints, number_within
 
 FRAME: Final = 2  # [CLS] and [SEP]
 
@@ -23,11 +24,11 @@ FRAME: Final = 2  # [CLS] and [SEP]
 class OneSegmentIndex:
     """The rows of one split, in the corpus' order."""
 
-    start_N: NDArray[np.int64]
+    start_N: Ints
     length_N: NDArray[np.int32]  # with the frame
     report: ClassVar[dict[str, float]] = {}
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments:
+    def segments(self, rows_B: Ints) -> Segments:
         row_S = np.arange(len(rows_B))
         return Segments(
             row_S, self.start_N[rows_B], self.length_N[rows_B].astype(np.int64) - FRAME, np.ones_like(row_S)
@@ -51,8 +52,11 @@ class OneSegment(InputFormat):
         return OneSegmentIndex(start_N, (tokens_N + FRAME).astype(np.int32))
 
 
-def _pack(store: Store, budget: int) -> Iterator[NDArray[np.int64]]:
-    """[2, N], starts and tokens of rows, of about CHUNK sentences at a time, which bounds memory."""
+def _pack(store: Store, budget: int) -> Iterator[Ints]:
+    """[2, N], starts and tokens of rows, of about CHUNK sentences at a time, which bounds memory.
+
+    A sentence that is too long becomes several rows; rows without tokens are dropped.
+    """
     end_D = np.unique(store.document_start)
     first = 0
     while first < end_D[-1]:
@@ -63,12 +67,9 @@ def _pack(store: Store, budget: int) -> Iterator[NDArray[np.int64]]:
         fitting_S = np.searchsorted(edge_S, edge_S[:-1] + budget, side="right") - 1
         after_S = np.minimum(np.maximum(fitting_S, number_S + 1), document_S)
         first_N = walk(after_S)
-        yield _split_long(edge_S[first_N], edge_S[after_S[first_N]] - edge_S[first_N], budget)
+        start_N, tokens_N = edge_S[first_N], edge_S[after_S[first_N]] - edge_S[first_N]
+        parts_N = -(-tokens_N // budget)
+        skip_M = number_within(parts_N) * budget
+        left_M = np.repeat(tokens_N, parts_N) - skip_M
+        yield np.stack([np.repeat(start_N, parts_N) + skip_M, np.minimum(budget, left_M)])
         first = last
-
-
-def _split_long(start_N: NDArray[np.int64], tokens_N: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
-    """Sentences that are too long as several rows; rows without tokens dropped."""
-    parts_N = -(-tokens_N // budget)
-    skip_M = (np.arange(parts_N.sum()) - np.repeat(before(parts_N), parts_N)) * budget
-    return np.stack([np.repeat(start_N, parts_N) + skip_M, np.minimum(budget, np.repeat(tokens_N, parts_N) - skip_M)])

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise, below, integers
 from paribus.data.formats.full_sentences import walk
-from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, before, check_separators, runs
-from paribus.data.mask_schedule import Dynamic, Schedule
-from paribus.data.sequences import Array
+from paribus.data.formats.input_format import Draw, InputFormat, Segments, Store, check_separators
+from paribus.data.mask_schedule import Dynamic, MaskSchedule
+from paribus.data.sequences import Array, Flags, Ints, concatenate_ranges, number_within
 
 CHUNK: Final = 1 << 17  # sentences sampled at a time, which bounds memory
 FRAME: Final = 3  # special tokens of a row
@@ -29,8 +29,6 @@ PAIRS: Final = ("next", "order", "three", "distance")
 
 SWAPPED, RANDOM = 1, 2  # labels of `three` beside 0, next
 NEAR = 1  # of `distance`: B is from the same document, but not next; RANDOM: from another
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class _PairFormat(InputFormat):
     """
 
     pairs: str = "next"
-    redraw: Schedule = field(default_factory=Dynamic, kw_only=True)
+    redraw: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.length, int) or self.length < FRAME + 2:
@@ -76,7 +74,7 @@ class SegmentPair(_PairFormat):
 
     def index(self, store: Store, length: int, draw: Draw) -> PairIndex:
         marked = self.separators == "sentences"
-        return Sampler(self.pairs, length - FRAME, self.short_seq_prob, single=False, marked=marked).index(store, draw)
+        return sample_pairs(store, draw, self.pairs, length - FRAME, self.short_seq_prob, marked=marked)
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class SentencePair(_PairFormat):
     """
 
     def index(self, store: Store, length: int, draw: Draw) -> PairIndex:
-        return Sampler(self.pairs, length - FRAME, 0.0, single=True).index(store, draw)
+        return sample_pairs(store, draw, self.pairs, length - FRAME, single=True)
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class PairIndex:
     """
 
     store: Store
-    start_N2: NDArray[np.int64]  # in tokens
+    start_N2: Ints  # in tokens
     length_N2: NDArray[np.int32]
     label_N: NDArray[np.int8]
     length_N: NDArray[np.int32]
@@ -128,7 +126,7 @@ class PairIndex:
         end_G = start_G + self.length_N2[rows_B].reshape(-1)
         first_G = np.searchsorted(edge, start_G, side="right") - 1
         count_G = np.searchsorted(edge, end_G, side="left") - first_G
-        segment_S, sentence_S = np.repeat(np.arange(len(start_G)), count_G), runs(first_G, count_G)
+        segment_S, sentence_S = np.repeat(np.arange(len(start_G)), count_G), concatenate_ranges(first_G, count_G)
         start_S = np.maximum(edge[sentence_S], start_G[segment_S])
         end_S = np.minimum(edge[sentence_S + 1], end_G[segment_S])
         close_S = (self.marked & (end_S == edge[sentence_S + 1])).astype(np.int64)
@@ -145,56 +143,50 @@ def find_edges(store: Store, marked: bool) -> Array:
     return edge + np.arange(len(edge)) if marked else edge
 
 
-@dataclass(frozen=True)
-class Sampler:
-    """How one pass is sampled.
+def sample_pairs(
+    store: Store, draw: Draw, pairs: str, most: int, short: float = 0.0, single: bool = False, marked: bool = False
+) -> PairIndex:
+    """The pairs of one pass. A chunk of one sentence is used only by `next`.
 
-    A chunk of one sentence is used only by `next`. single: A and B are one sentence each; otherwise they fill a target
-    length.
+    most: tokens of a pair. short: share of documents with a shorter target. single: A and B are one sentence each;
+    otherwise they fill a target length. marked: a separator comes after each sentence.
+    Raises UserError if the documents of the store allow no such pairs.
+    """
+    start_D = np.unique(store.document_start)
+    documents, sentences = len(start_D) - 1, int(start_D[-1])
+    if pairs != "order" and documents < 2:
+        raise UserError(
+            f"input.pairs={pairs} takes segments from another document, but the text has only {documents}",
+            "mark where documents end (a blank line in text files), or set input.pairs=order",
+        )
+    if documents >= sentences:
+        raise UserError(
+            "no document of the text has two sentences, so no segment has a next one",
+            "put blank lines between documents only, or choose another corpus.sentences",
+        )
+    edge = find_edges(store, marked)
+    parts = _Sampler(pairs, most, short, single, edge, start_D, draw).sample()
+    start, length, label, lone = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    closed = np.isin(start + length, edge).sum(axis=1) if marked else 0  # segments that end with a separator
+    framed_N = (FRAME + length.sum(axis=1) - closed).astype(np.int32)
+    return PairIndex(store, start, length, label, framed_N, int(lone.sum()), pairs, marked)
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    """Samples one pass, as `sample_pairs` says. edge [S + 1]: the starts of the sentences, in tokens; start_D [D + 1]:
+    those of the documents, in sentences.
     """
 
     pairs: str
-    most: int  # tokens of a pair
-    short: float  # share of documents with a shorter target
+    most: int
+    short: float
     single: bool
-    marked: bool = False  # a separator behind each sentence
-
-    def index(self, store: Store, draw: Draw) -> PairIndex:
-        """Raises UserError if the documents of the store allow no such pairs."""
-        start_D = np.unique(store.document_start)
-        self._check(len(start_D) - 1, int(start_D[-1]))
-        edge = find_edges(store, self.marked)
-        parts = _Pass(self, edge, start_D, draw).parts()
-        start, length, label, single = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        closed = np.isin(start + length, edge).sum(axis=1) if self.marked else 0  # segments that end with a separator
-        framed_N = (FRAME + length.sum(axis=1) - closed).astype(np.int32)
-        return PairIndex(store, start, length, label, framed_N, int(single.sum()), self.pairs, self.marked)
-
-    def _check(self, documents: int, sentences: int) -> None:
-        if self.pairs != "order" and documents < 2:
-            raise UserError(
-                f"input.pairs={self.pairs} takes segments from another document, but the text has only {documents}",
-                "mark where documents end (a blank line in text files), or set input.pairs=order",
-            )
-        if documents >= sentences:
-            raise UserError(
-                "no document of the text has two sentences, so no segment has a next one",
-                "put blank lines between documents only, or choose another corpus.sentences",
-            )
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """One pass over a store: edge [S + 1], the starts of its sentences; start_D [D + 1], those of its documents, in
-    sentences.
-    """
-
-    rule: Sampler
     edge: Array
     start_D: Ints
     draw: Draw
 
-    def parts(self) -> Iterator[tuple[Array, ...]]:
+    def sample(self) -> Iterator[tuple[Array, ...]]:
         """start [N, 2], length [N, 2], label [N] of the rows, and [1] chunks of one sentence; by `CHUNK` sentences."""
         first, sentences = int(self.start_D[0]), int(self.start_D[-1])
         while first < sentences:
@@ -202,53 +194,47 @@ class _Pass:
             after_S = np.where(chunks.random_S | chunks.near_S, chunks.split_S, chunks.end_S)
             begins_N = walk(after_S - first)
             first = int(after_S[begins_N[-1]])
-            yield self._pair(chunks.take(begins_N))
+            yield self._make_pairs(chunks.take(begins_N))
 
     def _draw_chunks(self, first_S: Ints) -> _Chunks:
         """The chunk that would start at each of these consecutive sentences."""
         document_S = np.searchsorted(self.start_D, first_S, side="right") - 1
-        target_D = self._draw_targets(self.draw(self.start_D[document_S[0] : document_S[-1] + 1]))
+        draw_D2 = self.draw(self.start_D[document_S[0] : document_S[-1] + 1]).bits("target", 2)
+        shorter_D = 2 + integers(draw_D2[:, 1], self.most - 1)
+        target_D = np.where(draw_D2[:, 0] < below(self.short), shorter_D, self.most)
         target_S = target_D[document_S - document_S[0]]
         end_S = self._end(first_S, document_S, target_S, sentences=2)
         noise, count_S = self.draw(first_S), end_S - first_S
         split_S = first_S + 1 + integers(noise.bits("split", 1)[:, 0], np.maximum(count_S - 1, 1))
-        draw_S = noise.bits("label", 1)[:, 0]
-        near_S = np.zeros_like(draw_S, np.bool_)
-        if self.rule.pairs == "distance":
-            rest_S = np.diff(self.start_D)[document_S] - count_S
-            near_S = (integers(draw_S, 3) == NEAR) & (count_S > 1) & (rest_S > 0)
-        swap_S, random_S = self._draw_kinds(draw_S, count_S > 1)
-        return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, swap_S, near_S)
-
-    def _draw_kinds(self, draw_S: NDArray[np.uint32], whole_S: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """(A and B are swapped, B is random) of chunks; those that are `whole` can be split."""
-        if self.rule.pairs == "distance":
-            return np.zeros_like(whole_S), (integers(draw_S, 3) == RANDOM) & whole_S
-        if self.rule.pairs == "three":
+        draw_S, splittable_S = noise.bits("label", 1)[:, 0], count_S > 1
+        random_S = swap_S = near_S = np.zeros_like(splittable_S)
+        if self.pairs == "next":
+            random_S = ~splittable_S | (draw_S < below(0.5))
+        elif self.pairs == "order":
+            swap_S = draw_S < below(0.5)
+        else:
             kind_S = integers(draw_S, 3)
-            return kind_S == SWAPPED, (kind_S == RANDOM) & whole_S
-        coin_S = draw_S < below(0.5)
-        never_S = np.zeros_like(coin_S)
-        return (never_S, ~whole_S | coin_S) if self.rule.pairs == "next" else (coin_S, never_S)
-
-    def _draw_targets(self, noise: Noise) -> Ints:
-        draw_D2 = noise.bits("target", 2)
-        short_D = draw_D2[:, 0] < below(self.rule.short)
-        return np.where(short_D, 2 + integers(draw_D2[:, 1], self.rule.most - 1), self.rule.most)
+            random_S = (kind_S == RANDOM) & splittable_S
+            if self.pairs == "three":
+                swap_S = kind_S == SWAPPED
+            else:
+                rest_S = np.diff(self.start_D)[document_S] - count_S
+                near_S = (kind_S == NEAR) & splittable_S & (rest_S > 0)
+        return _Chunks(first_S, document_S, target_S, end_S, split_S, random_S, swap_S, near_S)
 
     def _end(self, first_S: Ints, document_S: Ints, target_S: Ints, sentences: int) -> Ints:
         """The sentence before which a run ends: after at least one sentence, at the target or the document's end.
 
         `sentences`: length of a run if segments are single sentences.
         """
-        if self.rule.single:
+        if self.single:
             return np.minimum(first_S + sentences, self.start_D[document_S + 1])
         enough_S = np.searchsorted(self.edge, self.edge[first_S] + target_S, side="left")
         return np.minimum(np.maximum(enough_S, first_S + 1), self.start_D[document_S + 1])
 
-    def _pair(self, chunks: _Chunks) -> tuple[Array, ...]:
+    def _make_pairs(self, chunks: _Chunks) -> tuple[Array, ...]:
         single_S = chunks.end_S - chunks.first_S == 1
-        if self.rule.pairs != "next":
+        if self.pairs != "next":
             chunks = chunks.take(~single_S)
         first_N2 = np.stack([chunks.first_S, chunks.split_S], axis=1)
         last_N2 = np.stack([chunks.split_S, chunks.end_S], axis=1)
@@ -256,9 +242,9 @@ class _Pass:
         first_N2[near_N, 1], last_N2[near_N, 1] = self._draw_near(chunks.take(near_N))
         first_N2[random_N, 1], last_N2[random_N, 1] = self._draw_elsewhere(chunks.take(random_N))
         first_N2[swap_N], last_N2[swap_N] = first_N2[swap_N, ::-1], last_N2[swap_N, ::-1]
-        label_N = np.where(random_N, 1 if self.rule.pairs in ("next", "order") else RANDOM, swap_N | near_N)
+        label_N = np.where(random_N, 1 if self.pairs in ("next", "order") else RANDOM, swap_N | near_N)
         length_N2 = self.edge[last_N2] - self.edge[first_N2]
-        start_N2, kept_N2 = truncate(self.edge[first_N2], length_N2, self.rule.most, self.draw(chunks.first_S))
+        start_N2, kept_N2 = truncate(self.edge[first_N2], length_N2, self.most, self.draw(chunks.first_S))
         return start_N2, kept_N2.astype(np.int32), label_N.astype(np.int8), single_S.sum(keepdims=True)
 
     def _draw_near(self, chunks: _Chunks) -> tuple[Ints, Ints]:
@@ -293,9 +279,9 @@ class _Chunks(NamedTuple):
     target_S: Ints
     end_S: Ints
     split_S: Ints
-    random_S: NDArray[np.bool_]
-    swap_S: NDArray[np.bool_]
-    near_S: NDArray[np.bool_]
+    random_S: Flags
+    swap_S: Flags
+    near_S: Flags
 
     def take(self, chosen: Array) -> _Chunks:
         """These chunks, by number or by mask."""
@@ -324,7 +310,7 @@ def _count_heads(noise: Noise, stream: str, tosses_N: Ints) -> Ints:
     """How many of these fair coins show heads, one bit per coin."""
     words_N = -(-tosses_N // 32)
     row_W = np.repeat(np.arange(len(words_N)), words_N)
-    word_W = np.arange(len(row_W)) - before(words_N)[row_W]
+    word_W = number_within(words_N)
     spare_W = np.maximum(32 * (word_W + 1) - tosses_N[row_W], 0).astype(np.uint32)
     heads_W = np.bitwise_count(noise.at(stream, row_W, word_W) >> spare_W)
     return np.bincount(row_W, weights=heads_W, minlength=len(words_N)).astype(np.int64)

@@ -13,8 +13,8 @@ from paribus.core.errors import UserError
 from paribus.core.noise import integers
 from paribus.data.formats.full_sentences import check_length, index_sentences
 from paribus.data.formats.input_format import Draw, Index, InputFormat, Segments, Store
-from paribus.data.mask_schedule import Dynamic, Schedule
-from paribus.data.sequences import Array
+from paribus.data.mask_schedule import Dynamic, MaskSchedule
+from paribus.data.sequences import Ints, exclusive_cumsum
 
 MOST = 6  # parts, which make 873 classes
 
@@ -30,7 +30,7 @@ class Reordered(InputFormat):
     """
 
     parts: int = 3
-    redraw: Schedule = field(default_factory=Dynamic, kw_only=True)
+    redraw: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
 
     def __post_init__(self) -> None:
         check_length(self.length)
@@ -43,7 +43,7 @@ class Reordered(InputFormat):
 
 @dataclass(frozen=True)
 class ReorderedIndex:
-    """The rows of one pass; `orders`: the permutation of each class."""
+    """The rows of one pass. plain: in the order of the text; orders: the permutation of each class."""
 
     plain: Index
     draw: Draw
@@ -57,20 +57,24 @@ class ReorderedIndex:
     def report(self) -> dict[str, float]:
         return self.plain.report
 
-    def segments(self, rows_B: NDArray[np.int64]) -> Segments:
+    def segments(self, rows_B: Ints) -> Segments:
         """One segment per sentence, in the order of the permuted parts; a separator ends the row."""
-        found = self.plain.segments(rows_B)
-        assert isinstance(found, Segments)
-        count_B = np.bincount(found.row_S, minlength=len(rows_B))
+        plain = self.plain.segments(rows_B)
+        assert isinstance(plain, Segments)
+        count_B = np.bincount(plain.row_S, minlength=len(rows_B))
         noise = self.draw(rows_B)
         known_B = np.array([count_classes(min(int(count), len(self.orders[-1]))) for count in count_B])
         class_B = integers(noise.bits("class", 1)[:, 0], known_B)
         cut_BG = noise.bits("cut", max(1, int(count_B.max(initial=1)) - 1))
-        order_S = np.arange(len(found.row_S))
-        for row, (kind, count, first) in enumerate(zip(class_B, count_B, np.cumsum(count_B) - count_B, strict=True)):
-            order_S[first : first + count] = first + _permute(self.orders[kind], cut_BG[row, : count - 1])
-        start_S, length_S = found.start_S[order_S], found.length_S[order_S]
-        return Segments(found.row_S, start_S, length_S, found.close_S, label_B=class_B)
+        order_S = np.arange(len(plain.row_S))
+        for row, (kind, count, first) in enumerate(zip(class_B, count_B, exclusive_cumsum(count_B), strict=True)):
+            order = self.orders[kind]
+            # parts end at the gaps between sentences that have the smallest draws
+            cuts = np.sort(np.argsort(cut_BG[row, : count - 1], kind="stable")[: len(order) - 1]) + 1
+            parts = np.split(np.arange(count), cuts)
+            order_S[first : first + count] = first + np.concatenate([parts[at] for at in order])
+        start_S, length_S = plain.start_S[order_S], plain.length_S[order_S]
+        return Segments(plain.row_S, start_S, length_S, plain.close_S, label_B=class_B)
 
 
 def list_orders(parts: int) -> list[tuple[int, ...]]:
@@ -81,10 +85,3 @@ def list_orders(parts: int) -> list[tuple[int, ...]]:
 def count_classes(parts: int) -> int:
     """How many classes there are of one to `parts` parts."""
     return sum(factorial(number) for number in range(1, parts + 1))
-
-
-def _permute(order: tuple[int, ...], draw_G: Array) -> Array:
-    """The sentences in the order of their parts, which end at the gaps with the smallest draws."""
-    cuts = np.sort(np.argsort(draw_G, kind="stable")[: len(order) - 1]) + 1
-    parts = np.split(np.arange(len(draw_G) + 1), cuts)
-    return np.concatenate([parts[at] for at in order])

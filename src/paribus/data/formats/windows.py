@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
-from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store, before
+from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store
+from paribus.data.sequences import Ints, number_within
 
 SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 
@@ -22,11 +23,11 @@ SHORTEST: Final = 2  # tokens of a window: one to keep, one of noise
 class WindowIndex:
     """The windows of one split, in the corpus' order."""
 
-    start_N: NDArray[np.int64]
+    start_N: Ints
     length_N: NDArray[np.int32]
     report: ClassVar[dict[str, float]] = {}
 
-    def segments(self, rows_B: NDArray[np.int64]) -> BareRows:
+    def segments(self, rows_B: Ints) -> BareRows:
         return BareRows(self.start_N[rows_B], self.length_N[rows_B].astype(np.int64))
 
 
@@ -52,7 +53,7 @@ class Windows(InputFormat):
         edge_D = np.asarray(store.sentence_start)[document_start[[0, -1]] if self.cross else document_start]
         size_D = np.diff(edge_D)
         count_D = -(-size_D // length)
-        within_N = (np.arange(count_D.sum()) - np.repeat(before(count_D), count_D)) * length
+        within_N = number_within(count_D) * length
         length_N = np.minimum(np.repeat(size_D, count_D) - within_N, length)
         kept_N = length_N >= SHORTEST
         start_N = np.repeat(edge_D[:-1], count_D) + within_N

@@ -16,7 +16,7 @@ from paribus.data.annotators import Annotator, Span
 from paribus.data.corpus.document import Document
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.tokens.store import SPANS, parts
-from paribus.data.tokens.tokenizer import Batch, Tokenizer
+from paribus.data.tokens.tokenizer import EncodedSentences, Tokenizer
 
 SEMANTICS = 1  # raised when the same spans of text give other tokens
 META = "meta.json"
@@ -39,14 +39,14 @@ def build(
     with (
         whole_folder(folder) as work,
         (work / SPANS).open("wb") as file,
-        bar("annotating", characters, "char", scale=True) as moved,
+        bar("annotating", characters, "char", scale=True) as progress,
     ):
         for part in parts(documents, splitter):
             batch, offset_T2 = tokenizer.locate(part.sentences)
             code_T = codes(part.sentences, list(annotator.spans(part.sentences)), batch, offset_T2)
             file.write(code_T.tobytes())
             spans += int(np.count_nonzero(code_T == 1))
-            moved.update(part.characters)
+            progress.update(part.characters)
         write_json(work / META, {"spans": spans})
 
 
@@ -57,7 +57,10 @@ def check(folder: Path) -> None:
 
 
 def codes(
-    sentences: Sequence[str], spans_S: Sequence[Sequence[Span]], batch: Batch, offset_T2: NDArray[np.int64]
+    sentences: Sequence[str],
+    spans_S: Sequence[Sequence[Span]],
+    batch: EncodedSentences,
+    offset_T2: NDArray[np.int64],
 ) -> NDArray[np.uint8]:
     """uint8 [T]: 1 at the start of a span, 2 inside, else 0.
 
@@ -67,30 +70,23 @@ def codes(
     code_T = np.zeros(len(batch.ids_T), np.uint8)
     edge_S = np.append(0, np.cumsum(batch.length_S))
     for sentence, spans, first, last in zip(sentences, spans_S, edge_S[:-1], edge_S[1:], strict=True):
-        if len(spans) and last > first:
-            code_T[first:last] = _codes(sentence, spans, batch.word_start_T[first:last], offset_T2[first:last])
+        if not len(spans) or first == last:
+            continue
+        word_T = np.cumsum(batch.word_start_T[first:last], dtype=np.int64)
+        # the first visible character of each token; its first character if it is white space
+        visible = [
+            next((at for at in range(begin, end) if not sentence[at].isspace()), begin)
+            for begin, end in offset_T2[first:last].tolist()
+        ]
+        place_T, sentence_code_T = np.array(visible), code_T[first:last]
+        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            if not 0 <= begin < end <= len(sentence):
+                raise UserError(
+                    f"masking.annotator gives the span ({begin}, {end}) of {len(sentence)} characters",
+                    "give (start, end), the end excluded, within the sentence",
+                )
+            touched_T = np.isin(word_T, word_T[(begin <= place_T) & (place_T < end)])
+            if touched_T.any() and not sentence_code_T[touched_T].any():
+                sentence_code_T[touched_T] = 2
+                sentence_code_T[np.argmax(touched_T)] = 1
     return code_T
-
-
-def _codes(
-    sentence: str, spans: Sequence[Span], start_T: NDArray[np.uint8], offset_T2: NDArray[np.int64]
-) -> NDArray[np.uint8]:
-    word_T = np.cumsum(start_T, dtype=np.int64)
-    place_T = np.array([_visible(sentence, begin, end) for begin, end in offset_T2.tolist()])
-    code_T = np.zeros(len(start_T), np.uint8)
-    for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if not 0 <= begin < end <= len(sentence):
-            raise UserError(
-                f"masking.annotator gives the span ({begin}, {end}) of {len(sentence)} characters",
-                "give (start, end), the end excluded, within the sentence",
-            )
-        touched_T = np.isin(word_T, word_T[(begin <= place_T) & (place_T < end)])
-        if touched_T.any() and not code_T[touched_T].any():
-            code_T[touched_T] = 2
-            code_T[np.argmax(touched_T)] = 1
-    return code_T
-
-
-def _visible(sentence: str, begin: int, end: int) -> int:
-    """The first character of a token that is not white space; its first if there is none."""
-    return next((at for at in range(begin, end) if not sentence[at].isspace()), begin)

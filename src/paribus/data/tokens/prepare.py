@@ -23,7 +23,7 @@ from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import Fingerprint, fingerprint, split_documents
 from paribus.data.tokens import annotation, store
 from paribus.data.tokens.pretrained import Pretrained
-from paribus.data.tokens.store import TokenStore
+from paribus.data.tokens.store import GOLDEN, TokenStore
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
 from paribus.data.tokens.trained import Trained
 from paribus.data.tokens.vocabulary import Vocabulary
@@ -31,10 +31,6 @@ from paribus.data.tokens.vocabulary import Vocabulary
 Source = Trained | Pretrained  # what makes a tokenizer
 
 COUNTED = 1 << 22  # tokens counted at a time
-
-GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
-
-
 LONGEST_WORD = 10_000  # characters of a word that a tokenizer is trained on
 
 
@@ -74,13 +70,13 @@ class Plan:
 
     @cached_property
     def text(self) -> Fingerprint:
-        found = fingerprint(self.corpus, self.cache)
+        text = fingerprint(self.corpus, self.cache)
         for split in ("train", "validation"):
-            if not found.documents.get(split):
+            if not text.documents.get(split):
                 raise UserError(
                     f"the corpus has no {split} document", "give more documents, or files named train and validation"
                 )
-        return found
+        return text
 
     @property
     def splitter(self) -> Splitter:
@@ -108,7 +104,7 @@ class Plan:
             "documents": self.text.documents,
             "characters": self.text.characters,
             "sentences": [self.splitter.name, self.splitter.semantics],
-            "tokenizer": _hash(self.tokenizer_folder / "tokenizer.json"),
+            "tokenizer": hashlib.sha256((self.tokenizer_folder / "tokenizer.json").read_bytes()).hexdigest()[:16],
             "semantics": store.SEMANTICS,
             **({"dropped": self.text.dropped} if self.text.dropped else {}),
         }
@@ -130,8 +126,8 @@ class Plan:
         if not is_stored(folder):
             total = self.text.characters[split]
             say(f"annotating {total / 1e6:.1f} million characters, once")
-            own = (document for document in self.documents() if document.split == split)
-            annotation.build(own, Tokenizer.load(self.tokenizer_folder), self.splitter, annotator, folder, total)
+            documents = (document for document in self.documents() if document.split == split)
+            annotation.build(documents, Tokenizer.load(self.tokenizer_folder), self.splitter, annotator, folder, total)
         if split == "train":
             annotation.check(folder)
         return folder / store.SPANS
@@ -144,9 +140,9 @@ class Plan:
         say(f"training a {self.source.kind} tokenizer of {self.source.vocab_size} entries")
         paragraphs = (line for d in self.documents() if d.split == "train" for line in d.text.split("\n"))
         limit, total = self.source.train_characters, self.text.characters["train"]
-        with bar("reading", min(limit, total), "char", scale=True) as moved:
+        with bar("reading", min(limit, total), "char", scale=True) as progress:
             for paragraph in spread(paragraphs, limit, total):
-                moved.update(len(paragraph))
+                progress.update(len(paragraph))
                 yield cut_words(paragraph)
 
 
@@ -181,11 +177,8 @@ def data_fingerprint(
             text cannot give.
         Unavailable: for an annotator that this machine does not have.
     """
-    return {**Plan(corpus, tokenizer, cache, trained_on).plain, **_spans(annotator)}
-
-
-def _spans(annotator: Annotator | None) -> dict[str, Any]:
-    return {} if annotator is None else {"spans": annotator.identity()}
+    plain = Plan(corpus, tokenizer, cache, trained_on).plain
+    return plain if annotator is None else {**plain, "spans": annotator.identity()}
 
 
 def prepare(
@@ -201,20 +194,17 @@ def prepare(
     """
     plan = Plan(corpus, tokenizer, cache, trained_on)
     stores = {path.name: TokenStore(path) for path in sorted(plan.store_folder.iterdir()) if path.is_dir()}
-    counts = {split: found.tokens for split, found in stores.items()}
+    counts = {split: each.tokens for split, each in stores.items()}
     for split in ("train", "validation"):
         if not counts.get(split):
             raise UserError(f"the {split} text of the corpus has no tokens", "give text that the tokenizer can read")
-    own, other = stores["train"].ids, stores["validation"].ids
-    if len(own) == len(other) and np.array_equal(own, other):
+    if np.array_equal(stores["train"].ids, stores["validation"].ids):
         raise UserError(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
+    data = Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
     if annotator is not None:
         for split in ("train", "validation"):
             stores[split] = TokenStore(stores[split].folder, plan.spans_file(annotator, split))
-    return Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts, **_spans(annotator)})
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        data.fingerprint["spans"] = annotator.identity()
+    return data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,14 +12,14 @@ from paribus.core.hub import PACKAGE, local, patience, require
 from paribus.core.settings import within
 from paribus.data.tokens.tokenizer import Tokenizer, assemble
 
-_ATTRIBUTES = {
+_ATTRIBUTES = {  # of a tokenizer of transformers, the first that is set
     "pad": ("pad_token",),
     "unk": ("unk_token",),
     "cls": ("cls_token", "bos_token"),
     "sep": ("sep_token", "eos_token"),
     "mask": ("mask_token",),
 }
-_NEW = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
+_MISSING = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
 
 
 @dataclass(frozen=True)
@@ -70,25 +70,22 @@ class Pretrained:
 
         Raises UserError if there is no such tokenizer or it has no fast form.
         """
-        loaded = self._load()
-        if getattr(loaded, "backend_tokenizer", None) is None:
-            raise UserError(f"tokenizer.name={self.name} has no tokenizer.json", "use one with a fast tokenizer")
-        backend, name = loaded.backend_tokenizer, Path(self.name).name
-        tokenizer = assemble(backend, _find_roles(loaded), self.sentinels, name, self.delimiters)
-        tokenizer.save(folder)
-        return tokenizer
-
-    def _load(self) -> Any:
         from transformers import AutoTokenizer
 
         place = str(self._folder() or self.name)
         try:
             with patience():
-                return AutoTokenizer.from_pretrained(place, revision=self.revision or "main", trust_remote_code=False)
+                loaded = AutoTokenizer.from_pretrained(place, revision=self.revision or "main", trust_remote_code=False)
         except Exception as error:  # transformers and the hub raise many kinds
             first = next(iter(str(error).splitlines()), type(error).__name__)
             mend = "give a hub name that can be reached, or a local folder with tokenizer.json"
             raise UserError(f"tokenizer.name={self.name} cannot be loaded ({first[:160]})", mend) from error
+        if getattr(loaded, "backend_tokenizer", None) is None:
+            raise UserError(f"tokenizer.name={self.name} has no tokenizer.json", "use one with a fast tokenizer")
+        roles, name = _find_roles(loaded), Path(self.name).name
+        tokenizer = assemble(loaded.backend_tokenizer, roles, self.sentinels, name, self.delimiters)
+        tokenizer.save(folder)
+        return tokenizer
 
 
 def wrap(loaded: Any) -> Tokenizer:
@@ -104,9 +101,9 @@ def wrap(loaded: Any) -> Tokenizer:
 
 
 def _find_roles(loaded: object) -> dict[str, str]:
-    return {role: _token(loaded, attributes) or _NEW[role] for role, attributes in _ATTRIBUTES.items()}
-
-
-def _token(loaded: object, attributes: Iterable[str]) -> str | None:
-    names: Mapping[str, Any] = {name: getattr(loaded, name, None) for name in attributes}
-    return next((str(token) for token in names.values() if token is not None), None)
+    """The special token of each role; one that is missing gets a name of ours."""
+    roles = {}
+    for role, attributes in _ATTRIBUTES.items():
+        tokens = (getattr(loaded, attribute, None) for attribute in attributes)
+        roles[role] = next((str(token) for token in tokens if token is not None), "") or _MISSING[role]
+    return roles

@@ -1,7 +1,4 @@
-"""The token store: one split of a corpus as memory-mapped arrays, built as a stream.
-
-A part of a token store, as whole documents.
-"""
+"""The token store: one split of a corpus as memory-mapped arrays, built as a stream; or a sample of it in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +18,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import whole_folder, write_json
 from paribus.data.corpus.document import Document
 from paribus.data.corpus.sentences import Splitter
-from paribus.data.tokens.tokenizer import Batch, Tokenizer
-
-if TYPE_CHECKING:
-    from paribus.data.corpus.sentences import Splitter
-    from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.data.tokens.tokenizer import EncodedSentences, Tokenizer
 
 Array = np.ndarray[Any, Any]
 SEMANTICS = 1  # raised when the same text and tokenizer give another store
@@ -33,6 +26,7 @@ BATCH = 400_000  # characters encoded at once; bounds the memory of a build
 LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
 FILES = ("ids", "word_start", "sentence_start", "document_start")
 SPANS = "spans.bin"  # in a separate folder
+GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,8 @@ class TokenStore:
     @cached_property
     def meta(self) -> dict[str, Any]:
         """Counts and the id type."""
-        found: dict[str, Any] = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
-        return found
+        meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
+        return meta
 
     @cached_property
     def ids(self) -> Array:
@@ -122,7 +116,7 @@ class _Writer:
         self.folder.mkdir(parents=True)
         self.files = {name: (self.folder / f"{name}.bin").open("wb") for name in FILES}
 
-    def add(self, batch: Batch, document_S: NDArray[np.int64], characters: int) -> None:
+    def add(self, batch: EncodedSentences, document_S: NDArray[np.int64], characters: int) -> None:
         """Sentences with the number of the document that each is in; empty ones and empty documents are dropped."""
         kept_S = batch.length_S > 0
         length_S, document_S = batch.length_S[kept_S], document_S[kept_S]
@@ -170,16 +164,16 @@ def build(
     """
     dtype = np.uint16 if tokenizer.vocabulary.size <= 1 << 16 else np.uint32
     writers: dict[str, _Writer] = {}
-    with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as moved:
+    with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as progress:
         for part, batch in _encode_parts(parts(documents, splitter), tokenizer):
             writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
             writer.add(batch, np.array(part.document_S, np.int64), part.characters)
-            moved.update(part.characters)
+            progress.update(part.characters)
         for writer in writers.values():
             writer.close()
 
 
-def _encode_parts(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, Batch]]:
+def _encode_parts(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tuple[_Part, EncodedSentences]]:
     """Each part with its tokens; the next one is encoded while this one is written and split."""
     with ThreadPoolExecutor(1) as pool:
         waiting = None
@@ -222,11 +216,8 @@ def cut(sentence: str) -> list[str]:
     return [*parts, sentence]
 
 
-GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
-
-
 @dataclass(frozen=True)
-class Sample:
+class MemoryStore:
     """Some documents of a store, in its order, held in memory; read like a store."""
 
     ids: Array
@@ -248,7 +239,7 @@ class Sample:
         return len(self.document_start) - 1
 
 
-def sample_store(store: TokenStore | Sample, tokens: int) -> TokenStore | Sample:
+def sample_store(store: TokenStore | MemoryStore, tokens: int) -> TokenStore | MemoryStore:
     """Documents evenly spread over the store until `tokens` are reached; the store itself if it has no more.
 
     A larger sample contains a smaller one. The document that reaches the limit is cut at a sentence.
@@ -272,15 +263,15 @@ def sample_store(store: TokenStore | Sample, tokens: int) -> TokenStore | Sample
         room -= int(sentence_start[stop]) - start
         if room <= 0 or stop < document_start[document + 1]:
             break
-    return _gather(store, sorted(spans))
+    return _take_sentences(store, sorted(spans))
 
 
-def _gather(store: TokenStore | Sample, spans: list[tuple[int, int]]) -> Sample:
+def _take_sentences(store: TokenStore | MemoryStore, spans: list[tuple[int, int]]) -> MemoryStore:
     """The sentences first..stop of each span as one document each."""
     starts = np.asarray(store.sentence_start)
     pieces = [slice(int(starts[first]), int(starts[stop])) for first, stop in spans]
     lengths = np.concatenate([np.diff(starts[first : stop + 1]) for first, stop in spans])
-    return Sample(
+    return MemoryStore(
         np.concatenate([store.ids[piece] for piece in pieces]),
         np.concatenate([store.word_start[piece] for piece in pieces]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -289,7 +280,7 @@ def _gather(store: TokenStore | Sample, spans: list[tuple[int, int]]) -> Sample:
     )
 
 
-def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
+def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> MemoryStore:
     """A text as a store of one document.
 
     Raises UserError for a text without tokens.
@@ -299,4 +290,4 @@ def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> Sample:
     if not len(length_S):
         raise UserError(f"text={text!r} holds no token", "give a sentence")
     starts = np.concatenate([[0], np.cumsum(length_S)]).astype(np.int64)
-    return Sample(batch.ids_T, batch.word_start_T, starts, np.array([0, len(length_S)]))
+    return MemoryStore(batch.ids_T, batch.word_start_T, starts, np.array([0, len(length_S)]))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +29,7 @@ COUNTS = "count_V"  # of a text, never on disk
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
-class Batch(NamedTuple):
+class EncodedSentences(NamedTuple):
     """Sentences as one stream of tokens."""
 
     ids_T: NDArray[np.uint32]
@@ -60,10 +59,10 @@ class Tokenizer:
 
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, with special tokens by name."""
-        found: list[str] = self.backend.decode_batch([list(row) for row in rows], skip_special_tokens=False)
-        return found
+        texts: list[str] = self.backend.decode_batch([list(row) for row in rows], skip_special_tokens=False)
+        return texts
 
-    def flat(self, sentences: Sequence[str]) -> Batch:
+    def flat(self, sentences: Sequence[str]) -> EncodedSentences:
         """Many sentences at once, one after the other, without special tokens."""
         return self._batch(*self._encode(sentences))
 
@@ -73,18 +72,16 @@ class Tokenizer:
         As `encode` says of the text that the ids spell. A row that its text does not give back, such as one that begins
         within a word, is read by the characters that each token adds.
         """
-        texts = self.texts(rows)
-        found = zip(rows, texts, self.encode(texts), strict=True)
-        return [
-            start_T if list(row) == ids_T.tolist() else self._trace(row, text) for row, text, (ids_T, start_T) in found
-        ]
+        starts, texts = [], self.texts(rows)
+        for row, text, (ids_T, start_T) in zip(rows, texts, self.encode(texts), strict=True):
+            if list(row) != ids_T.tolist():
+                parts = self.texts([row[:end] for end in range(1, len(row) + 1)])
+                ends = list(accumulate((min(len(part), len(text)) for part in parts), max))
+                start_T = words.from_offsets(text, list(zip([0, *ends], ends, strict=False)))
+            starts.append(start_T)
+        return starts
 
-    def _trace(self, row: Sequence[int], text: str) -> NDArray[np.uint8]:
-        ends = [min(len(part), len(text)) for part in self.texts([row[:k] for k in range(1, len(row) + 1)])]
-        ends = list(itertools.accumulate(ends, max))
-        return words.from_offsets(text, list(zip([0, *ends], ends, strict=False)))
-
-    def locate(self, sentences: Sequence[str]) -> tuple[Batch, NDArray[np.int64]]:
+    def locate(self, sentences: Sequence[str]) -> tuple[EncodedSentences, NDArray[np.int64]]:
         """`flat`, and int64 [T, 2]: the characters of its sentence that each token covers (first, end)."""
         sentences, encodings = self._encode(sentences)
         offsets = [offset for encoding in encodings for offset in encoding.offsets]
@@ -94,29 +91,28 @@ class Tokenizer:
         read = [readable(sentence) for sentence in sentences]
         return read, self.backend.encode_batch(read, add_special_tokens=False)
 
-    def _batch(self, sentences: Sequence[str], encodings: Sequence[Encoding]) -> Batch:
+    def _batch(self, sentences: Sequence[str], encodings: Sequence[Encoding]) -> EncodedSentences:
         rows = [encoding.ids for encoding in encodings]
         length_S = np.fromiter(map(len, rows), np.int64, len(rows))
         ids_T = np.fromiter(chain.from_iterable(rows), np.uint32, int(length_S.sum()))
-        return Batch(ids_T, self._word_starts(sentences, encodings, length_S), length_S)
+        return EncodedSentences(ids_T, self._find_word_starts(sentences, encodings, length_S), length_S)
 
-    def _word_starts(
+    def _find_word_starts(
         self, sentences: Sequence[str], encodings: Sequence[Encoding], length_S: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
-        if not (by_offsets := self._by_offsets(sentences)):
+        """uint8 [T]: by the words of the pre-tokenizer; by characters in sentences whose words it does not separate."""
+        separates_text, separates_han = self._separates
+        joined = [not separates_text or (not separates_han and bool(words.HAN.search(text))) for text in sentences]
+        if not any(joined):
             return words.from_word_ids(encodings, length_S, self._find_blanks(encodings))
-        found = self.backend.encode_batch([sentences[at] for at in by_offsets], add_special_tokens=False)
-        exact = {at: words.from_offsets(sentences[at], row.offsets) for at, row in zip(by_offsets, found, strict=True)}
-        return np.concatenate(list(self._mix_starts(encodings, length_S, exact)))
-
-    def _mix_starts(
-        self, encodings: Sequence[Encoding], length_S: NDArray[np.int64], exact: Mapping[int, NDArray[np.uint8]]
-    ) -> Iterator[NDArray[np.uint8]]:
+        starts = []
         for at, encoding in enumerate(encodings):
-            if at in exact:
-                yield exact[at]
+            if joined[at]:
+                starts.append(words.from_offsets(sentences[at], encoding.offsets))
             else:
-                yield words.from_word_ids([encoding], length_S[at : at + 1], self._find_blanks([encoding]))
+                blank_T = self._find_blanks([encoding])
+                starts.append(words.from_word_ids([encoding], length_S[at : at + 1], blank_T))
+        return np.concatenate(starts)
 
     def _find_blanks(self, encodings: Sequence[Encoding]) -> NDArray[np.bool_]:
         """bool [T]: the token is white space alone, as byte-level tokens may be."""
@@ -127,13 +123,6 @@ class Tokenizer:
     def _blank_V(self) -> NDArray[np.bool_]:
         texts = self.texts([[token] for token in range(self.vocabulary.size)])
         return np.array([not text.strip() for text in texts], np.bool_)
-
-    def _by_offsets(self, sentences: Sequence[str]) -> list[int]:
-        """The sentences whose words the pre-tokenizer does not separate."""
-        text, han = self._separates
-        if text and han:
-            return []
-        return [at for at, sentence in enumerate(sentences) if not text or words.HAN.search(sentence)]
 
     @cached_property
     def _separates(self) -> tuple[bool, bool]:
@@ -146,14 +135,22 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         frame(self.backend, names["cls"], names["sep"])
         self.backend.save(str(folder / "tokenizer.json"))
-        write_json(folder / "tokenizer_config.json", _transformers_config(names))
-        further = (*SENTINELS, *DELIMITERS)
-        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in (*further, COUNTS)}
-        given = (
-            *(SENTINELS if self.vocabulary.sentinels else ()),
-            *(DELIMITERS if self.vocabulary.extract >= 0 else ()),
-        )
-        values |= {key: getattr(self.vocabulary, key) for key in given}
+        for_transformers = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": names["cls"],
+            "eos_token": names["sep"],
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": 1 << 30,
+            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+            **{f"{role}_token": name for role, name in names.items()},
+        }
+        write_json(folder / "tokenizer_config.json", for_transformers)
+        absent = {
+            COUNTS,
+            *(() if self.vocabulary.sentinels else SENTINELS),
+            *(() if self.vocabulary.extract >= 0 else DELIMITERS),
+        }
+        values = {key: value for key, value in asdict(self.vocabulary).items() if key not in absent}
         write_json(folder / RECORD, {"name": self.name, **values})
 
     @classmethod
@@ -195,47 +192,27 @@ def frame(backend: Backend, cls: str, sep: str) -> None:
     backend.post_processor = TemplateProcessing(single=f"{cls}:0 $A:0 {sep}:0", pair=pair, special_tokens=ids)
 
 
-def _transformers_config(names: Mapping[str, str]) -> dict[str, Any]:
-    roles = {f"{role}_token": name for role, name in names.items()}
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": names["cls"],
-        "eos_token": names["sep"],
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": 1 << 30,
-        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-        **roles,
-    }
-
-
-def sentinel_names(count: int) -> list[str]:
-    """Names of T5's sentinels in ascending order of their ids: `<extra_id_0>` has the highest id."""
-    return [f"<extra_id_{number}>" for number in reversed(range(count))]
-
-
 def assemble(
     backend: Backend, roles: Mapping[str, str], sentinels: int, name: str, delimiters: bool = False
 ) -> Tokenizer:
     """Register the special tokens by role (missing ones get new ids), GPT-1's delimiters if they are asked for, then
-    the sentinels on top of all ids.
+    T5's sentinels on top of all ids, in descending order: `<extra_id_0>` has the highest id.
     """
     from tokenizers import AddedToken
 
     framing = [f"<{role}>" for role in DELIMITERS] if delimiters else []
-    named = [*dict.fromkeys(roles.values()), *framing, *sentinel_names(sentinels)]
+    extra = [f"<extra_id_{number}>" for number in reversed(range(sentinels))]
+    named = [*dict.fromkeys(roles.values()), *framing, *extra]
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in named])
+
     every = backend.get_vocab()
-    ids: dict[str, Any] = {role: every[token] for role, token in roles.items()} | _sentinels(every)
-    ids |= {role: every.get(f"<{role}>", -1) for role in DELIMITERS}
+    first = every.get("<extra_id_0>", -1)
+    # a vocabulary can have sentinels of its own: as many as follow each other downwards
+    usable = next(k for k in count() if every.get(f"<extra_id_{k}>", -1) != first - k or first < k)
     special = {at for at, token in backend.get_added_tokens_decoder().items() if token.special}
     unused = {at for token, at in every.items() if token.startswith("[unused") and token.endswith("]")}
-    size = max(every.values()) + 1
-    marks = tuple(sorted(special | unused))
-    return Tokenizer(backend, Vocabulary(size=size, **ids, specials=marks), name)
-
-
-def _sentinels(every: Mapping[str, int]) -> dict[str, int]:
-    """How many sentinels follow each other downwards from `<extra_id_0>`, and its id."""
-    first = every.get("<extra_id_0>", -1)
-    count = next(k for k in itertools.count() if every.get(f"<extra_id_{k}>", -1) != first - k or first < k)
-    return {"sentinels": count, "first_sentinel": first}
+    ids: dict[str, Any] = {role: every[token] for role, token in roles.items()}
+    ids |= {role: every.get(f"<{role}>", -1) for role in DELIMITERS}
+    size, specials = max(every.values()) + 1, tuple(sorted(special | unused))
+    vocabulary = Vocabulary(size=size, **ids, specials=specials, sentinels=usable, first_sentinel=first)
+    return Tokenizer(backend, vocabulary, name)

@@ -1,7 +1,7 @@
 """Tokenizers trained on the corpus: the same text gives the same vocabulary on every machine.
 
-All three cut text into the same words first (those of BERT: white space, punctuation, single Han
-characters), so that they differ only in how a word is cut into pieces.
+All three cut text into the same words first (those of BERT: white space, punctuation, single Han characters), so that
+they differ only in how a word is cut into pieces.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ class Trained(ABC):
         """
         backend = self._train([readable(text) for text in texts])
         if (size := backend.get_vocab_size()) != self.vocab_size:
-            raise too_small(self.vocab_size, size)
+            raise UserError(
+                f"tokenizer.vocab_size={self.vocab_size} is larger than the text can give",
+                f"this training text gives {size}: use tokenizer.vocab_size={size} or less, or more text",
+            )
         tokenizer = assemble(backend, self.roles, self.sentinels, self.kind, self.delimiters)
         tokenizer.save(folder)
         return tokenizer
@@ -84,14 +87,6 @@ class Trained(ABC):
     @abstractmethod
     def _train(self, texts: Texts) -> Backend:
         """The trained model with its normalizer, pre-tokenizer and decoder."""
-
-
-def too_small(asked: int, given: int) -> UserError:
-    """The error for a vocabulary that the text cannot fill."""
-    return UserError(
-        f"tokenizer.vocab_size={asked} is larger than the text can give",
-        f"this training text gives {given}: use tokenizer.vocab_size={given} or less, or more text",
-    )
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,7 @@ class WordPiece(Trained):
 
     def _train(self, texts: Texts) -> Backend:
         specials = list(self.roles.values())
-        characters = frequent(self._empty({}), texts, limit(self.alphabet, self))
+        characters = most_frequent(self._empty({}), texts, limit_alphabet(self.alphabet, self))
         tails = sorted(token for token in self._fit(texts, specials, characters, 0) if token.startswith("##"))
         vocabulary = self._fit(texts, specials + tails, characters, self.vocab_size)
         return self._empty(vocabulary)
@@ -189,14 +184,14 @@ class Unigram(Trained):
         from tokenizers.trainers import UnigramTrainer
 
         backend = self._empty([])
-        characters = set(frequent(backend, texts, limit(self.alphabet, self)))
+        characters = set(most_frequent(backend, texts, limit_alphabet(self.alphabet, self)))
         trainer = UnigramTrainer(
             vocab_size=self.vocab_size + max(64, self.vocab_size // 50),
             special_tokens=list(self.roles.values()),
             unk_token=self.roles["unk"],
             show_progress=False,
         )
-        backend.train_from_iterator((_only(characters, text) for text in texts), trainer)
+        backend.train_from_iterator((_blank_others(characters, text) for text in texts), trainer)
         scored = json.loads(backend.to_str())["model"]["vocab"]
         return self._empty(round_scores(scored, list(self.roles.values()), self.vocab_size))
 
@@ -215,7 +210,7 @@ class Unigram(Trained):
         return backend
 
 
-def limit(alphabet: int, trained: Trained) -> int:
+def limit_alphabet(alphabet: int, trained: Trained) -> int:
     """The number of characters that a vocabulary may spend pieces on.
 
     Raises UserError for an alphabet below 1.
@@ -225,7 +220,7 @@ def limit(alphabet: int, trained: Trained) -> int:
     return min(alphabet, (trained.vocab_size - len(trained.roles)) // 2)
 
 
-def frequent(backend: Backend, texts: Texts, count: int) -> list[str]:
+def most_frequent(backend: Backend, texts: Texts, count: int) -> list[str]:
     """The most frequent characters of the normalized text, white space aside; of equals the lower code point."""
     assert backend.normalizer is not None
     counts: Counter[str] = Counter()
@@ -235,10 +230,10 @@ def frequent(backend: Backend, texts: Texts, count: int) -> list[str]:
     return ranked[:count]
 
 
-def _only(characters: set[str], text: str) -> str:
+def _blank_others(characters: set[str], text: str) -> str:
     """The text with a space for each character that is not among `characters`."""
-    strange = set(text) - characters
-    return text.translate(dict.fromkeys(map(ord, strange), " ")) if strange else text
+    others = set(text) - characters
+    return text.translate(dict.fromkeys(map(ord, others), " ")) if others else text
 
 
 def round_scores(scored: Sequence[tuple[str, float]], specials: list[str], size: int) -> list[tuple[str, float]]:

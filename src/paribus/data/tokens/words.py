@@ -46,24 +46,21 @@ def from_offsets(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.ui
 
     A token of only white space starts the word that follows it. A token inside a character (bytes) starts none.
     """
-    kinds = [_kind(character) for character in text]
+    kinds = [_classify(character) for character in text]
     starts, done, opened = [], 0, False
     for begin, end in offsets:
         at = begin
         while at < end and kinds[at] == _SPACE:
             at += 1
         blank = at == end
-        starts.append(not opened and (blank or (at >= done and _starts(kinds, at))))
+        starts_word = blank or (at >= done and (at == 0 or kinds[at] == _ALONE or kinds[at - 1] != _LETTER))
+        starts.append(not opened and starts_word)
         opened, done = blank and (opened or starts[-1]), max(done, end)
     return np.array(starts, np.uint8)
 
 
-def _starts(kinds: list[int], at: int) -> bool:
-    return at == 0 or kinds[at] == _ALONE or kinds[at - 1] != _LETTER
-
-
 @lru_cache(maxsize=1 << 16)
-def _kind(character: str) -> int:
+def _classify(character: str) -> int:
     if character.isspace() or character == "▁":
         return _SPACE
     alone = HAN.match(character) or character in SYMBOLS or unicodedata.category(character)[0] == "P"
