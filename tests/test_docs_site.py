@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 import yaml
 from conftest import story
+from paribus.commands.verbs import VERBS
 
 from paribus.commands.cli import main
-from paribus.commands.verbs import VERBS
 from paribus.core.config import conf_dir, sweeps_dir
 from paribus.core.config_names import groups, list_keys
 from paribus.core.errors import UserError
