@@ -210,6 +210,10 @@ class Verb(click.Command):
         others = "Every other key=value or group=choice changes the config: see `paribus train --help`.\n\n"
         self.epilog = f"{others * (overrides and not raw)}\b\nExample: {example}"
 
+    def __call__(self, argv: Sequence[str]) -> int:
+        """Run the verb, and return its exit status. Raises UserError for bad input."""
+        return self.invoke(parse(self, argv))
+
     def of(self, kind: type[Kind]) -> list[Kind]:
         """The parameters of a class."""
         return [parameter for parameter in self.params if isinstance(parameter, kind)]
@@ -239,12 +243,11 @@ class Verb(click.Command):
         except click.NoSuchOption as error:
             raise UserError(f"{self.name} has no flag '{error.option_name}'", self._mend(error.option_name)) from error
         except click.UsageError as error:
-            missing = isinstance(error, click.MissingParameter) and error.param
-            if missing:
-                cause = f"needs {'a ' * isinstance(missing, Positional)}{missing.opts[0]}"
+            if isinstance(error, click.MissingParameter) and error.param:
+                cause = f"{self.name} needs {'a ' * isinstance(error.param, Positional)}{error.param.opts[0]}"
             else:
-                cause = f"refuses this: {error.format_message().rstrip('.')}"
-            raise UserError(f"{self.name} {cause}", f"for example, {self.example}") from error
+                cause = f"{self.name}: {error.format_message().rstrip('.')}"
+            raise UserError(cause, f"for example, {self.example}") from error
 
     def _mend(self, flag: str) -> str:
         """What to type instead of an unknown flag."""
