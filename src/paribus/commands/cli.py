@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from paribus import __version__
 from paribus.core.arguments import Verb
@@ -38,6 +39,11 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> Verb:
         return load(name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names alone: click would import every verb for its help."""
+        names = [CompletionItem(name) for name in VERBS if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(

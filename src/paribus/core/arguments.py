@@ -91,7 +91,7 @@ class Flag(Parameter[bool], click.Option):
     """`--name`."""
 
     def __init__(self, name: str, what: str) -> None:
-        super().__init__([name], is_flag=True, help=what, show_default="off")
+        super().__init__([name], is_flag=True, default=False, help=what, show_default="off")
 
 
 class Positional(Parameter[str], click.Argument):
@@ -141,7 +141,7 @@ class Arguments(click.Context):
         self._typed: dict[str, str] = {}  # the text of each `name=value`, in order of last mention
 
     def __getitem__(self, parameter: Parameter[T]) -> T:
-        return cast("T", self.params[parameter.name])
+        return cast("T", self.params.get(parameter.name, parameter.default))  # a verb may lack the parameter
 
     def __contains__(self, parameter: click.Parameter) -> bool:
         typed = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
