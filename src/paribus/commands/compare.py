@@ -17,12 +17,14 @@ ID: Option[str | None] = Option(
 
 @click.command(
     cls=Verb,
-    help="Compare two finished models on the same examples, one by one: McNemar's test, or a paired interval.",
     params=[FIRST, SECOND, METRIC, ID],
     example="paribus compare A.jsonl B.jsonl --metric acc",
 )
 def compare(given: Arguments) -> int:
-    """Print the comparison. Raises UserError if the examples are not the same."""
+    """Compare two finished models on the same examples, one by one: McNemar's test, or a paired interval.
+    \f
+    Raises UserError if the examples are not the same.
+    """
     from paribus.reporting.pairs import compare_runs
 
     print(compare_runs(given[FIRST], given[SECOND], given[METRIC], given[ID]), end="")

@@ -60,15 +60,15 @@ SHELL = Positional("SHELL", "bash, zsh or fish", choices=lambda: SCRIPTS)
 
 @click.command(
     cls=Verb,
-    help=(
-        "Print a completion script for bash, zsh or fish. It completes verbs, sweeps, options, config groups and "
-        "choices."
-    ),
     params=[SHELL],
     example='eval "$(paribus completion bash)"',
 )
 def completion(given: Arguments) -> int:
-    """Print the script. Raises UserError for an unknown shell."""
+    """Print a completion script for bash, zsh or fish. It completes verbs, sweeps, options, config groups and
+    choices.
+    \f
+    Raises UserError for an unknown shell.
+    """
     if given[SHELL] not in SCRIPTS:
         raise UserError(f"unknown shell '{given[SHELL]}'", suggest(given[SHELL], list(SCRIPTS)))
     print(SCRIPTS[given[SHELL]], end="")

@@ -19,12 +19,11 @@ SAVE = Flag("--save", "upload both to W&B")
 
 @click.command(
     cls=Verb,
-    help="Build a W&B workspace and report for a sweep. They are JSON files; --save uploads them.",
     params=[SWEEP, SCALE, STUDY, PROJECT, ENTITY, OUT, SAVE],
     example="paribus dashboard roberta_table1 scale=cpu --save",
 )
 def dashboard(given: Arguments) -> int:
-    """Write the files; with --save upload them and print their addresses."""
+    """Build a W&B workspace and report for a sweep. They are JSON files; --save uploads them."""
     from paribus.reporting.tables.assemble import REPORTS
     from paribus.reporting.tracking.dashboard import Board, save_dashboard, write_dashboard
 

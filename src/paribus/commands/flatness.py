@@ -22,14 +22,13 @@ OUT: Option[Path | None] = Option("out", "folder of the figure", None, path, sho
 
 @click.command(
     cls=Verb,
-    help=(
-        "Measure and draw the training loss around fine-tuned weights. The sweep must have run with finetune.keep=true."
-    ),
     params=[SWEEP, SCALE, STUDY, TASK, EXAMPLES, POINTS, DIRECTIONS, OUT, RUNS, RESULTS, CACHE],
     example="paribus flatness pretraining_helps scale=cpu",
 )
 def flatness(given: Arguments) -> int:
-    """Write flatness.{json,svg,png}."""
+    """Measure and draw the training loss around fine-tuned weights. The sweep must have run with
+    finetune.keep=true.
+    """
     from paribus.reporting.measure import Asked, draw
     from paribus.reporting.tables.assemble import REPORTS
 

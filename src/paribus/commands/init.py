@@ -30,16 +30,16 @@ Read = TypeVar("Read")
 
 @click.command(
     cls=Verb,
-    help=(
-        "Write your first sweep: asks for your text, your task and what to compare, writes one sweep file and one "
-        "task file, and shows corrupted examples and the cost. In a terminal, it asks for whatever you leave out."
-    ),
     params=[TEXT, TASK, COMPARE, NAME, COLUMNS, SCALE, RUNS, CACHE],
     overrides=True,
     example="paribus init --text my/books --task my/trec --compare masking.rate=0.15,0.4",
 )
 def init(given: Arguments) -> int:
-    """Write the files and say what to type next. Raises UserError, and leaves no file, if the sweep cannot run."""
+    """Write your first sweep: asks for your text, your task and what to compare, writes one sweep file and one task
+    file, and shows corrupted examples and the cost. In a terminal, it asks for whatever you leave out.
+    \f
+    Raises UserError, and leaves no file, if the sweep cannot run.
+    """
     from paribus.sweeps.costs import report
     from paribus.sweeps.first import find_wrapped, say_power, write_files
     from paribus.sweeps.sweep import load

@@ -38,12 +38,14 @@ OUT: Option[Path | None] = Option("out", "folder of the table", None, path, show
 
 @click.command(
     cls=Verb,
-    help="Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for runs of Paribus.",
     params=[RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT],
     example="paribus judge runs.csv --metric acc --baseline A --claim 'B > A, margin 0.5 points'",
 )
 def judge(given: Arguments) -> int:
-    """Write and print a table. Raises UserError for unknown columns and arms, and claims that cannot be read."""
+    """Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for runs of Paribus.
+    \f
+    Raises UserError for unknown columns and arms, and claims that cannot be read.
+    """
     from paribus.reporting.foreign.judge import judge as judge_runs
     from paribus.reporting.foreign.readers import open_source
     from paribus.reporting.foreign.runs import Asked

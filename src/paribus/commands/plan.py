@@ -10,13 +10,12 @@ from paribus.sweeps.request import OPTIONS, SWEEP, request_of
 
 @click.command(
     cls=Verb,
-    help=("Print what a sweep will cost: runs, steps, tokens, FLOPs and time. A few steps of each arm give the time."),
     params=[SWEEP, *OPTIONS],
     overrides=True,
     example="paribus plan roberta_table1 scale=cpu",
 )
 def plan(given: Arguments) -> int:
-    """Print the costs of each arm and of the sweep."""
+    """Print what a sweep will cost: runs, steps, tokens, FLOPs and time. A few steps of each arm give the time."""
     from paribus.sweeps.costs import report
 
     print(report(request_of(given)))

@@ -15,12 +15,14 @@ ARMS = Option("--arms", "how many arms; every arm but the first has a claim", 2,
 
 @click.command(
     cls=Verb,
-    help=("Print how many seeds a claim needs, by the rules of our verdicts. All numbers are in the metric's unit."),
     params=[SD, EFFECT, MARGIN, ARMS],
     example="paribus power --sd 0.8 --effect 1 --margin 0.5",
 )
 def power(given: Arguments) -> int:
-    """Print the seeds and the chances. Raises UserError for impossible values."""
+    """Print how many seeds a claim needs, by the rules of our verdicts. All numbers are in the metric's unit.
+    \f
+    Raises UserError for impossible values.
+    """
     from paribus.verdict.planning import plan_seeds
 
     print(plan_seeds(given[SD], given[EFFECT], given[MARGIN], given[ARMS]), end="")

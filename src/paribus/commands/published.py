@@ -13,12 +13,14 @@ WIDTH = 100
 
 @click.command(
     cls=Verb,
-    help="Print the list of published tables, or one of them with its numbers and sources.",
     params=[ID],
     example="paribus published roberta_table1",
 )
 def published(given: Arguments) -> int:
-    """Print the list or the table. Raises UserError for an unknown one."""
+    """Print the list of published tables, or one of them with its numbers and sources.
+    \f
+    Raises UserError for an unknown one.
+    """
     print(describe(table(given[ID])) if ID in given else listing())
     return 0
 

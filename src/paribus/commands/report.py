@@ -16,12 +16,14 @@ EXAMPLES = Option("examples", "corrupted examples per arm, 0 for none", 3, whole
 
 @click.command(
     cls=Verb,
-    help=("Write a static site of every claim, table, run and published table. Open its index.html in a browser."),
     params=[OUT, EXAMPLES, REPORTS, RUNS, RESULTS, CACHE],
     example="paribus report out=site",
 )
 def report(given: Arguments) -> int:
-    """Write the site. Raises UserError if there is no table yet."""
+    """Write a static site of every claim, table, run and published table. Open its index.html in a browser.
+    \f
+    Raises UserError if there is no table yet.
+    """
     from paribus.reporting.site.pages import write_site
 
     write_site(given[OUT], given[REPORTS], given[RUNS], given[RESULTS], given[EXAMPLES], given[CACHE])

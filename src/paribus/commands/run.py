@@ -19,17 +19,17 @@ def _list_names(page: click.HelpFormatter) -> None:
 
 @click.command(
     cls=Verb,
-    help=(
-        "Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted "
-        "ones resume."
-    ),
     params=[searches.SWEEP_OR_SEARCH, *OPTIONS, *UNTIL],
     overrides=True,
     example="paribus run roberta_table1 scale=smoke slots=2",
     more=_list_names,
 )
 def run(given: Arguments) -> int:
-    """Run a sweep or a search. Returns 1 if a run failed. Raises UserError before any training step."""
+    """Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted
+    ones resume.
+    \f
+    Returns 1 if a run failed. Raises UserError before any training step.
+    """
     from paribus.reporting.tracking.study import track_sweep
     from paribus.sweeps.runner import run_sweep
     from paribus.sweeps.until import run_until_decided

@@ -19,13 +19,15 @@ TEXT: Option[str | None] = Option("text", "sentences to corrupt", None, text, sh
 
 @click.command(
     cls=Verb,
-    help="Draw the first corrupted examples of the training split, and print the measured rates as JSON.",
     params=[N, EPOCH, OUT, TEXT, SCALE, RUNS, CACHE],
     overrides=True,
     example="paribus show n=4 masking=geometric_span masking.rate=0.3",
 )
 def show(given: Arguments) -> int:
-    """Draw in the terminal, or on stderr if stdout is not a terminal; print one JSON object on stdout at the end."""
+    """Draw the first corrupted examples of the training split, and print the measured rates as JSON.
+    \f
+    It draws in the terminal, or on stderr if stdout is not a terminal.
+    """
     from paribus.core.config import compose
     from paribus.data.tokens.sample import store_text
     from paribus.reporting.examples import show_examples

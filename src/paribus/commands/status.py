@@ -14,16 +14,14 @@ from paribus.sweeps.search import request as searches
 
 @click.command(
     cls=Verb,
-    help=(
-        "Show the state of every run of a sweep, or of every trial of a search. In a terminal, the view is live. Name "
-        "a search by its name or its folder."
-    ),
     params=[searches.SWEEP_OR_SEARCH, *OPTIONS],
     overrides=True,
     example="paribus status roberta_table1 scale=cpu",
 )
 def status(given: Arguments) -> int:
-    """Print the board, and if the sweep file has changed since the runs, that it has."""
+    """Show the state of every run of a sweep, or of every trial of a search. In a terminal, the view is live. Name
+    a search by its name or its folder.
+    """
     from paribus.sweeps.board import show
     from paribus.sweeps.survey import is_older, survey
 

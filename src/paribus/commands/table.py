@@ -40,15 +40,15 @@ UNFINISHED = ("missing", "partial", "failed")  # states of an arm
 
 @click.command(
     cls=Verb,
-    help=(
-        "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With "
-        "--from, it groups the runs of a folder by the settings that differ."
-    ),
     params=[SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, ARCHIVE, FROM, STYLE, PDF, BRIEF],
     example="paribus table roberta_table1 scale=smoke",
 )
 def table(given: Arguments) -> int:
-    """Write and print a table. Returns 1 if a checked file differs. Raises UserError if no fair table can be made."""
+    """Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With
+    --from, it groups the runs of a folder by the settings that differ.
+    \f
+    Returns 1 if a checked file differs. Raises UserError if no fair table can be made.
+    """
     if (folder := given[FROM]) is not None:
         from paribus.reporting.multirun import find_runs, tabulate
 

@@ -59,10 +59,6 @@ def _describe_config(page: click.HelpFormatter) -> None:
 
 @click.command(
     cls=Verb,
-    help=(
-        "Train one run: pre-train, evaluate, fine-tune, record. This is a Hydra application: -m trains one run for "
-        "every combination of the values in key=a,b."
-    ),
     params=[
         SCALE,
         RUNS,
@@ -76,11 +72,13 @@ def _describe_config(page: click.HelpFormatter) -> None:
     more=_describe_config,
 )
 def train(given: Arguments) -> int:
-    """Run Hydra; the status is 1 if a run diverged.
-
-    The config is composed and checked first, its node `hydra` included, since Hydra makes objects of that before it
-    hands a config on. In a multirun, a job with bad input is reported and the others still run; the status is then 2.
-    Under a launcher that starts its own processes, all jobs run too; then the first error is raised.
+    """Train one run: pre-train, evaluate, fine-tune, record. This is a Hydra application: -m trains one run for
+    every combination of the values in key=a,b.
+    \f
+    The status is 1 if a run diverged. The config is composed and checked first, its node `hydra`
+    included, since Hydra makes objects of that before it hands a config on. In a multirun, a job with bad input is
+    reported and the others still run; the status is then 2. Under a launcher that starts its own processes, all
+    jobs run too; then the first error is raised.
     """
     import hydra
 

@@ -184,12 +184,14 @@ class Arguments(click.Context):
 class Verb(click.Command):
     """A verb of the command line; its callback takes the Arguments and returns the exit status.
 
+    The docstring of the callback is the help, up to a form feed; the list of verbs shows only its first sentence.
+
     Args:
         example: a command line, for the help and for errors.
         overrides: whether it takes `key=value` of the config.
         raw: whether it reads `argv` by itself.
         more: writes what the help says before the example.
-        attributes: those of `click.Command`; the list of verbs shows only the first sentence of `help`.
+        attributes: those of `click.Command`.
     """
 
     context_class = Arguments
@@ -206,7 +208,8 @@ class Verb(click.Command):
     ) -> None:
         super().__init__(name, **attributes)
         self.example, self.overrides, self.raw, self.more = example, overrides, raw, more
-        self.short_help = (self.help or "").partition(". ")[0].removesuffix(".")
+        self.help = " ".join((self.help or "").partition("\f")[0].split())
+        self.short_help = self.help.partition(". ")[0].removesuffix(".")
         others = "Every other key=value or group=choice changes the config: see `paribus train --help`.\n\n"
         self.epilog = f"{others * (overrides and not raw)}\b\nExample: {example}"
 
