@@ -26,6 +26,8 @@ REQUIRED: Any = object()  # in place of the default of an option that the user m
 class Parameter(click.Parameter, Generic[T_co]):
     """What a verb declares: an `Option`, a `Flag` or a `Positional`, whose value is a `T_co`."""
 
+    default: Any  # a `T_co`, unless the parameter is required
+
     @property
     def label(self) -> str:
         """The parameter as the user types it: `runs=`, `--metric`, `SWEEP`."""
@@ -223,7 +225,8 @@ class Verb(click.Command):
 
     def find_option(self, key: str) -> Option[object] | None:
         """The option that `key=value` sets."""
-        return next((one for one in self.of(Option) if key and key in (one.label.removesuffix("="), one.config)), None)
+        plain = [option for option in self.of(Option) if not option.dashed]
+        return next((option for option in plain if key and key in (option.name, option.config)), None)
 
     def invoke(self, ctx: click.Context) -> int:
         return cast("Callable[[click.Context], int]", self.callback)(ctx)
@@ -254,7 +257,7 @@ class Verb(click.Command):
 
     def _mend(self, flag: str) -> str:
         """What to type instead of an unknown flag."""
-        if (option := self.find_option(flag.lstrip("-"))) and not option.dashed:
+        if option := self.find_option(flag.lstrip("-")):
             return f"write {option.label}VALUE"
         return suggest(flag, [*(one.opts[0] for one in self.params if one.opts[0].startswith("-")), "--help"])
 
