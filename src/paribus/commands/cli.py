@@ -75,6 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"paribus: {error}", file=sys.stderr)
         return 2
+    except click.UsageError as error:  # of `paribus` itself; those of a verb are UserErrors
+        print(f"paribus: {error.format_message().rstrip('.')}: see `paribus --help`", file=sys.stderr)
+        return 2
     except Stopped as error:
         print(f"paribus: {error}", file=sys.stderr)
         return error.status
