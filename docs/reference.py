@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+import click
 import yaml
 
-from paribus.commands.verbs import VERBS, load
+from paribus.commands.cli import VERBS, load
 from paribus.core.config import PRESETS, conf_dir, sweeps_dir
 from paribus.core.config_names import Key, default_choices, groups, list_keys, plain_keys, read_header
 from paribus.core.settings import GROUPS
@@ -77,7 +78,14 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
 
 def write_commands() -> str:
     """A section for each verb with its `--help`."""
-    pages = (f"## {name}\n\n```text\n{replace(load(name), more=None).help()}\n```\n" for name in VERBS)
+    pages = []
+    for name in VERBS:
+        verb = copy(load(name))
+        verb.more = None  # the keys and the sweeps have pages of their own
+        page = verb.get_help(
+            click.Context(verb, info_name=f"paribus {name}", terminal_width=100, help_option_names=["-h", "--help"])
+        )
+        pages.append(f"## {name}\n\n```text\n{page}\n```\n")
     return COMMANDS + "\n".join(pages)
 
 

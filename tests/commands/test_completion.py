@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from paribus.commands.cli import VERBS
 from paribus.commands.completion import SCRIPTS, complete
-from paribus.commands.verbs import VERBS
+from paribus.core.errors import UserError
 
 HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in sys.modules]"
 
@@ -23,7 +24,7 @@ HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in s
         (["run", "roberta_table1"], ["roberta_table1", "roberta_table1_novels"]),
         (["run", "optuna_l"], ["optuna_lr"]),
         (["run", "scale=smoke", "roberta_table1", "ru"], ["runs="]),
-        (["table", "roberta_table1", "--"], ["--check", "--archive", "--pdf", "--brief", "--from", "--help"]),
+        (["table", "roberta_table1", "--"], ["--check", "--archive", "--from", "--pdf", "--brief", "--help"]),
         (["run", "roberta_table1", "scale=sm"], ["scale=smoke"]),
         (["run", "roberta_table1", "launcher=s"], ["launcher=slurm"]),
         (["train", "masking/sch"], ["masking/schedule="]),
@@ -33,11 +34,19 @@ HEAVY = "[name for name in ('torch', 'hydra', 'numpy', 'omegaconf') if name in s
         (["table", "roberta_table1", "masking"], []),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["published", "roberta_table1"], ["roberta_table1"]),
-        (["nonsense", ""], []),
+        (["table", "--check", "roberta_table1", "--ch"], []),
+        (["judge", "a.csv", "--where", "study=x", "st"], ["study="]),
+        (["adapt", "--task", "ss"], ["sst2"]),
+        (["run", "zzz=1", "seeds=x", "optuna_l"], ["optuna_lr"]),
     ],
 )
 def test_candidates(words: list[str], found: list[str]) -> None:
     assert complete(words) == found
+
+
+def test_nothing_is_offered_after_an_unknown_verb() -> None:
+    with pytest.raises(UserError, match="unknown verb 'nonsense'"):
+        complete(["nonsense", ""])
 
 
 def test_the_first_word_is_a_verb_and_the_second_a_sweep_of_mine(

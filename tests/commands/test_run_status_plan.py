@@ -38,7 +38,7 @@ from paribus.training.description import Run
             "'optuna_lr' is a search, not a sweep: `paribus run optuna_lr` runs it, `paribus status",
         ),
         (["table", "optuna_lr"], "'optuna_lr' is a search, not a sweep"),
-        (["plan", "roberta_table1", "other"], "plan takes one SWEEP, got 2 (roberta_table1, other)"),
+        (["plan", "roberta_table1", "other"], "plan: Got unexpected extra argument (other)"),
         (["run", "roberta_table1", "--force"], "run has no flag '--force'"),
         (["run", "roberta_table1", "scale=huge"], "scale=huge is unknown"),
         (["status", "roberta_table1", "scale=huge"], "scale=huge is unknown"),

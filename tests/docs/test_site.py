@@ -20,8 +20,7 @@ import pytest
 import yaml
 from stories import story
 
-from paribus.commands.cli import main
-from paribus.commands.verbs import VERBS
+from paribus.commands.cli import VERBS, main
 from paribus.core.config import conf_dir, sweeps_dir
 from paribus.core.config_names import groups, list_keys
 from paribus.core.errors import UserError
@@ -175,7 +174,7 @@ def test_the_reference_has_every_key_choice_command_and_sweep(reference: ModuleT
             for key in list_keys(path):
                 assert re.search(rf"^\| `(?:[\w.]+\.)?{re.escape(key.name)}` \|", keys, re.MULTILINE), key
     assert re.search(r"^\| `masking\.mean_length` \| tokens of a span.* \| `3` \| random_spans \|$", keys, re.MULTILINE)
-    assert [name for name in VERBS if f"\nusage: paribus {name}" not in commands] == []
+    assert [name for name in VERBS if f"\nUsage: paribus {name}" not in commands] == []
     assert [path for path in names() if f"| `{path}` |" not in sweeps] == []
     for text in (keys, sweeps):
         bars = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")}

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from paribus.commands import verbs
+from paribus.commands import cli
 from paribus.core.arguments import Positional, parse
 from paribus.core.config import choices, compose, compose_launcher
 from paribus.core.config_names import groups
@@ -74,7 +74,7 @@ def first_of_each(overrides: list[str]) -> list[str]:
 def check(line: str) -> None:
     """Raises UserError for what the command refuses before it trains or reads a record."""
     _, name, *argv = shlex.split(line.replace("--cfg job", ""), comments=True)
-    verb = verbs.load(name)
+    verb = cli.load(name)
     overrides = [text for text in argv if not text.startswith("-")]
     if name in ("train", "show"):
         options = [text for text in overrides if name == "show" and text.startswith(("n=", "out=", "epoch=", "text="))]
@@ -100,7 +100,7 @@ def test_the_arm_of_ten_lines_is_a_fair_sweep(folder: Path) -> None:
 
 def test_every_command_is_a_verb_and_every_verb_is_shown() -> None:
     shown = set(re.findall(r"^paribus (\w+)", COMMANDS_PAGE, re.MULTILINE))
-    assert shown == set(verbs.VERBS)
+    assert shown == set(cli.VERBS)
 
 
 @pytest.mark.parametrize("line", COMMANDS)

@@ -161,5 +161,5 @@ def test_the_command_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_help_and_the_document_list_every_column_that_identifies_examples() -> None:
     document = (Path(__file__).parents[2] / "docs/judge.md").read_text()
     for key in _KEYS:
-        assert key in re.split(r", | or ", str(ID.shown))
+        assert key in re.split(r", | or ", str(ID.show_default))
         assert f"`{key}`" in document

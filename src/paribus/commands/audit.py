@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import click
+
 from paribus.commands.table import OUT
-from paribus.core.arguments import Arguments, Flag, Positional, verb
+from paribus.core.arguments import Arguments, Flag, Positional, Verb
 from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY
 
-SUBJECT = Positional("SWEEP|RUN", "a sweep; with --reproduce a run's folder or signature", "", choices=sweeps.names)
+SUBJECT = Positional("SWEEP|RUN", "a sweep; with --reproduce a run's folder or signature", choices=sweeps.names)
 REPRODUCE = Flag("--reproduce", "train a finished run again and compare it bit for bit: --reproduce RUN")
 
 
-@verb(
-    "Check the configs, budgets, texts and numbers behind a sweep's table. The exit status is 1 if something is wrong.",
-    SUBJECT, SCALE, STUDY, OUT, RUNS, RESULTS, CACHE, REPRODUCE,
+@click.command(
+    cls=Verb,
+    params=[SUBJECT, SCALE, STUDY, OUT, RUNS, RESULTS, CACHE, REPRODUCE],
     example="paribus audit roberta_table1 scale=cpu",
-)  # fmt: skip
+)
 def audit(given: Arguments) -> int:
-    """Print the audit of a sweep or a run. Returns 1 if something is wrong."""
+    """Check the configs, budgets, texts and numbers behind a sweep's table. The exit status is 1 if something is
+    wrong.
+    """
     if given[REPRODUCE]:
         from paribus.reporting.reproduce import reproduce
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from paribus.core.arguments import Arguments, Option, Positional, names, text, verb
+import click
 
-FIRST = Positional("A", "the folder of a finished run, such as runs/STUDY/ARM/seed0, or a CSV or JSONL file", "")
-SECOND = Positional("B", "the same for the other model", "")
+from paribus.core.arguments import Arguments, Option, Positional, Verb, names, text
+
+FIRST = Positional("A", "the folder of a finished run, such as runs/STUDY/ARM/seed0, or a CSV or JSONL file")
+SECOND = Positional("B", "the same for the other model")
 METRIC: Option[tuple[str, ...]] = Option("--metric", "the columns to compare", (), names, shown="all that both have")
 ID: Option[str | None] = Option(
     "--id", "the column that identifies an example of a file", None, text,
@@ -13,13 +15,16 @@ ID: Option[str | None] = Option(
 )  # fmt: skip
 
 
-@verb(
-    "Compare two finished models on the same examples, one by one: McNemar's test, or a paired interval.",
-    FIRST, SECOND, METRIC, ID,
+@click.command(
+    cls=Verb,
+    params=[FIRST, SECOND, METRIC, ID],
     example="paribus compare A.jsonl B.jsonl --metric acc",
-)  # fmt: skip
+)
 def compare(given: Arguments) -> int:
-    """Print the comparison. Raises UserError if the examples are not the same."""
+    """Compare two finished models on the same examples, one by one: McNemar's test, or a paired interval.
+    \f
+    Raises UserError if the examples are not the same.
+    """
     from paribus.reporting.pairs import compare_runs
 
     print(compare_runs(given[FIRST], given[SECOND], given[METRIC], given[ID]), end="")

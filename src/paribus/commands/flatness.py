@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paribus.core.arguments import Arguments, Option, path, text, verb, whole
+import click
+
+from paribus.core.arguments import Arguments, Option, Verb, path, text, whole
 from paribus.core.config import choices
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY, SWEEP
 from paribus.sweeps.sweep import load
@@ -18,13 +20,15 @@ DIRECTIONS = Option("directions", "random directions", 2, whole(1))
 OUT: Option[Path | None] = Option("out", "folder of the figure", None, path, shown="reports/<study>/<scale>")
 
 
-@verb(
-    "Measure and draw the training loss around fine-tuned weights. The sweep must have run with finetune.keep=true.",
-    SWEEP, SCALE, STUDY, TASK, EXAMPLES, POINTS, DIRECTIONS, OUT, RUNS, RESULTS, CACHE,
+@click.command(
+    cls=Verb,
+    params=[SWEEP, SCALE, STUDY, TASK, EXAMPLES, POINTS, DIRECTIONS, OUT, RUNS, RESULTS, CACHE],
     example="paribus flatness pretraining_helps scale=cpu",
-)  # fmt: skip
+)
 def flatness(given: Arguments) -> int:
-    """Write flatness.{json,svg,png}."""
+    """Measure and draw the training loss around fine-tuned weights. The sweep must have run with
+    finetune.keep=true.
+    """
     from paribus.reporting.measure import Asked, draw
     from paribus.reporting.tables.assemble import REPORTS
 

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from paribus.core.arguments import Arguments, Option, names, text, verb
+import click
+
+from paribus.core.arguments import Arguments, Option, Verb, names, text
 from paribus.core.console import say
 from paribus.core.errors import UserError, located
 from paribus.core.files import read_name
@@ -26,15 +28,18 @@ SHOWN = 3  # examples
 Read = TypeVar("Read")
 
 
-@verb(
-    "Write your first sweep: asks for your text, your task and what to compare, writes one sweep file and one task "
-    "file, and shows corrupted examples and the cost. In a terminal, it asks for whatever you leave out.",
-    TEXT, TASK, COMPARE, NAME, COLUMNS, SCALE, RUNS, CACHE,
+@click.command(
+    cls=Verb,
+    params=[TEXT, TASK, COMPARE, NAME, COLUMNS, SCALE, RUNS, CACHE],
     overrides=True,
     example="paribus init --text my/books --task my/trec --compare masking.rate=0.15,0.4",
-)  # fmt: skip
+)
 def init(given: Arguments) -> int:
-    """Write the files and say what to type next. Raises UserError, and leaves no file, if the sweep cannot run."""
+    """Write your first sweep: asks for your text, your task and what to compare, writes one sweep file and one task
+    file, and shows corrupted examples and the cost. In a terminal, it asks for whatever you leave out.
+    \f
+    Raises UserError, and leaves no file, if the sweep cannot run.
+    """
     from paribus.sweeps.init import find_wrapped, say_power, write_files
     from paribus.sweeps.plan import report
     from paribus.sweeps.sweep import load
@@ -57,7 +62,7 @@ def _ask(given: Arguments) -> Question:
     from paribus.sweeps.init import USUAL, Question, name_of, name_task, split_compared
     from paribus.tasks.tables.guess import guess_task
 
-    own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.name))
+    own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.label))
     asked = "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): "
     task, labeled = _answer(given, TASK, asked, lambda path: guess_task(path, given[COLUMNS]))
     menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))
@@ -87,7 +92,7 @@ def _answer(given: Arguments, option: Option[str | None], asked: str, read: Call
 
 
 def _miss(option: Option[str | None]) -> NoReturn:
-    raise UserError(f"init needs {option.name}", f"for example, {init.example}")
+    raise UserError(f"init needs {option.label}", f"for example, {init.example}")
 
 
 def _draw(request: Request) -> None:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paribus.core.arguments import Arguments, Option, Positional, names, path, repeated, setting, text, verb
+import click
+
+from paribus.core.arguments import REQUIRED, Arguments, Option, Positional, Verb, names, path, repeated, setting, text
 from paribus.core.console import say
 from paribus.core.files import read_name
 
 RUNS_OF = Positional(
-    "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval", ""
+    "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval"
 )
 ARM: Option[tuple[str, ...]] = Option("--arm", "the columns that name an arm: A,B", ("arm",), names, shown="arm")
 SEED = Option("--seed", "the column of the seed", "seed", text)
 METRIC: Option[tuple[str, ...]] = Option(
-    "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks", (), names,
-    required=True,
+    "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks",
+    REQUIRED, names,
 )  # fmt: skip
-BASELINE = Option("--baseline", "the arm that the others are compared with", "", text, required=True)
-CLAIM: Option[tuple[str, ...]] = Option(
-    "--claim", "a claim such as 'A > B, margin 0.5 points'; repeat it for more", (), repeated(text), shown="none",
-    many=True,
-)  # fmt: skip
+BASELINE: Option[str] = Option("--baseline", "the arm that the others are compared with", REQUIRED, text)
+CLAIM = repeated("--claim", "a claim such as 'A > B, margin 0.5 points'; repeat it for more", text, shown="none")
 LOWER: Option[tuple[str, ...]] = Option(
     "--lower", "metrics for which lower is better", (), names, shown="by their names"
 )
@@ -29,9 +28,7 @@ HIGHER: Option[tuple[str, ...]] = Option(
     "--higher", "metrics for which higher is better", (), names, shown="the others"
 )
 STEP: Option[str | None] = Option("--step", "the column of the step: the last row of each run counts", None, text)
-WHERE: Option[tuple[tuple[str, str], ...]] = Option(
-    "--where", "use only rows with COLUMN=VALUE; repeat it for more", (), repeated(setting), shown="all", many=True
-)
+WHERE = repeated("--where", "use only rows with COLUMN=VALUE; repeat it for more", setting, shown="all")
 NAME: Option[str | None] = Option(
     "--name", "read columns from the run names, as '{arm}-s{seed}'", None, text, shown="no"
 )
@@ -39,13 +36,16 @@ STUDY: Option[str | None] = Option("study", "name of the table", None, read_name
 OUT: Option[Path | None] = Option("out", "folder of the table", None, path, shown="reports/judged/<study>")
 
 
-@verb(
-    "Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for runs of Paribus.",
-    RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT,
+@click.command(
+    cls=Verb,
+    params=[RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT],
     example="paribus judge runs.csv --metric acc --baseline A --claim 'B > A, margin 0.5 points'",
-)  # fmt: skip
+)
 def judge(given: Arguments) -> int:
-    """Write and print a table. Raises UserError for unknown columns and arms, and claims that cannot be read."""
+    """Judge runs of any framework: intervals, verdicts, seeds needed, plots and LaTeX, as for runs of Paribus.
+    \f
+    Raises UserError for unknown columns and arms, and claims that cannot be read.
+    """
     from paribus.reporting.foreign.judge import judge as judge_runs
     from paribus.reporting.foreign.readers import open_source
     from paribus.reporting.foreign.runs import Asked

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from paribus.core.arguments import Arguments, Positional, verb
+import click
+
+from paribus.core.arguments import Arguments, Positional, Verb
 from paribus.verdict.published import PublishedTable, ids, numbers, row_flags, table
 
-ID = Positional("ID", "a published table; without it, all are listed", "", choices=ids, required=False)
+ID = Positional("ID", "a published table; without it, all are listed", choices=ids, required=False)
 WIDTH = 100
 
 
-@verb("Print the list of published tables, or one of them with its numbers and sources.", ID,
-      example="paribus published roberta_table1")  # fmt: skip
+@click.command(
+    cls=Verb,
+    params=[ID],
+    example="paribus published roberta_table1",
+)
 def published(given: Arguments) -> int:
-    """Print the list or the table. Raises UserError for an unknown one."""
+    """Print the list of published tables, or one of them with its numbers and sources.
+    \f
+    Raises UserError for an unknown one.
+    """
     print(describe(table(given[ID])) if ID in given else listing())
     return 0
 

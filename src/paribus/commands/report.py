@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paribus.core.arguments import Arguments, Option, path, verb, whole
+import click
+
+from paribus.core.arguments import Arguments, Option, Verb, path, whole
 from paribus.sweeps.request import CACHE, RESULTS, RUNS
 
 REPORTS = Option("reports", "folder of tables", Path("reports"), path)
@@ -12,13 +14,16 @@ OUT = Option("out", "folder of the site", Path("reports/site"), path)
 EXAMPLES = Option("examples", "corrupted examples per arm, 0 for none", 3, whole(0))
 
 
-@verb(
-    "Write a static site of every claim, table, run and published table. Open its index.html in a browser.",
-    OUT, EXAMPLES, REPORTS, RUNS, RESULTS, CACHE,
+@click.command(
+    cls=Verb,
+    params=[OUT, EXAMPLES, REPORTS, RUNS, RESULTS, CACHE],
     example="paribus report out=site",
-)  # fmt: skip
+)
 def report(given: Arguments) -> int:
-    """Write the site. Raises UserError if there is no table yet."""
+    """Write a static site of every claim, table, run and published table. Open its index.html in a browser.
+    \f
+    Raises UserError if there is no table yet.
+    """
     from paribus.reporting.site.pages import write_site
 
     write_site(given[OUT], given[REPORTS], given[RUNS], given[RESULTS], given[EXAMPLES], given[CACHE])

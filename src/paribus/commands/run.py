@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from textwrap import fill
+import click
 
-from paribus.core.arguments import WIDTH, Arguments, verb
+from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
 from paribus.runs.tracker import refuse_agent
 from paribus.sweeps import sweep as sweeps
@@ -13,17 +12,24 @@ from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
 from paribus.sweeps.search import request as searches
 
 
-@verb(
-    "Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted ones "
-    "resume.",
-    searches.SWEEP_OR_SEARCH,
-    *OPTIONS, *UNTIL,
+def _list_names(page: click.HelpFormatter) -> None:
+    """The sweeps and the searches, for the help."""
+    page.write_dl([("Sweeps:", ", ".join(sweeps.names())), ("Searches:", ", ".join(searches.names()))])
+
+
+@click.command(
+    cls=Verb,
+    params=[searches.SWEEP_OR_SEARCH, *OPTIONS, *UNTIL],
     overrides=True,
     example="paribus run roberta_table1 scale=smoke slots=2",
-    more=lambda: "\n".join([_listing("Sweeps", sweeps.names()), _listing("Searches", searches.names())]),
-)  # fmt: skip
+    more=_list_names,
+)
 def run(given: Arguments) -> int:
-    """Run a sweep or a search. Returns 1 if a run failed. Raises UserError before any training step."""
+    """Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted
+    ones resume.
+    \f
+    Returns 1 if a run failed. Raises UserError before any training step.
+    """
     from paribus.reporting.tracking.study import track_sweep
     from paribus.sweeps.run import run_sweep
     from paribus.sweeps.until import run_until_decided
@@ -37,10 +43,6 @@ def run(given: Arguments) -> int:
     track_sweep(request)
     say(f"next: `{request.command('status' if status else 'table')}`")
     return status
-
-
-def _listing(head: str, names: Sequence[str]) -> str:
-    return fill(f"{head}: {', '.join(names)}", WIDTH, subsequent_indent="  ")
 
 
 def _claims(request: Request) -> list[dict[str, object]]:

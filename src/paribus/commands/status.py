@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 
-from paribus.core.arguments import Arguments, verb
+import click
+
+from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
 from paribus.sweeps.request import OPTIONS, request_of
 from paribus.sweeps.search import request as searches
 
 
-@verb(
-    "Show the state of every run of a sweep, or of every trial of a search. In a terminal, the view is live. Name a "
-    "search by its name or its folder.",
-    searches.SWEEP_OR_SEARCH,
-    *OPTIONS,
+@click.command(
+    cls=Verb,
+    params=[searches.SWEEP_OR_SEARCH, *OPTIONS],
     overrides=True,
     example="paribus status roberta_table1 scale=cpu",
-)  # fmt: skip
+)
 def status(given: Arguments) -> int:
-    """Print the board, and if the sweep file has changed since the runs, that it has."""
+    """Show the state of every run of a sweep, or of every trial of a search. In a terminal, the view is live. Name
+    a search by its name or its folder.
+    """
     from paribus.sweeps.status import is_older, show, survey
 
     search = searches.request_of(given, folders=True)

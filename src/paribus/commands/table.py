@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paribus.core.arguments import Arguments, Flag, Option, Positional, choice, path, verb
+import click
+
+from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, choice, path
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.tables.styles import BOTH, STYLES
@@ -23,7 +25,7 @@ OUT: Option[Path | None] = Option(
 FROM: Option[Path | None] = Option(
     "--from", "a folder of runs without a sweep, such as those of a multirun", None, path
 )
-SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", "", choices=sweeps.names, required=False)
+SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", choices=sweeps.names, required=False)
 STYLE = Option(
     "style", "what follows a mean in table.tex: both, sd or interval", BOTH, choice(STYLES), choices=lambda: STYLES
 )
@@ -36,27 +38,30 @@ CHECK = Flag("--check", "rebuild the committed table from its records and compar
 UNFINISHED = ("missing", "partial", "failed")  # states of an arm
 
 
-@verb(
-    "Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With "
-    "--from, it groups the runs of a folder by the settings that differ.",
-    SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, ARCHIVE, FROM, STYLE, PDF, BRIEF,
+@click.command(
+    cls=Verb,
+    params=[SWEEP, SCALE, STUDY, OUT, RUNS, RESULTS, CHECK, ARCHIVE, FROM, STYLE, PDF, BRIEF],
     example="paribus table roberta_table1 scale=smoke",
-)  # fmt: skip
+)
 def table(given: Arguments) -> int:
-    """Write and print a table. Returns 1 if a checked file differs. Raises UserError if no fair table can be made."""
+    """Build a sweep's table from its records: the paper's numbers beside yours, with intervals and verdicts. With
+    --from, it groups the runs of a folder by the settings that differ.
+    \f
+    Returns 1 if a checked file differs. Raises UserError if no fair table can be made.
+    """
     if (folder := given[FROM]) is not None:
         from paribus.reporting.multirun import find_runs, tabulate
 
-        given.refuse([one for one in table.arguments if one is not FROM], f"does not apply to {FROM.name}")
+        given.refuse([one for one in table.params if one is not FROM], f"does not apply to {FROM.label}")
         print(tabulate(find_runs([folder])))
         return 0
     if SWEEP not in given:
-        raise UserError("table needs a SWEEP", f"for example, {table.example}; {FROM.name} FOLDER takes any runs")
+        raise UserError("table needs a SWEEP", f"for example, {table.example}; {FROM.label} FOLDER takes any runs")
     if given[CHECK]:
-        given.refuse([ARCHIVE, STYLE, PDF, BRIEF], f"does not apply to {CHECK.name}")
+        given.refuse([ARCHIVE, STYLE, PDF, BRIEF], f"does not apply to {CHECK.label}")
         return _check(given)
     if given[ARCHIVE]:
-        given.refuse([OUT, RUNS, STYLE, PDF, BRIEF], f"does not apply to {ARCHIVE.name}")
+        given.refuse([OUT, RUNS, STYLE, PDF, BRIEF], f"does not apply to {ARCHIVE.label}")
         return _archive(given)
     return _write(given)
 
@@ -93,7 +98,7 @@ def _make_committed(given: Arguments, flag: Flag) -> Table:
 
     sweep, root = sweeps.load(given[SWEEP]), given[RESULTS] / given[SCALE]
     if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
-        raise UserError(f"no committed results in {folder}", f"give {RESULTS.name}= their folder, or no {flag.name}")
+        raise UserError(f"no committed results in {folder}", f"give {RESULTS.label} their folder, or no {flag.label}")
     return make_table(sweep, given[SCALE], given[STUDY], [root])
 
 

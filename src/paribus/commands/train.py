@@ -8,11 +8,12 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from uuid import uuid4
 
-from paribus.core.arguments import WIDTH, Arguments, Flag, verb
+import click
+
+from paribus.core.arguments import Arguments, Flag, Verb
 from paribus.core.config import compose, compose_whole, conf_dir, explained, is_group, plain, require_keys
 from paribus.core.errors import UserError
 from paribus.runs.tracker import refuse_agent
@@ -43,48 +44,41 @@ _FLAGS_WITH_VALUE = (
 COMPLETION = ("-sc", "--shell-completion")
 
 
-def _config_page() -> str:
+def _describe_config(page: click.HelpFormatter) -> None:
     """The groups and keys of the config with their defaults and comments, for the help."""
     from paribus.core.config_names import default_choices, describe_choice, plain_keys
 
-    groups = {f"{one}={name}": describe_choice(one, name) for one, name in default_choices().items()}
-    keys = {f"{key.name}={key.default}": key.comment for key in plain_keys()}
-    return "\n".join([
-        "The config and its defaults, before family= and the recipe of scale= apply.",
-        "",
-        "Groups (group=choice); the shell completes the choices:",
-        *_entries(groups),
-        "",
-        "Keys (key=value):",
-        *_entries(keys),
-        "",
-        "`paribus train --cfg job` prints every key with its value, including those of the groups.",
-    ])  # fmt: skip
+    page.write_text("The config and its defaults, before family= and the recipe of scale= apply.")
+    with page.section("Groups (group=choice); the shell completes the choices"):
+        page.write_dl([(f"{one}={name}", describe_choice(one, name)) for one, name in default_choices().items()])
+    with page.section("Keys (key=value)"):
+        page.write_dl([(f"{key.name}={key.default}", key.comment) for key in plain_keys()], col_max=40)
+    page.write_paragraph()
+    page.write_text("`paribus train --cfg job` prints every key with its value, including those of the groups.")
 
 
-def _entries(described: Mapping[str, str]) -> list[str]:
-    width = max(map(len, described))
-    lines = (f"  {name:<{width}}  {text}".rstrip() for name, text in described.items())
-    return [fill(line, WIDTH, subsequent_indent=" " * (width + 4)) for line in lines]
-
-
-@verb(
-    "Train one run: pre-train, evaluate, fine-tune, record. This is a Hydra application: -m trains one run for every "
-    "combination of the values in key=a,b.",
-    SCALE, RUNS, CACHE,
-    Flag("-m", "multirun: one run per combination of values"),
-    Flag("--cfg", "print the config and train nothing: --cfg job"),
+@click.command(
+    cls=Verb,
+    params=[
+        SCALE,
+        RUNS,
+        CACHE,
+        Flag("-m", "multirun: one run per combination of values"),
+        Flag("--cfg", "print the config and train nothing: --cfg job"),
+    ],
     example="paribus train masking.rate=0.4 seed=1",
     raw=True,
     overrides=True,
-    more=_config_page,
-)  # fmt: skip
+    more=_describe_config,
+)
 def train(given: Arguments) -> int:
-    """Run Hydra; the status is 1 if a run diverged.
-
-    The config is composed and checked first, its node `hydra` included, since Hydra makes objects of that before it
-    hands a config on. In a multirun, a job with bad input is reported and the others still run; the status is then 2.
-    Under a launcher that starts its own processes, all jobs run too; then the first error is raised.
+    """Train one run: pre-train, evaluate, fine-tune, record. This is a Hydra application: -m trains one run for
+    every combination of the values in key=a,b.
+    \f
+    The status is 1 if a run diverged. The config is composed and checked first, its node `hydra`
+    included, since Hydra makes objects of that before it hands a config on. In a multirun, a job with bad input is
+    reported and the others still run; the status is then 2. Under a launcher that starts its own processes, all
+    jobs run too; then the first error is raised.
     """
     import hydra
 
@@ -220,7 +214,7 @@ def _read_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     for option in (RUNS, CACHE):
         for text in overrides:
             if text.startswith(f"{option.config}="):
-                option.value(text.partition("=")[2])
+                option.type(text.partition("=")[2], option)
     return flags, _singular(overrides) if "hydra/sweeper=arms" in overrides else overrides
 
 

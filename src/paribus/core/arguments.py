@@ -1,290 +1,320 @@
-"""The arguments of a verb, declared once: parsing, checks, `--help` pages and completion all use the declaration."""
+"""The arguments of a verb: click's, and beside them words `name=value`, for options and for keys of the config."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from shutil import get_terminal_size
-from textwrap import fill
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from paribus.core.config_names import top_level
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from paribus.core.config import choices as config_choices
+from paribus.core.config_names import groups, plain_keys, settings, top_level
 from paribus.core.errors import UserError, nearest, suggest
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-Kind = TypeVar("Kind", bound="Argument[object]")
+Kind = TypeVar("Kind", bound=click.Parameter)
+Choices = Callable[[], Iterable[str]]  # what a shell may complete
 
-HELP = ("-h", "--help")
-VERSION = ("-V", "--version")
-WIDTH = max(60, min(100, get_terminal_size((100, 0)).columns))  # of pages of help
-
-
-@dataclass(frozen=True)
-class Argument(Generic[T_co]):
-    """`name` as the user types it, one line for the help, and the value if the user does not give it.
-
-    choices: what a shell may complete.
-    """
-
-    name: str
-    what: str
-    default: T_co
-    choices: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
+REQUIRED: Any = object()  # in place of the default of an option that the user must give
 
 
-@dataclass(frozen=True)
-class Option(Argument[T_co]):
-    """`name=value`; if the name begins with dashes, `--name VALUE`.
+class Parameter(click.Parameter, Generic[T_co]):
+    """What a verb declares: an `Option`, a `Flag` or a `Positional`, whose value is a `T_co`."""
 
-    read: turns the text into the value, or raises a ValueError that says what to write.
-    shown: the default as the help prints it, if it is not the value itself.
-    config: the config key that the option sets; the user may type that too.
-    old: names that the option no longer has.
-    many: whether it may be repeated; its value is then a tuple of all values, and `read` returns a tuple of one.
-    required: whether the user must give it.
-    """
-
-    read: Callable[[str], T_co]
-    shown: str = field(default="", kw_only=True)
-    config: str = field(default="", kw_only=True)
-    old: tuple[str, ...] = field(default=(), kw_only=True)
-    many: bool = field(default=False, kw_only=True)
-    required: bool = field(default=False, kw_only=True)
+    default: Any  # a `T_co`, unless the parameter is required
 
     @property
-    def dashed(self) -> bool:
-        """Whether it is typed as `--name VALUE`."""
-        return self.name.startswith("-")
-
-    def value(self, text: str) -> T_co:
-        """Raises UserError if the text is not such a value."""
-        try:
-            return self.read(text)
-        except ValueError as error:
-            raise UserError(f"{self.name}={text} is not valid", str(error)) from error
+    def label(self) -> str:
+        """The parameter as the user types it: `runs=`, `--metric`, `SWEEP`."""
+        return self.opts[0]
 
 
-class Flag(Argument[bool]):
+class Option(Parameter[T_co], click.Option):
+    """`name=value`; if the name begins with dashes, `--name VALUE`.
+
+    Args:
+        what: one line for the help.
+        default: the value if the user does not give it, or `REQUIRED`.
+        read: turns the text into the value, or raises a ValueError that says what to write.
+        shown: the default as the help prints it, if it is not the value itself.
+        config: the config key that the option sets; the user may type that too.
+        old: names that the option no longer has.
+        multiple: see `repeated`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        what: str,
+        default: T_co,
+        read: Callable[[str], T_co],
+        *,
+        shown: str = "",
+        config: str = "",
+        old: tuple[str, ...] = (),
+        choices: Choices = tuple,
+        multiple: bool = False,
+    ) -> None:
+        self.dashed = name.startswith("-")
+        required = default is REQUIRED
+        usual: dict[str, Any] = {} if required else {"default": default}
+        super().__init__(
+            [name] if self.dashed else [name, f"{name}="],
+            type=_Reader(read),
+            multiple=multiple,
+            required=required,
+            help=what,
+            show_default=shown or ("none" if default is None else not required),
+            metavar="VALUE" if self.dashed else "",
+            **usual,
+        )
+        self.config, self.old, self.choices = config, old, choices
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Leave `name=value` to `Arguments.take_words`: click's parser takes only names with dashes."""
+        if self.dashed:
+            super().add_to_parser(parser, ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return _offer(self.choices(), incomplete)
+
+
+def repeated(name: str, what: str, read: Callable[[str], T], *, shown: str) -> Option[tuple[T, ...]]:
+    """An option that may be repeated; `read` reads one of its values."""
+    return Option(name, what, (), cast("Any", read), shown=shown, multiple=True)
+
+
+class Flag(Parameter[bool], click.Option):
     """`--name`."""
 
     def __init__(self, name: str, what: str) -> None:
-        super().__init__(name, what, False)
+        super().__init__([name], is_flag=True, default=False, help=what, show_default="off")
 
 
-@dataclass(frozen=True)
-class Positional(Argument[str]):
+class Positional(Parameter[str], click.Argument):
     """A word without `=`."""
 
-    required: bool = True
+    def __init__(self, name: str, what: str, *, required: bool = True, choices: Choices = tuple) -> None:
+        super().__init__([name], help=what, required=required)
+        self.choices = choices
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Its choices, and the words `name=value` that may stand before it."""
+        return _offer(self.choices(), incomplete) + ctx.command.shell_complete(ctx, incomplete)
 
 
-class Arguments:
-    """What the user typed: `given[OPTION]` is the value or the default, `OPTION in given` whether it was typed.
+class _Reader(click.ParamType[Any]):
+    """The type of an option, from a function that reads its text.
 
-    overrides: the config overrides, {key: value}; `~key` has the value "".
-    argv: everything as it was typed.
+    The types of click say what is wrong but not what to type, accept `1_000`, `yes` and `nan`, and do not expand `~`.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
-        self.argv = tuple(argv)
+    name = "value"
+
+    def __init__(self, read: Callable[[str], object]) -> None:
+        self.read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises UserError if the text is not such a value. A default may be a value already."""
+        try:
+            return self.read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            label = param.opts[0].removesuffix("=") if param else self.name
+            raise UserError(f"{label}={value} is not valid", str(error)) from error
+
+
+class Arguments(click.Context):
+    """What the user typed: `given[OPTION]` is the value or the default, `OPTION in given` whether it was typed.
+
+    argv: everything as it was typed.
+    overrides: the config overrides, {key: value}; `~key` has the value "".
+    """
+
+    argv: tuple[str, ...] = ()
+
+    def __init__(self, command: click.Command, **settings: Any) -> None:
+        super().__init__(command, **settings)
         self.overrides: dict[str, str] = {}
-        self._values: dict[str, object] = {}
-        self._typed: dict[str, str] = {}
+        self._typed: dict[str, str] = {}  # the text of each `name=value`, in order of last mention
 
-    def __getitem__(self, argument: Argument[T]) -> T:
-        return self.get(argument, argument.default)
+    def __getitem__(self, parameter: Parameter[T]) -> T:
+        return cast("T", self.params.get(parameter.name, parameter.default))  # a verb may lack the parameter
 
-    def get(self, argument: Argument[T], default: T) -> T:
-        """The value, or this default if the user did not type it."""
-        return cast("T", self._values.get(argument.name, default))
+    def __contains__(self, parameter: click.Parameter) -> bool:
+        typed = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+        return self.get_parameter_source(parameter.name) in typed
 
-    def __contains__(self, argument: object) -> bool:
-        return isinstance(argument, Argument) and argument.name in self._values
+    def take_words(self, verb: Verb, argv: Sequence[str]) -> list[str]:
+        """Take `name=value` and `~key` out of the arguments, and return those that are left to click.
 
-    def set(self, argument: Argument[T], value: T, text: str) -> None:
-        self._values[argument.name] = value
-        self._type(argument.name, text)
-
-    def override(self, key: str, value: str) -> None:
-        self.overrides[key] = value
-        self._type(key, value)
-
-    def _type(self, key: str, text: str) -> None:
-        self._typed.pop(key, None)
-        self._typed[key] = text
+        Texts of options go into click's `default_map`, from where it converts and checks them.
+        """
+        left: list[str] = []
+        valued = {option.label for option in verb.of(Option) if option.dashed}
+        for before, word in zip(["", *argv], argv, strict=False):
+            name, equals, text = word.partition("=")
+            if before in valued or word.startswith("-") or not (equals or word.startswith("~")):
+                left.append(word)
+                continue
+            if option := verb.find_option(name):
+                name = option.name
+            else:
+                self.overrides[name] = text
+            self._typed.pop(name, None)
+            self._typed[name] = text
+        self.default_map = {name: text for name, text in self._typed.items() if name not in self.overrides}
+        return left
 
     def config(self, *options: Option[object]) -> list[str]:
         """The overrides as texts in order of last mention, and among them these options as their config keys."""
-        keys = {
-            **{key: key for key in self.overrides},
-            **{option.name: option.config or option.name for option in options},
-        }
+        keys = {key: key for key in self.overrides} | {option.name: option.config or option.name for option in options}
         typed = [(keys[name], text) for name, text in self._typed.items() if name in keys]
         return [key if key.startswith("~") and not text else f"{key}={text}" for key, text in typed]
 
-    def refuse(self, arguments: Iterable[Argument[object]], cause: str, mend: str = "leave it out") -> None:
+    def refuse(self, parameters: Iterable[click.Parameter], cause: str, mend: str = "leave it out") -> None:
         """Raises UserError if one of these was typed; `cause` follows its name."""
-        for argument in arguments:
-            if argument in self:
-                raise UserError(f"{argument.name}{'=' * isinstance(argument, Option)} {cause}", mend)
+        for parameter in parameters:
+            if parameter in self:
+                raise UserError(f"{parameter.opts[0]} {cause}", mend)
 
 
-@dataclass(frozen=True)
-class Verb:
-    """A verb of the command line; calling it with an argv parses that and runs the verb.
+class Verb(click.Command):
+    """A verb of the command line; its callback takes the Arguments and returns the exit status.
 
-    what: what it does; the list of verbs shows only the first sentence. `more` is printed at the end of the verb's
-    page.
-    overrides: whether it takes `key=value` of the config.
-    raw: whether it reads `argv` by itself.
+    The docstring of the callback is the help, up to a form feed; the list of verbs shows only its first sentence.
+
+    Args:
+        example: a command line, for the help and for errors.
+        overrides: whether it takes `key=value` of the config.
+        raw: whether it reads `argv` by itself.
+        more: writes what the help says before the example.
+        attributes: those of `click.Command`.
     """
 
-    name: str
-    what: str
-    arguments: tuple[Argument[object], ...]
-    example: str
-    run: Callable[[Arguments], int]
-    overrides: bool = False
-    raw: bool = False
-    more: Callable[[], str] | None = None
+    context_class = Arguments
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        example: str,
+        overrides: bool = False,
+        raw: bool = False,
+        more: Callable[[click.HelpFormatter], None] | None = None,
+        **attributes: Any,
+    ) -> None:
+        super().__init__(name, **attributes)
+        self.example, self.overrides, self.raw, self.more = example, overrides, raw, more
+        self.help = " ".join((self.help or "").partition("\f")[0].split())
+        self.short_help = self.help.partition(". ")[0].removesuffix(".")
+        others = "Every other key=value or group=choice changes the config: see `paribus train --help`.\n\n"
+        self.epilog = f"{others * (overrides and not raw)}\b\nExample: {example}"
 
     def __call__(self, argv: Sequence[str]) -> int:
-        """Returns the exit status. Raises UserError for bad input."""
-        return self.run(Arguments(argv) if self.raw else parse(self, argv))
+        """Run the verb, and return its exit status. Raises UserError for bad input."""
+        return self.invoke(parse(self, argv))
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        return [argument for argument in self.arguments if isinstance(argument, kind)]
+        """The parameters of a class."""
+        return [parameter for parameter in self.params if isinstance(parameter, kind)]
 
-    def help(self) -> str:
-        """The page that `--help` prints."""
-        words = " ".join(one.name if one.required else f"[{one.name}]" for one in self.of(Positional))
-        named = [(f"{option.name} VALUE", option.required) for option in self.of(Option) if option.dashed]
-        dashed = " ".join(text if required else f"[{text}]" for text, required in named)
-        plain = any(not option.dashed for option in self.of(Option)) or self.overrides
-        options = "[key=value ...]" if plain else ""
-        flags = " ".join(f"[{flag.name}]" for flag in self.of(Flag))
-        usage = " ".join(part for part in ("paribus", self.name, words, dashed, options, flags) if part)
-        lines = [fill(f"usage: {usage}", WIDTH, subsequent_indent="    "), "", fill(self.what, WIDTH), ""]
-        entries = [_entry(argument) for argument in self.arguments] + [(", ".join(HELP), "print this page")]
-        width = max(len(name) for name, _ in entries)
-        indent = " " * (width + 4)
-        lines += [fill(f"  {name:<{width}}  {text}", WIDTH, subsequent_indent=indent) for name, text in entries]
-        if self.overrides and not self.raw:
-            more = "Every other key=value or group=choice changes the config: see `paribus train --help`."
-            lines += ["", fill(more, WIDTH)]
-        lines += ["", self.more()] if self.more else []
-        return "\n".join([*lines, "", f"Example: {self.example}"])
+    def find_option(self, key: str) -> Option[object] | None:
+        """The option that `key=value` sets."""
+        plain = [option for option in self.of(Option) if not option.dashed]
+        return next((option for option in plain if key and key in (option.name, option.config)), None)
 
+    def invoke(self, ctx: click.Context) -> int:
+        return cast("Callable[[click.Context], int]", self.callback)(ctx)
 
-def verb(
-    what: str,
-    *arguments: Argument[object],
-    example: str,
-    overrides: bool = False,
-    raw: bool = False,
-    more: Callable[[], str] | None = None,
-) -> Callable[[Callable[[Arguments], int]], Verb]:
-    """Declare a function as the verb of its name; see `Verb`."""
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what was typed; of an option that is given twice, the last one counts.
 
-    def declare(run: Callable[[Arguments], int]) -> Verb:
-        return Verb(run.__name__, what, arguments, example, run, overrides, raw, more)
+        Raises UserError for unknown flags and options, missing or surplus words, and values that are not valid.
+        """
+        given = cast("Arguments", ctx)
+        given.argv = tuple(args)
+        if self.raw:
+            return super().parse_args(ctx, [text for text in args if text in ctx.help_option_names])
+        left = given.take_words(self, args)
+        if not ctx.resilient_parsing:  # a shell completes a line that may be wrong
+            for key in given.overrides:
+                self._check_override(key)
+        try:
+            return super().parse_args(ctx, left)
+        except click.NoSuchOption as error:
+            raise UserError(f"{self.name} has no flag '{error.option_name}'", self._mend(error.option_name)) from error
+        except click.UsageError as error:
+            if isinstance(error, click.MissingParameter) and error.param:
+                cause = f"{self.name} needs {'a ' * isinstance(error.param, Positional)}{error.param.opts[0]}"
+            else:
+                cause = f"{self.name}: {error.format_message().rstrip('.')}"
+            raise UserError(cause, f"for example, {self.example}") from error
 
-    return declare
+    def _mend(self, flag: str) -> str:
+        """What to type instead of an unknown flag."""
+        if option := self.find_option(flag.lstrip("-")):
+            return f"write {option.label}VALUE"
+        return suggest(flag, [*(one.opts[0] for one in self.params if one.opts[0].startswith("-")), "--help"])
 
+    def _check_override(self, key: str) -> None:
+        """Raises UserError if the verb takes no overrides, or if the key is a former option, or a misspelled option
+        and not in the config.
+        """
+        cause = f"{self.name} has no option '{key}='"
+        labels = {option.label.removesuffix("="): option.label for option in self.of(Option)}
+        if renamed := next((option for option in self.of(Option) if key in option.old), None):
+            raise UserError(cause, f"write {renamed.label}")
+        if self.overrides and ("." in key or key in top_level()):
+            return
+        if near := nearest(key, labels, 0.75 if self.overrides else 0.65):
+            raise UserError(cause, f"did you mean {' or '.join(labels[name] for name in near)}?")
+        if not self.overrides:
+            raise UserError(cause, f"known: {', '.join(labels.values()) or 'none'}")
 
-def _entry(argument: Argument[object]) -> tuple[str, str]:
-    """(name, what it is, with its default or that it is required) for the help."""
-    if isinstance(argument, Positional):
-        return argument.name, argument.what
-    if isinstance(argument, Option):
-        usual = "none" if argument.default is None else str(argument.default)
-        name = f"{argument.name} VALUE" if argument.dashed else f"{argument.name}="
-        note = "required" if argument.required else f"default: {argument.shown or usual}"
-        return name, f"{argument.what} ({note})"
-    return argument.name, f"{argument.what} (default: off)"
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        needed = [f"{option.label} VALUE" for option in self.of(Option) if option.required]
+        keys = self.overrides or not all(option.dashed for option in self.of(Option))
+        return [*super().collect_usage_pieces(ctx), *needed, *["[key=value ...]"] * keys]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.more:
+            formatter.write_paragraph()
+            self.more(formatter)
+        super().format_epilog(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Flags; options and, for a verb that takes overrides, the groups, keys, and settings of the group before a
+        dot; after `=` and after each comma, the choices.
+        """
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        key, equals, text = incomplete.partition("=")
+        option = self.find_option(key)
+        if equals:
+            start = incomplete.removesuffix(text.rpartition(",")[2])
+            known = option.choices() if option else config_choices(key) if self.overrides and key else []
+            return _offer((f"{start}{choice}" for choice in known), incomplete)
+        names = [option.name for option in self.of(Option) if not option.dashed]
+        if self.overrides:
+            old = () if self.raw else [name for option in self.of(Option) for name in option.old]
+            names += [name for name in (*groups(), *(key.name for key in plain_keys())) if name not in (*old, *names)]
+            group, dot, _ = incomplete.rpartition(".")
+            names += [f"{group}.{key}" for key in settings(group.replace(".", "/")) if dot]
+        return _offer((f"{name}=" for name in names), incomplete)
 
 
 def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
-    """Read the arguments of a verb; if an option is given twice, the last one counts.
-
-    Raises UserError for unknown flags and options, missing or surplus words, and values that are not valid.
-    """
-    given = Arguments(argv)
-    words = []
-    waiting = iter(argv)
-    for text in waiting:
-        key, equals, value = text.partition("=")
-        if option := _option(verb, key) if equals or text.startswith("-") else None:
-            value = value if equals else next(waiting, "")
-            given.set(option, _gather(given, option, value), value)
-        elif text.startswith("-"):
-            given.set(_flag(verb, text), True, text)
-        elif equals or text.startswith("~"):
-            _check_override(verb, key)
-            given.override(key, value)
-        else:
-            words.append(text)
-    for positional, word in _words(verb, words):
-        given.set(positional, word, word)
-    for option in verb.of(Option):
-        if option.required and option not in given:
-            raise UserError(f"{verb.name} needs {option.name}", f"for example, {verb.example}")
-    return given
+    """The arguments of a verb. Raises UserError as `Verb.parse_args` does."""
+    return cast("Arguments", verb.make_context(verb.name, list(argv)))
 
 
-def _gather(given: Arguments, option: Option[object], text: str) -> object:
-    """The value of an option, appended to earlier values if the option may be repeated."""
-    value = option.value(text)
-    return (*cast("tuple[object, ...]", given[option]), *cast("tuple[object, ...]", value)) if option.many else value
-
-
-def _flag(verb: Verb, text: str) -> Flag:
-    flags = {flag.name: flag for flag in verb.of(Flag)}
-    if text in flags:
-        return flags[text]
-    key = text.lstrip("-").partition("=")[0]
-    if key in (option.name for option in verb.of(Option)):
-        raise UserError(f"{verb.name} has no flag '{text}'", f"write {key}=VALUE")
-    valued = [option.name for option in verb.of(Option) if option.name.startswith("-")]
-    raise UserError(f"{verb.name} has no flag '{text}'", suggest(text, [*flags, *valued, HELP[1]]))
-
-
-def _option(verb: Verb, key: str) -> Option[object] | None:
-    for option in verb.of(Option):
-        if key in (option.name, option.config):
-            return option
-        if key in option.old:
-            raise UserError(f"{verb.name} has no option '{key}='", f"write {option.name}=")
-    return None
-
-
-def _check_override(verb: Verb, key: str) -> None:
-    """Raises UserError if the verb takes no overrides, or if the key is a misspelled option and not in the config."""
-    if verb.overrides and ("." in key or key in top_level()):
-        return
-    names = [option.name for option in verb.of(Option)]
-    if near := nearest(key, names, 0.75 if verb.overrides else 0.65):
-        raise UserError(
-            f"{verb.name} has no option '{key}='", f"did you mean {' or '.join(f'{name}=' for name in near)}?"
-        )
-    if not verb.overrides:
-        known = ", ".join(f"{name}=" for name in names)
-        raise UserError(f"{verb.name} has no option '{key}='", f"known: {known or 'none'}")
-
-
-def _words(verb: Verb, words: Sequence[str]) -> Iterator[tuple[Positional, str]]:
-    known = verb.of(Positional)
-    if len(words) > len(known):
-        named = f"{'one ' * (len(known) == 1)}{' and '.join(one.name for one in known)}"
-        takes = f"{named}, got {len(words)} ({', '.join(words)})" if known else f"no word '{words[0]}'"
-        raise UserError(f"{verb.name} takes {takes}", f"for example, {verb.example}")
-    for missing in known[len(words) :]:
-        if missing.required:
-            raise UserError(f"{verb.name} needs a {missing.name}", f"for example, {verb.example}")
-    yield from zip(known, words, strict=False)
+def _offer(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 def text(value: str) -> str:
@@ -346,15 +376,6 @@ def setting(value: str) -> tuple[str, str]:
     if not column or not equals:
         raise ValueError("write COLUMN=VALUE")
     return column, wanted
-
-
-def repeated(read: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
-    """A reader of one value of an option that may be repeated."""
-
-    def read_one(value: str) -> tuple[T, ...]:
-        return (read(value),)
-
-    return read_one
 
 
 def switch(value: str) -> bool:

@@ -45,7 +45,7 @@ def next_step(table: Table, request: Request) -> str | None:
     have = {arm: len({one.seed for one in records if one.arm == arm}) for arm in arms}
     more = sum(max(0, most - have[arm]) * _mean_seconds(records, {arm}) for arm in arms)
     about = duration(more / len(machine_slots(len(arms))))
-    command = " ".join([request.command("run"), *request.overrides, UNTIL_DECIDED.name, f"{MAX_SEEDS.name}={most}"])
+    command = " ".join([request.command("run"), *request.overrides, UNTIL_DECIDED.label, f"{MAX_SEEDS.label}{most}"])
     return f"{command}   # adds seeds while a claim is open, at most {most}: at most {about}"
 
 

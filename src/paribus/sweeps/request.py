@@ -45,7 +45,7 @@ def scales() -> list[str]:
 
 
 SWEEP = Positional(
-    "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", "", choices=sweeps.names
+    "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", choices=sweeps.names
 )
 SCALE = Option(
     "scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, read_name, choices=scales
@@ -144,12 +144,15 @@ class Request(NamedTuple):
 
 def parse(verb: str, argv: Sequence[str]) -> Request:
     """The request of an argv. Raises UserError for arguments that are not valid, and as `request_of` does."""
-    declared = Verb(verb, "", (SWEEP, *OPTIONS, *UNTIL), f"paribus {verb} SWEEP", lambda given: 0, overrides=True)
+    declared = Verb(verb, params=[SWEEP, *OPTIONS, *UNTIL], example=f"paribus {verb} SWEEP", overrides=True)
     return request_of(parse_arguments(declared, argv))
 
 
-def request_of(given: Arguments) -> Request:
-    """Raises UserError for an unknown sweep, and for arguments that belong to the sweep file or exclude each other."""
+def request_of(given: Arguments, sweep: str | None = None) -> Request:
+    """The request of a verb's arguments; `sweep` is for a verb without SWEEP.
+
+    Raises UserError for an unknown sweep, and for arguments that belong to the sweep file or exclude each other.
+    """
     if refused := [key for key in given.overrides if key in (*PRESETS, "sweep", "sweep_hash")]:
         raise UserError(f"{refused[0]}= belongs to the sweep file", "copy the file and change the copy")
     if found := next((one for text in given.argv if (one := re.fullmatch(r"seeds=([1-9]\d*)", text))), None):
@@ -158,7 +161,7 @@ def request_of(given: Arguments) -> Request:
     config = given.config(CACHE, LAUNCHER)
     launcher = [override for override in config if re.match(r"\+{0,2}launcher[.=]", override)]
     return Request(
-        sweep=sweeps.load(given[SWEEP]).at(given[SCALE]),
+        sweep=sweeps.load(sweep or given[SWEEP]).at(given[SCALE]),
         scale=given[SCALE],
         overrides=tuple(override for override in config if override not in launcher),
         slots=given[SLOTS],
@@ -176,7 +179,7 @@ def request_of(given: Arguments) -> Request:
 
 def _most(given: Arguments) -> int | None:
     if not given[UNTIL_DECIDED]:
-        given.refuse([MAX_SEEDS], f"needs {UNTIL_DECIDED.name}", f"add {UNTIL_DECIDED.name}, or give seeds=")
+        given.refuse([MAX_SEEDS], f"needs {UNTIL_DECIDED.label}", f"add {UNTIL_DECIDED.label}, or give seeds=")
         return None
-    given.refuse([SEEDS], f"and {UNTIL_DECIDED.name} exclude each other", "it adds seeds as needed")
+    given.refuse([SEEDS], f"and {UNTIL_DECIDED.label} exclude each other", "it adds seeds as needed")
     return given[MAX_SEEDS]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from paribus.core.arguments import Arguments
+from paribus.core.arguments import Arguments, Positional
 from paribus.core.config import compose_whole, conf_dir
 from paribus.core.console import say
 from paribus.core.errors import UserError
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
     from paribus.sweeps.launchers.base import Work
     from paribus.sweeps.search.status import TrialBoard
 
-SWEEP_OR_SEARCH = replace(
-    SWEEP, what="a sweep or a search by name, or the path of a sweep file", choices=lambda: [*sweeps(), *names()]
+SWEEP_OR_SEARCH = Positional(
+    SWEEP.label,
+    "a sweep or a search by name, or the path of a sweep file",
+    choices=lambda: [*sweeps(), *names()],
 )
 NONE = "none"  # the choice of conf/search that searches nothing
 
@@ -56,7 +57,10 @@ def request_of(given: Arguments, folders: bool = False) -> Asked | None:
     surplus = [ARMS, SEEDS, RESULTS, TUNE, LAUNCHER, *UNTIL]
     given.refuse(surplus, f"does not apply to the search {name}", "a search has the keys hydra.sweeper.*")
     overrides = tuple(given.config(SCALE, STUDY, RUNS, CACHE))
-    return Asked(name, _folder(name, overrides), overrides, given.get(SLOTS, 1))
+    slots: int | None = 1
+    if SLOTS in given:
+        slots = given[SLOTS]  # None for `auto`
+    return Asked(name, _folder(name, overrides), overrides, slots)
 
 
 def _folder(name: str, overrides: Sequence[str]) -> Path:
