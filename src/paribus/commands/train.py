@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
 import click
@@ -90,11 +90,13 @@ def train(given: Arguments) -> int:
         refuse_agent()
         overrides = _place_runs(overrides)
     failures: list[UserError] = []
-    ended: Path | None = None
+    folders: list[Path] = []
+    ended: Path | None = None  # of a multirun, whose jobs may be other processes
     with explained():
         if "--hydra-help" not in flags:
             config = _check(overrides, checked="--cfg" in flags or "-c" in flags)
-            ended = Path(str(config.paths.runs)).expanduser().absolute() / f".ended-{uuid4().hex}.jsonl"
+            if several:
+                ended = Path(str(config.paths.runs)).expanduser().absolute() / f".ended-{uuid4().hex}.jsonl"
             overrides = with_recipe(overrides)
 
         def job(_: DictConfig) -> float | dict[str, float] | None:
@@ -108,8 +110,12 @@ def train(given: Arguments) -> int:
                 return _trial(cfg)  # the search reports its errors
             try:
                 folder = _train(cfg)
-                with cast(Path, ended).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([own.job.num if several else 0, str(folder.absolute())]) + "\n")
+                if ended is None:
+                    folders.append(folder)
+                else:
+                    ended.parent.mkdir(parents=True, exist_ok=True)  # not there yet if each run has its own `run_dir`
+                    with ended.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps([own.job.num, str(folder.absolute())]) + "\n")
                 return _tell(folder, silent=several)
             except UserError as error:
                 if os.getpid() != here:  # a launcher's process: it hands the error back, which ends the multirun
@@ -123,7 +129,7 @@ def train(given: Arguments) -> int:
         try:
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
         finally:
-            folders = _read_ended(ended)
+            folders += _read_ended(ended)
     if len(folders) > 1:
         from paribus.reporting.multirun import tabulate
 
