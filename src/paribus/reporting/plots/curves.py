@@ -106,21 +106,21 @@ def _draw(
 
 
 def _draw_curve(axes: Axes, name: str, band: Band, style: Mapping[str, Any], transform: Any) -> None:
-    color, options = style["color"], {"transform": transform}
+    """A band around the mean if there are two intervals or more, one interval as a bar, and each of two runs."""
+    color = style["color"]
     rows = zip(band.tokens, band.ci_low, band.ci_high, strict=True)
     ends = [(token, low, high) for token, low, high in rows if low is not None and high is not None]
     if len(ends) > 1:
-        axes.fill_between(*zip(*ends, strict=True), color=color, alpha=0.18, linewidth=0)
+        tokens, lows, highs = zip(*ends, strict=True)
+        axes.fill_between(tokens, lows, highs, color=color, alpha=0.18, linewidth=0)
     for token, low, high in ends if len(ends) == 1 else ():
-        axes.plot((token, token), (low, high), color=color, **options)
+        axes.plot((token, token), (low, high), color=color, transform=transform)
     for values, width in ((band.mean, 1.3), *((run, 0.45) for run in band.runs)):
         points = [(token, value) for token, value in zip(band.tokens, values, strict=True) if value is not None]
-        marker = style["marker"] if len(points) <= _FEW else ""
-        line = {"linestyle": style["linestyle"] if len(points) > 1 else "", "linewidth": width}
-        axes.plot(
-            *zip(*points, strict=True), marker=marker, markersize=2 + 2.2 * width, color=color, **line, **options,
-            markeredgewidth=style["markeredgewidth"], label=name if values is band.mean else None,
-        )  # fmt: skip
+        look = {**style, "linewidth": width, "markersize": 2 + 2.2 * width, "transform": transform}
+        look |= {"linestyle": ""} if len(points) == 1 else {}
+        look |= {"marker": ""} if len(points) > _FEW else {}
+        axes.plot(*zip(*points, strict=True), **look, label=name if values is band.mean else None)
 
 
 DRAWINGS.add(Drawing("curves", "learning curves", draw_curves, 3))

@@ -54,7 +54,7 @@ def render_svg(figure: Figure, **options: Any) -> str:
     """The drawing as a file, on white; its title is the text for readers who cannot see it."""
     said = {"Title": figure.get_label(), "Date": None, "Creator": None, "Format": None, "Type": None}
     svg = _render(figure, "svg", metadata=said, **options).decode()
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     return re.sub(r"<[^!?][^>]*>", _shorten_tag, re.sub(r">\s+<", ">\n<", svg))
 
 
@@ -67,11 +67,13 @@ def _shorten_tag(tag: re.Match[str]) -> str:
 def render_png(figure: Figure) -> bytes:
     """The drawing on white, in 256 colors: a third of the size, with no visible difference."""
     import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
     with _use_style():
-        figure.canvas.draw()
-        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     buffer = io.BytesIO()
     picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
@@ -84,13 +86,13 @@ def render_pdf(figure: Figure) -> bytes:
 
 def render_inline(panel: Panel) -> str:
     """A panel as an element of a page, in the page's colors and font."""
-    figure = make_figure([panel])
-    svg = render_svg(figure, transparent=True)
+    svg = render_svg(make_figure([panel]), transparent=True)
     size = f'width="{WIDTH * _PIXELS:.0f}" height="{panel.height * _PIXELS:.0f}" class="plot" role="img"'
     svg = re.sub(r'width="[^"]+" height="[^"]+"', size, svg[svg.index("<svg") :], count=1)
-    svg = svg.replace("'DejaVu Sans', sans-serif", "system-ui, 'DejaVu Sans', sans-serif")
-    names = {color: name for name, color in COLORS.items()}
-    return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: f"var(--{names[color[0]]})", svg)
+    svg = re.sub(r"<style.*?</style>|font-family: 'DejaVu Sans', sans-serif; ", "", svg)
+    for name, color in COLORS.items():
+        svg = svg.replace(f": {color}", f": var(--{name})")
+    return svg
 
 
 def _render(figure: Figure, kind: str, **options: Any) -> bytes:

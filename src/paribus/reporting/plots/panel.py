@@ -29,6 +29,7 @@ NUMBERS: Final = 0.22  # below the axes, for the numbers of a horizontal axis
 NAMED: Final = 0.36  # the same, with the name of the axis
 _EDGE, _BOTTOM = 0.1, 0.08
 _KEY_LINE, _CAPTION_LINE = 0.131, 0.13
+_KEY_NAME = 1.3  # room for a name in a legend of two columns
 
 _LETTER, _BOLD = 0.56, 0.66  # mean width of a letter of DejaVu Sans, in font sizes
 _PREFIXES: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -85,15 +86,15 @@ class Panel:
                 bbox_to_anchor=(_EDGE / WIDTH, place(end)), labelspacing=0.3, columnspacing=1.5, handletextpad=0.6,
             )  # fmt: skip
             for text in legend.get_texts():
-                fit_text(text, WIDTH - 2 * _EDGE - 0.3)
+                fit_text(text, _KEY_NAME if rows < len(self.key) else 2 * _KEY_NAME)
             end += _KEY_LINE * rows + 0.05
         for line in self._wrap_caption():
             end += _CAPTION_LINE
             figure.text(_EDGE / WIDTH, place(end - 0.02), line, fontsize=6.8, color=COLORS["soft-ink"])
 
     def _count_key_rows(self) -> int:
-        """Two columns if every name fits into one."""
-        narrow = all(measure_text(name, 7.2) < (WIDTH - 1.2) / 2 for name in self.key)
+        """Two columns if every name fits into one, in a slightly smaller type if need be."""
+        narrow = all(0.85 * measure_text(name, 7.2) < _KEY_NAME for name in self.key)
         return math.ceil(len(self.key) / 2) if narrow else len(self.key)
 
     def _wrap_caption(self) -> list[str]:
@@ -107,10 +108,11 @@ def measure_text(text: str, size: float, bold: bool = False) -> float:
 
 def fit_text(text: Text, width: float) -> None:
     """Make a text at most a quarter smaller so that it fits the width in inches, and cut it if it must be."""
-    pixels = width * text.get_figure().dpi
+    figure: Any = text.get_figure()
+    pixels = width * figure.dpi
     share = pixels / max(text.get_window_extent().width, 1.0)
     if share < 1.0:
-        text.set_fontsize(text.get_fontsize() * max(0.75, share))
+        text.set_fontsize(float(text.get_fontsize()) * max(0.75, share))
     while share < 0.75 and text.get_window_extent().width > pixels and len(text.get_text()) > 2:
         text.set_text(text.get_text()[:-2] + "…")
 
@@ -142,7 +144,7 @@ def find_symbol(word: Word) -> str:
 def draw_verdict(axes: Axes, x: float, y: float, verdict: str) -> None:
     """The mark of a verdict in its color, hollow if it decides nothing."""
     word, color = find_word(verdict), find_color(verdict)
-    paint = {"color": color, "markerfacecolor": color if word.decides else "none"}
+    paint: dict[str, Any] = {"color": color, "markerfacecolor": color if word.decides else "none"}
     axes.plot(x, y, marker=MARKS[word.mark].marker, markeredgewidth=MARKS[word.mark].edge, **paint)
 
 
@@ -153,7 +155,7 @@ def draw_paper(axes: Axes, x: float, y: float, **options: Any) -> None:
 
 def name_row(axes: Axes, at: float, name: str) -> None:
     """A name left of axes that leave NAMES inches of room."""
-    place = {"xycoords": axes.get_yaxis_transform(), "xytext": (-6, 0), "textcoords": "offset points"}
+    place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "xytext": (-6, 0), "textcoords": "offset points"}
     text = axes.annotate(name, (0, at), **place, ha="right", va="center", fontsize=7.6)
     fit_text(text, NAMES - 0.14)
 

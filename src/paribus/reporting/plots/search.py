@@ -51,7 +51,7 @@ def draw_importances(shares: Mapping[str, float], objective: str) -> Panel:
     """A bar for each parameter: its share (0 to 1) of the variance of an objective."""
 
     def draw(axes: Axes) -> None:
-        bars = axes.barh(range(len(shares)), shares.values(), height=0.6, color=SERIES[0])
+        bars = axes.barh(range(len(shares)), list(shares.values()), height=0.6, color=SERIES[0])
         axes.bar_label(bars, [f"{share:.0%}" for share in shares.values()], padding=4, color=COLORS["soft-ink"])
         axes.set(xlim=(0, 1.2), ylim=(len(shares) - 0.5, -0.5))
         axes.set_axis_off()

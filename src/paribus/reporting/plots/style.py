@@ -25,11 +25,12 @@ DASHES: Final[tuple[Any, ...]] = (
 )  # fmt: skip
 SHAPES: Final = tuple(MARKS)
 
-STYLE: Final[dict[str, Any]] = {
+STYLE: Final[Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 7.2,
     "text.color": COLORS["ink"],
+    "text.hinting": "no_hinting",  # else the width of a text is not proportional to its size
     "text.parse_math": False,  # a name may hold a $
     "axes.axisbelow": True,
     "axes.edgecolor": COLORS["soft-ink"],
