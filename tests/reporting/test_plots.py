@@ -1,43 +1,37 @@
-"""Drawings: scales and ticks, shapes as SVG and PNG, and what the panels of a table show."""
+"""Drawings: what the panels of a table show, and the files that are made of them."""
 
 from __future__ import annotations
 
 import io
 import itertools
+import locale
 import math
+import os
 import re
-import struct
+import subprocess
+import sys
 import warnings
 import xml.etree.ElementTree as ET
-import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_records import LOSS, TASK, design, make_table, study
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from paribus.reporting.ladder import build_ladders
-from paribus.reporting.plots import arms, axes, curves, effects, pareto, png, scales
+from paribus.reporting.plots import arms, curves, effects, pareto, scales, search
 from paribus.reporting.plots.drawing import View, draw_all
-from paribus.reporting.plots.png import render_pdf, render_png
-from paribus.reporting.plots.scene import (
-    COLORS,
-    DASHES,
-    SERIES,
-    SHAPES,
-    Area,
-    Item,
-    Label,
-    Line,
-    Mark,
-    Scene,
-    add_heading,
-    fit_label,
-    get_style,
-    measure_text,
-    place_beside,
-)
-from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.plots.figure import make_figure, render_inline, render_pdf, render_png, render_svg
+from paribus.reporting.plots.marks import MARKS, render_mark
+from paribus.reporting.plots.panel import Panel, fit_text, set_limits, shorten
+from paribus.reporting.plots.style import COLORS, DASHES, SERIES, SHAPES, get_style
 from paribus.reporting.tables.curves import Curve, average, average_effects, interpolate, subtract, thin
 from paribus.reporting.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table
 
@@ -47,132 +41,214 @@ def table() -> Table:
     return make_table(design(), study())
 
 
-def texts(scene: Scene) -> list[str]:
-    return [item.text for item in scene.items if isinstance(item, Label)]
+def draw(panel: Panel) -> Axes:
+    """The axes of a panel."""
+    return make_figure([panel]).subfigs[0].axes[0]
 
 
-def marks(scene: Scene, color: str) -> list[Mark]:
-    return [item for item in scene.items if isinstance(item, Mark) and item.color == color]
+def list_texts(panel: Panel) -> list[Text]:
+    """Every text that is shown; ticks outside the axes are not."""
+    figure = make_figure([panel])
+    figure.canvas.draw()
+    found: list[Any] = figure.findobj(Text)
+    ticks = {
+        text
+        for axis in (axis for axes in figure.subfigs[0].axes for axis in (axes.xaxis, axes.yaxis))
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
+        for text in (tick.label1, tick.label2)
+        if not axis.get_view_interval().min() <= tick.get_loc() <= axis.get_view_interval().max() or tick.label2 is text
+    }
+    return [text for text in found if text.get_visible() and text.get_text() and text not in ticks]
 
 
-def test_ticks_are_round_inside_and_told_apart() -> None:
-    for low, high in ((0.0, 1.0), (4.4, 7.7), (-3.1, 0.2), (18.2e12, 18.3e12), (0.4012, 0.4019)):
-        ticks = axes.Scale(low, high, 0.0, 100.0).ticks()
+def texts(panel: Panel) -> list[str]:
+    return [text.get_text() for text in list_texts(panel)]
+
+
+def marks(axes: Axes, color: str, marker: str | None = None) -> list[Line2D]:
+    """Points of a color, without the caps of intervals."""
+    points = [
+        line for line in axes.lines if line.get_marker() not in ("", "None", "_", "|") and line.get_color() == color
+    ]
+    return [line for line in points if marker is None or line.get_marker() == marker]
+
+
+def place(line: Line2D) -> tuple[float, float]:
+    """The first point of a line in pixels, as it is drawn."""
+    x, y = line.get_transform().transform(line.get_xydata())[0]
+    return float(x), float(y)
+
+
+def make_panel(draw: Callable[[Axes], object] = lambda axes: None, **parts: Any) -> Panel:
+    return Panel(**{"title": "t", "heading": "h", "size": 1.0, "draw": draw, **parts})
+
+
+def test_limits_have_room_and_round_ticks_that_are_told_apart() -> None:
+    axes = Figure().add_subplot()
+    for low, high in (
+        (0.0, 1.0),
+        (4.4, 7.7),
+        (-3.1, 0.2),
+        (18.2e12, 18.3e12),
+        (0.4012, 0.4019),
+        (5.0, 5.0),
+        (0.0, 1e-17),
+    ):
+        set_limits(axes, "x", [low, high])
+        left, right = axes.get_xlim()
+        assert left < low <= high < right
+        ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
         assert 2 <= len(ticks) <= 7
-        assert all(low - 1e-9 <= tick <= high * (1 + 1e-9) + 1e-9 for tick in ticks)
-        assert len(set(axes.plain(ticks))) == len(ticks)
-    assert axes.Scale(1.0, 1e6, 0.0, 60.0, log=True).ticks() == [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
-
-
-def test_a_scale_maps_its_ends_to_its_pixels() -> None:
-    scale = axes.Scale(10.0, 1000.0, 40.0, 140.0, log=True)
-    assert (scale(10.0), scale(100.0), scale(1000.0)) == pytest.approx((40.0, 90.0, 140.0))
-    opened = axes.spread([5.0, 5.0], 0.0, 10.0)
-    assert opened.low < 5.0 < opened.high
-    assert axes.plain(axes.spread([0.0, 1e-17], 0.0, 10.0).ticks()) == ["-0.010", "-0.005", "0.000", "0.005", "0.010"]
+        assert len(set(axes.xaxis.get_major_formatter().format_ticks(ticks))) == len(ticks)
+    set_limits(axes, "y", [1.0, 1e6], log=True)
+    low, high = axes.get_ylim()
+    shown = [tick for tick in axes.get_yticks() if low <= tick <= high]
+    assert axes.yaxis.get_major_formatter().format_ticks(shown) == ["1", "10", "100", "1k", "10k", "100k", "1M"]
 
 
 def test_numbers_are_short() -> None:
-    assert [axes.short(x) for x in (0.0, 0.5, 1500.0, 2.5e6, 18.25e12)] == ["0", "0.5", "1.5k", "2.5M", "18.2T"]
-    assert axes.plain([0.0, 0.25, 0.5]) == ["0.00", "0.25", "0.50"]
+    assert [shorten(x, 3) for x in (0.0, 0.5, 1500.0, 2.5e6, 18.25e12)] == ["0", "0.5", "1.5k", "2.5M", "18.2T"]
 
 
 def test_series_differ_without_their_colors() -> None:
-    assert len({get_style(number)[1:] for number in range(8)}) == 8
+    styles = [get_style(number) for number in range(8)]
+    assert len({(str(style["marker"]), str(style["linestyle"])) for style in styles}) == 8
     assert len(set(SERIES)) == len(SERIES) == len(SHAPES) == len(DASHES)
     for color in COLORS.values():
-        assert color == "none" or re.fullmatch("#[0-9A-Fa-f]{6}", color)
+        assert re.fullmatch("#[0-9a-f]{6}", color)
 
 
-def test_svg_is_xml_with_every_shape() -> None:
-    items = [Mark(20 * n, 20, shape, "s1") for n, shape in enumerate(SHAPES, 1)]
-    scene = Scene(200, 50, (*items, Line(((0, 0), (9, 9)), "ink", 1, (2, 2)), Label(1, 2, "<a & b>", turned=True)), "t")
-    for alone in (True, False):
-        root = ET.fromstring(render_svg(scene, alone))
-        assert len(list(root)) >= len(items) + 2
-    assert "&lt;a &amp; b&gt;" in render_svg(scene)
+def test_every_mark_is_drawn_in_pictures_and_in_html() -> None:
+    def draw_marks(axes: Axes) -> None:
+        for at, mark in enumerate(MARKS.values()):
+            axes.plot(at, 0, marker=mark.marker, color=SERIES[1])
+
+    root = ET.fromstring(render_svg(make_figure([make_panel(draw_marks)])))
+    assert len([one for one in root.iter("{http://www.w3.org/2000/svg}use")]) >= len(MARKS)
+    for shape in MARKS:
+        assert len(list(ET.fromstring(render_mark(shape)))) == 1
+    assert 'fill="none"' in render_mark("square", filled=False)
+    assert "<path" in render_mark("circle")
 
 
-def pixels(data: bytes) -> tuple[int, int, bytes]:
-    """(width, height, palette indices with filter bytes) of a PNG."""
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", data[16:24])
-    parts, place = b"", 8
-    while place < len(data):
-        (length,) = struct.unpack(">I", data[place : place + 4])
-        if data[place + 4 : place + 8] == b"IDAT":
-            parts += data[place + 8 : place + 8 + length]
-        place += 12 + length
-    return width, height, zlib.decompress(parts)
+def test_names_are_escaped_and_a_dollar_is_no_formula() -> None:
+    panel = make_panel(heading="<a & b> $x$", caption=["costs 5$ or 6$"])
+    for svg in (render_svg(make_figure([panel])), render_inline(panel)):
+        ET.fromstring(svg)
+        assert "&lt;a &amp; b&gt; $x$" in svg
+        assert "costs 5$ or 6$" in svg
 
 
-def test_png_draws_the_same_scene() -> None:
-    area = Area(((10, 10), (90, 10), (90, 40)), "s0", 1.0)
-    items = (*(Mark(12 * n, 45, shape, "s1") for n, shape in enumerate(SHAPES, 1)), area, Label(5, 20, "a $b$"))
-    drawn = render_png(Scene(100, 50, items))
-    assert pixels(drawn)[:2] == (200, 100)
-    assert len(set(pixels(drawn)[2])) > 4
-    assert drawn == png._draw_png(Scene(100, 50, items))
-    assert drawn != render_png(Scene(100, 50, items[:-1]))
+def test_a_page_decides_on_the_colors_and_the_font(table: Table) -> None:
+    for _, panels in draw_all(View(table)):
+        for panel in panels:
+            svg = render_inline(panel)
+            assert svg.startswith("<svg ")
+            assert re.findall("#[0-9a-f]{6}(?![0-9a-f])", re.sub(r'"#\w+"|url\(#\w+\)', "", svg)) == []
+            assert set(re.findall(r"var\(--([\w-]+)\)", svg)) <= COLORS.keys()
+            assert "DejaVu" not in svg
+            assert "<style" not in svg
+            assert f"<title>{panel.title}</title>" in svg
+            names = re.findall(r' id="([^"]+)"', svg)
+            assert all(f"#{name}" in svg for name in names), "no name but those that the drawing itself refers to"
 
 
-def test_a_band_keeps_its_color_among_thousands_of_shades() -> None:
+DRAW = """
+import sys
+sys.path.insert(0, {tests!r})
+from hashlib import sha256
+from fake_records import design, make_table, study
+from paribus.reporting.tables.files import render_files
+files = render_files(make_table(design(), study()), pdf=True)
+for name, content in sorted(files.items()):
+    print(name, sha256(content).hexdigest())
+"""
+
+
+def test_files_are_the_same_whatever_the_settings_the_language_and_the_time(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.grid: True\nlines.linewidth: 9\nsvg.fonttype: path\n")
+    spoken = next((name for name in ("de_DE.UTF-8", "fr_FR.UTF-8") if _speaks(name)), "C.UTF-8")
+    others = {"MATPLOTLIBRC": str(tmp_path), "LC_ALL": spoken, "TZ": "Asia/Tokyo", "SOURCE_DATE_EPOCH": "86400"}
+    found = []
+    for environment in ({}, others, {"PYTHONHASHSEED": "5"}):
+        code = DRAW.format(tests=str(Path(__file__).parent))
+        run = [sys.executable, "-c", code]
+        done = subprocess.run(run, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+        found.append(done.stdout)
+    assert {"plot.png", "plot.svg", "plot.pdf", "effects.png"} <= {line.split()[0] for line in found[0].splitlines()}
+    assert found[0] == found[1] == found[2]
+
+
+def _speaks(name: str) -> bool:
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        locale.setlocale(locale.LC_ALL, name)
+    except locale.Error:
+        return False
+    locale.setlocale(locale.LC_ALL, before)
+    return True
+
+
+def test_tables_are_imported_without_matplotlib() -> None:
+    code = (
+        "import sys, paribus.reporting.tables.files, paribus.reporting.site.pages; print('matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_band_keeps_its_color_in_a_png() -> None:
     from PIL import Image
 
-    bands: list[Item] = [Area(((90 * at, 0), (90 * at + 60, 0), (90 * at + 60, 60)), f"s{at}") for at in range(8)]
-    shades = [Area(((x, 100), (x + 9, 100), (x, 400)), f"s{x % 8}", 0.02 + x / 1000) for x in range(0, 700, 5)]
-    picture = Image.open(io.BytesIO(render_png(Scene(720, 420, (*bands, *shades))))).convert("RGB")
-    colors = [[int(COLORS[f"s{at}"][k : k + 2], 16) for k in (1, 3, 5)] for at in range(8)]
+    def draw_bands(axes: Axes) -> None:
+        for at, color in enumerate(SERIES):
+            axes.axvspan(at, at + 0.6, color=color, alpha=0.18, linewidth=0)
+        for at in range(140):
+            axes.axvspan(9 + at / 100, 9.01 + at / 100, color=SERIES[at % 8], alpha=0.02 + at / 200, linewidth=0)
+        axes.set(xlim=(0, 12), ylim=(0, 1))
+        axes.set_axis_off()
+
+    panel = make_panel(draw_bands, heading="")
+    picture = Image.open(io.BytesIO(render_png(make_figure([panel])))).convert("RGB")
+    left, wide = panel.left * 200, (3.6 - panel.left - 0.14) * 200
+    seen = [picture.getpixel((round(left + wide * (at + 0.3) / 12), round(0.92 * 200))) for at in range(8)]
+    colors = [[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in SERIES]
     painted = [[255 - 0.18 * (255 - part) for part in color] for color in colors]
-    seen = [picture.getpixel((2 * (90 * at + 50), 2 * 20)) for at in range(8)]
-    assert [min(range(8), key=lambda at: math.dist(one, painted[at])) for one in seen] == list(range(8))
-    assert max(map(math.dist, seen, painted)) < 2
-    assert picture.getpixel((2 * 700, 2 * 80)) == (255, 255, 255)
+    assert max(map(math.dist, seen, painted)) < 3
+    assert picture.getpixel((2, 2)) == (255, 255, 255)
 
 
 def test_a_name_that_the_font_lacks_is_drawn_without_a_warning() -> None:
-    scene = Scene(100, 50, (Label(5, 20, "动态"),))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert pixels(png._draw_png(scene))[:2] == (200, 100)
-        assert render_pdf(scene).startswith(b"%PDF")
+        figure = make_figure([make_panel(heading="动态")])
+        assert render_png(figure).startswith(b"\x89PNG\r\n\x1a\n")
+        assert render_pdf(figure).startswith(b"%PDF")
 
 
-def test_a_picture_is_drawn_once_and_again_if_the_kept_one_is_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
-    drawn: list[Scene] = []
-    draw = png._draw_png
-    monkeypatch.setattr(png, "_draw_png", lambda scene: [drawn.append(scene), draw(scene)][1])
-    scene = Scene(100, 50, (Mark(20, 20),))
-    first = render_png(scene)
-    assert render_png(scene) == first
-    assert len(drawn) == 1
-    (kept,) = (tmp_path / "plots").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-10])
-    assert render_png(scene) == first
-    assert len(drawn) == 2
-    render_png(Scene(100, 50, (Mark(20, 21),)))
-    assert len(drawn) == 3
-
-
-def test_scenes_flow_into_rows() -> None:
-    one = Scene(300, 100, (Mark(1, 1),))
-    whole = place_beside([one, one, one], most=700)
-    assert (whole.width, whole.height) == (600, 200)
-    assert [(item.x, item.y) for item in whole.items if isinstance(item, Mark)] == [(1, 1), (301, 1), (1, 101)]
+def test_panels_flow_into_rows() -> None:
+    panels = [make_panel(), make_panel(size=2.0), make_panel(), make_panel()]
+    figure = make_figure(panels)
+    tall, low = panels[1].height, panels[0].height
+    assert figure.get_size_inches() == pytest.approx((3 * 3.6, tall + low), abs=1e-4)
+    assert make_figure(panels[:1]).get_size_inches() == pytest.approx((3.6, low), abs=1e-4)
+    tops = [round(part.axes[0].get_window_extent().y1 / 200, 2) for part in figure.subfigs]
+    assert tops[0] == tops[1] == tops[2] > tops[3]
+    sizes = [round(part.axes[0].get_window_extent().height / 200, 2) for part in figure.subfigs]
+    assert sizes == [1.0, 2.0, 1.0, 1.0]
 
 
 def test_arms_show_means_seeds_intervals_and_anchors(table: Table) -> None:
     loss, task = arms.draw_arms(View(table))
-    assert len([m for m in marks(loss, "s0") if m.shape == "square"]) == 3
-    assert len(marks(loss, "soft")) == 15
+    means = marks(draw(loss), SERIES[0], "s")
+    assert [mark.get_xdata()[0] for mark in means] == [arm.metrics[LOSS].mean for arm in table.arms]
+    assert [mark.get_ydata()[0] for mark in means] == [0, 1, 2]
+    seeds = marks(draw(loss), COLORS["soft-ink"], "o")
+    assert [tuple(mark.get_xdata()) for mark in seeds] == [arm.metrics[LOSS].values for arm in table.arms]
+    intervals = [tuple(line.get_xdata()) for line in draw(loss).lines if line.get_marker() == "|"]
+    assert intervals == [(arm.metrics[LOSS].ci_low, arm.metrics[LOSS].ci_high) for arm in table.arms]
     assert any("unigram 6.500" in text for text in texts(loss))
     assert any("bag of words 58.0" in text for text in texts(task))
-    means = {arm.name: arm.metrics[LOSS].mean for arm in table.arms}
-    places = [mark.x for mark in marks(loss, "s0")]
-    assert (places[1] < places[0] < places[2]) == (means["dynamic"] < means["static_x10"] < means["static"])
 
 
 def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
@@ -181,42 +257,45 @@ def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
     printed = {"sst2_acc": Printed(60.4, "x", "60.40")}
     rows = [replace(arm, published=printed if arm.name == "dynamic" else {}) for arm in shown.arms]
     panel = arms.draw_arms(View(replace(shown, arms=tuple(rows))))[1]
-    (mark,) = marks(panel, "paper")
-    assert not mark.filled
+    (mark,) = marks(draw(panel), COLORS["ink"], "D")
+    assert mark.get_markerfacecolor() == "none"
+    assert mark.get_xdata()[0] == 60.4
+    assert round(mark.get_ydata()[0]) == [arm.name for arm in rows].index("dynamic")
     assert any("paper: 60.40" in text for text in texts(panel))
 
 
 def test_effects_are_turned_and_each_pair_is_shown_once_with_the_published_effect(table: Table) -> None:
     loss, task = effects.draw_effects(View(table))
     assert sum("dynamic against static_x10" in text for text in texts(loss)) == 1
-    (mark,) = marks(loss, "good")
-    zero = next(item for item in loss.items if isinstance(item, Line) and item.color == "ink")
-    assert mark.shape == "circle"
-    assert mark.x > zero.points[0][0], "the lower loss lies right"
+    (mark,) = marks(draw(loss), COLORS["good"])
+    assert mark.get_marker() == "o"
+    assert mark.get_xdata()[0] > 0, "the lower loss lies right"
     contrast = replace(table.claims[0].contrasts[0], published=0.04)
     claim = replace(table.claims[0], contrasts=(contrast,))
     (panel,) = effects.draw_effects(View(replace(table, claims=(claim,))))
-    (diamond,) = marks(panel, "paper")
-    assert diamond.x < marks(panel, "good")[0].x
-    assert marks(task, "paper") == []
+    (diamond,) = marks(draw(panel), COLORS["ink"], "D")
+    assert diamond.get_xdata()[0] == -0.04
+    assert marks(draw(task), COLORS["ink"], "D") == []
 
 
-def test_curves_show_bands_and_lines_inside_the_panel(table: Table) -> None:
+def test_curves_show_bands_and_lines(table: Table) -> None:
     band = Band((0, 10, 20), (9.0, 5.0, 4.0), (8.0, 4.8, 3.9), (10.0, 5.2, 4.1), 5)
     shown = replace(table, curves={"train/mlm_loss": {"dynamic": band}})
     (panel,) = curves.draw_curves(View(shown))
-    assert sum(isinstance(item, Area) for item in panel.items) == 1
+    axes = draw(panel)
+    (area,) = axes.collections
+    assert {(x, y) for x, y in area.get_paths()[0].vertices} >= {(0, 8), (10, 4.8), (20, 3.9), (0, 10), (20, 4.1)}
+    (line,) = axes.lines
+    assert [*zip(*line.get_data(), strict=True)] == [(0, 9), (10, 5), (20, 4)]
     assert "dynamic (n=5)" in texts(panel)
-    for item in panel.items:
-        if isinstance(item, Area | Line):
-            assert all(0 <= x <= panel.width and 0 <= y <= panel.height for x, y in item.points)
+    assert "input tokens" in texts(panel)
 
 
 def test_a_panel_is_in_the_unit_of_its_column_and_names_the_arms_that_it_draws(table: Table) -> None:
     band = Band((10.0, 20.0, 30.0), (0.5, 0.6, 0.7), (0.4, 0.5, 0.6), (0.6, 0.7, 0.8))
     for metric in ("docs/accuracy after pre-training", "docs/accuracy: difference from dynamic", "validation/mlm_loss"):
         (panel,) = curves.draw_curves(View(replace(table, curves={metric: {"dynamic": band}})))
-        words = [item.text for item in panel.items if isinstance(item, Label)]
+        words = texts(panel)
         assert ("60" in words) == any(word.startswith("points; ") for word in words) == ("docs/" in metric)
         assert [word for word in words if word.startswith(tuple(arm.name for arm in table.arms))] == ["dynamic (n=1)"]
 
@@ -225,7 +304,7 @@ def test_arms_that_share_their_pretraining_are_one_curve_without_a_difference(ta
     band = Band((10.0, 20.0), (5.0, 4.0), (4.8, 3.9), (5.2, 4.1), 5)
     shared = dict.fromkeys((arm.name for arm in table.arms), band)
     (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": shared})))
-    assert sum(isinstance(item, Area) for item in panel.items) == 1
+    assert len(draw(panel).collections) == 1
     assert "all arms (n=5)" in texts(panel)
     part = {arm.name: band for arm in table.arms[:2]}
     (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": part})))
@@ -238,36 +317,33 @@ def test_arms_that_share_their_pretraining_are_one_curve_without_a_difference(ta
 
 
 def test_a_long_label_is_smaller_before_it_is_cut() -> None:
-    text = "all_parameters against adapters_2048: +1.83, n=5, undecided"
-    for width in (400.0, 330.0, 260.0):
-        label = fit_label(Label(0, 0, text, 10.5), width)
-        assert label.text == text
-        assert measure_text(text, label.size) <= width + 1e-6
-        assert label.size <= 10.5
-    assert fit_label(Label(0, 0, text, 10.5), 100.0).text.endswith("…")
-    assert fit_label(Label(0, 0, text, 10.5, bold=True), 350.0).size < fit_label(Label(0, 0, text, 10.5), 350.0).size
+    words = "all_parameters against adapters_2048: +1.83, n=5, undecided"
+    figure = make_figure([make_panel()])
+    for width, whole in ((4.0, True), (3.3, True), (2.7, True), (1.0, False)):
+        text = figure.text(0, 0, words, fontsize=7.6)
+        fit_text(text, width)
+        assert text.get_window_extent().width <= 1.01 * width * 200
+        assert (text.get_text() == words) == whole
+        assert whole or text.get_text().endswith("…")
+        assert 0.75 * 7.6 <= text.get_fontsize() <= 7.6
 
 
-def test_text_is_never_wider_than_it_is_measured() -> None:
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
-
-    names, columns = ("mask80_random20 (n=5)", "ensemble4", "two_way"), ("own/mlm_loss", "docs_package/accuracy")
-    for bold, words in ((False, names), (True, columns)):
-        font = FontProperties("DejaVu Sans", weight="bold" if bold else "normal")
-        for text in words:
-            assert TextPath((0, 0), text, 10, prop=font).get_extents().width <= 1.05 * measure_text(text, 10, bold)
-
-
-def test_a_long_heading_is_wrapped() -> None:
-    scene = add_heading(
-        Scene(360, 50, (Mark(20, 20),)), "label_efficiency at cpu scale: arms with their intervals", "n=2"
+def test_long_lines_are_wrapped_into_the_panel(table: Table) -> None:
+    anchors = tuple(
+        AnchorRow(f"{name} model", None, {TASK: Level(0.6)}) for name in ("MOMENTUM", "bag", "small", "MASS")
     )
-    heads = [item for item in scene.items if isinstance(item, Label)]
-    assert [head.text for head in heads] == ["label_efficiency at cpu scale: arms with", "their intervals", "n=2"]
-    assert all(find_box(head)[1] <= scene.width for head in heads)
-    assert all(one.y + 10 < other.y for one, other in itertools.pairwise(heads))
-    assert heads[-1].y < next(item.y for item in scene.items if isinstance(item, Mark))
+    long = " ".join(f"albert_base_{at}" for at in range(9))
+    heading, below = "label_efficiency at cpu scale: arms with their intervals", f"{long}; AMD EPYC; 40M MMLU tokens"
+    for width in (1, 2, 3):
+        panels = arms.draw_arms(View(replace(table, anchors=anchors)))[1:] * width
+        figure = make_figure(panels, heading, below)
+        shown = [text for text in figure.findobj(Text) if text.get_text() and not text.axes]  # type: ignore[attr-defined]
+        assert len([text for text in shown if "model" in text.get_text()]) >= 2 * width
+        assert heading in " ".join(shown_text.get_text().replace("\n", " ") for shown_text in shown)
+        for text in shown:
+            box = text.get_window_extent()
+            assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+            assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
 
 
 def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
@@ -291,8 +367,10 @@ def test_quality_stands_against_compute_only_if_costs_differ_by_a_tenth(table: T
 
 def test_arms_of_one_cost_stand_beside_each_other(table: Table) -> None:
     loss = pareto.draw_pareto(View(cost(table, static=1.5)))[0]
-    above = [item for item in loss.items if isinstance(item, Mark) and item.size == 9]
-    assert len({round(mark.x) for mark in above}) == 3
+    axes = draw(loss)
+    found = [place(mark)[0] for at in range(3) for mark in marks(axes, SERIES[at])]
+    assert len(found) == 3
+    assert all(abs(one - other) > 15 for one, other in itertools.combinations(found, 2))
 
 
 def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: Table) -> None:
@@ -300,26 +378,29 @@ def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: 
     found = scales.draw_scales(View(table, [table, large]))
     assert len(found) == 2
     assert any("stable over the scales" in text for text in texts(found[0]))
-    assert {"smoke", "cpu", "n=5", "1T FLOPs", "10T FLOPs"} <= set(texts(found[0]))
+    assert {"smoke", "cpu", "n=5", "1T FLOPs", "10T FLOPs"} <= set("\n".join(texts(found[0])).split("\n"))
     assert "shaded: within the margin" in " ".join(texts(found[0]))
     for panel, unit in zip(found, ("nats", "points"), strict=True):
         said = re.search(r"moves by (\S+) (\w+) \[(\S+), (\S+)\]", " ".join(texts(panel)))
         assert said
         assert said[2] == unit
         assert len({len(number.partition(".")[2]) for number in said.group(1, 3, 4)}) == 1
-        assert sum(bool(re.fullmatch(r"\+\d+\.\d+", text)) for text in texts(panel)) == 2, "the effect at both scales"
+        assert sum(bool(re.fullmatch(r"\+\d+\.\d+", text)) for text in "\n".join(texts(panel)).split("\n")) == 2, (
+            "the effect at both scales"
+        )
     assert scales.draw_scales(View(table, [table])) == []
 
 
 def test_the_ladder_shows_every_scale_and_the_papers_effect(table: Table) -> None:
     ladder = build_ladders([table])[0]._replace(published=-0.5)
     panel = scales.draw_ladder(ladder, ["test", "smoke", "gpu"])
-    assert [text for text in texts(panel) if text in ("test", "smoke", "gpu", "not run")] == [
-        "test", "not run", "smoke", "gpu", "not run",
-    ]  # fmt: skip
-    (own,), (paper,) = marks(panel, "good"), marks(panel, "paper")
-    zero = next(item for item in panel.items if isinstance(item, Line) and item.color == "ink").points[0][1]
-    assert paper.y < own.y < zero, "both losses are lower, the paper's by more: both lie above zero"
+    axes = draw(panel)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["test", "smoke", "gpu"]
+    assert [label.get_fontweight() for label in axes.get_xticklabels()] == ["normal", "bold", "normal"]
+    assert texts(panel).count("not run") == 2
+    (own,), (paper,) = marks(axes, COLORS["good"]), marks(axes, COLORS["ink"], "D")
+    assert own.get_xdata()[0] == 1
+    assert paper.get_ydata()[0] > own.get_ydata()[0] > 0, "both losses are lower, the paper's by more"
 
 
 def test_a_scale_that_decides_nothing_does_not_flatten_the_others(table: Table) -> None:
@@ -330,10 +411,11 @@ def test_a_scale_that_decides_nothing_does_not_flatten_the_others(table: Table) 
     wide = rung._replace(scale="test", ci_low=rung.ci_low - 90, ci_high=rung.ci_high + 90, barred=True)
     both = scales.draw_ladder(ladder._replace(rungs=(wide, rung)), ["test", "smoke"])
     alone = scales.draw_ladder(ladder, ["smoke"])
-    assert [mark.y for mark in marks(both, "good")] == [marks(alone, "good")[0].y] * 2
+    assert draw(both).get_ylim() == draw(alone).get_ylim()
+    assert [mark.get_ydata()[0] for mark in marks(draw(both), COLORS["good"])] == [-rung.difference] * 2
     assert "a bar that ends at the edge goes on beyond it" in " ".join(texts(both))
     assert "goes on" not in " ".join(texts(alone))
-    assert all(0 <= y <= both.height for item in both.items if isinstance(item, Line) for _, y in item.points)
+    assert all(line.get_clip_on() for line in draw(both).lines)
 
 
 def test_curves_of_runs_are_brought_to_one_grid() -> None:
@@ -365,9 +447,10 @@ def test_a_checkpoint_that_is_evaluated_once_has_no_learning_curve(table: Table)
 
 def test_two_points_are_drawn_as_marks(table: Table) -> None:
     two = average([Curve([10.0, 20.0], [value, 3.0]) for value in (4.0, 5.0, 6.0)])
-    color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
+    color = get_style([arm.name for arm in table.arms].index("dynamic"))["color"]
     (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
-    assert len(marks(panel, color)) == 2
+    (line,) = marks(draw(panel), color)
+    assert len(line.get_xdata()) == 2
 
 
 def test_differences_of_runs_are_taken_in_step() -> None:
@@ -380,16 +463,28 @@ def test_no_labels_collide(table: Table) -> None:
     large = replace(cost(table, static_x10=1000.0, dynamic=1500.0), scale="cpu")
     band = Band((0, 1e6, 2e6), (9.0, 5.0, 4.0), (8.0, 4.8, 3.9), (10.0, 5.2, 4.1), 5)
     whole = replace(large, curves={"validation/mlm_loss": {arm.name: band for arm in table.arms}})
-    panels = [scene for _, found in draw_all(View(whole, [table, whole])) for scene in found]
+    panels = [panel for _, found in draw_all(View(whole, [table, whole])) for panel in found]
     panels += [
         scales.draw_ladder(ladder, ["test", "smoke", "cpu", "gpu", "paper"]) for ladder in build_ladders([table])
     ]
-    assert len(panels) >= 9
+    panels += [
+        search.draw_history([(at, 5.0 - at, 5.0 - at) for at in range(9)], "mlm_loss"),
+        search.draw_front([(at, 10.0**at, 5.0 - at, at > 2) for at in range(5)], ["seconds", "mlm_loss"]),
+        search.draw_importances({"optimizer.lr": 0.8, "a.name.that.is.longer.than.its.room": 0.2}, "mlm_loss"),
+    ]
+    assert len(panels) >= 12
     for panel in panels:
-        boxes = [find_box(item) for item in panel.items if isinstance(item, Label)]
-        for (left, one), (right, other) in itertools.combinations(zip(boxes, texts(panel), strict=True), 2):
-            apart = left[1] <= right[0] or right[1] <= left[0] or left[3] <= right[2] or right[3] <= left[2]
-            assert apart, f"{panel.title}: {one} | {other}"
+        found = [(text.get_text(), text.get_window_extent()) for text in list_texts(panel)]
+        for said, box in found:
+            assert 0 <= box.x0 < box.x1 <= 720, f"{panel.title}: {said} is cut"
+            assert 0 <= box.y0 < box.y1 <= panel.height * 200, f"{panel.title}: {said} is cut"
+        for (one, left), (other, right) in itertools.combinations(found, 2):
+            assert not overlap(left, right), f"{panel.title}: {one} | {other}"
+
+
+def overlap(one: Bbox, other: Bbox) -> bool:
+    """Whether two texts stand over each other; their boxes hold room for descenders, which may touch."""
+    return min(one.x1, other.x1) > max(one.x0, other.x0) and min(one.y1, other.y1) > max(one.y0, other.y0) + 5
 
 
 def test_an_anchor_is_named_beside_its_own_line_or_in_the_legend_alone(table: Table) -> None:
@@ -397,49 +492,45 @@ def test_an_anchor_is_named_beside_its_own_line_or_in_the_legend_alone(table: Ta
     for shift in (0.0, -0.02, -0.04):
         anchors = tuple(AnchorRow(name, None, {TASK: Level(mean + shift)}) for name, mean in cells.items())
         panel = arms.draw_arms(View(replace(table, anchors=anchors)))[1]
-        lines = [item.points[0][0] for item in panel.items if isinstance(item, Line) and item.color == "anchor"]
-        named = [item for item in panel.items if isinstance(item, Label) and item.color == "anchor"]
+        axes = draw(panel)
+        drawn = [line for line in axes.lines if line.get_color() == COLORS["anchor"]]
+        lines = [axes.transData.transform((line.get_xdata()[0], 0))[0] for line in drawn]
+        named = [text for text in axes.texts if text.get_color() == COLORS["anchor"]]
         assert len(lines) == 4
         assert named
         assert all(name in " ".join(texts(panel)) for name in cells)
-        for label in named:
-            left, right = find_box(label)[:2]
-            assert min(min(abs(left - x), abs(right - x)) for x in lines) < 8
-            assert not any(left < x < right for x in lines)
-            assert 0 <= left < right <= panel.width
-            assert "(" not in label.text
-        boxes = sorted(find_box(label)[:2] for label in named)
-        assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
-
-
-def find_box(label: Label) -> tuple[float, float, float, float]:
-    """(left, right, top, bottom) of a label, about."""
-    width = measure_text(label.text, label.size, label.bold)
-    left = label.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[label.anchor] * width
-    return left, left + width, label.y - 0.7 * label.size, label.y
+        boxes = sorted((text.get_window_extent() for text in named), key=lambda box: box.x0)
+        for box in boxes:
+            assert min(min(abs(box.x0 - x), abs(box.x1 - x)) for x in lines) < 16
+            assert not any(box.x0 < x < box.x1 for x in lines)
+            assert 0 <= box.x0 < box.x1 <= 720
+        assert not any("(" in text.get_text() for text in named)
+        assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) -> None:
     single = average([Curve([10.0], [value]) for value in (4.0, 5.0, 6.0)])
     (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": single}})))
-    color = get_style([arm.name for arm in table.arms].index("dynamic"))[0]
-    assert len(marks(panel, color)) == 1 + 1  # and the one in the key
-    bars = [item.points for item in panel.items if isinstance(item, Line) and item.color == color]
-    assert any(one[0] == other[0] and one[1] != other[1] for one, other in bars)  # the interval, upright
+    color = get_style([arm.name for arm in table.arms].index("dynamic"))["color"]
+    axes = draw(panel)
+    assert len(marks(axes, color)) == 1
+    (bar,) = [line for line in axes.lines if len(line.get_xdata()) == 2]
+    assert tuple(bar.get_xdata()) == (10, 10)
+    assert bar.get_ydata()[0] < 500 < bar.get_ydata()[1], "the interval, upright"
+    assert "dynamic (n=3)" in texts(panel)
     two = average([Curve([10.0, 20.0], [4.0, 3.0]), Curve([10.0, 20.0], [6.0, 3.5])])
     assert (two.ci_low, two.runs) == ((None, None), ((4.0, 3.0), (6.0, 3.5)))
     (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
-    assert not any(isinstance(item, Area) for item in panel.items)
-    key = 1
-    assert sum(isinstance(item, Line) and item.color == color for item in panel.items) == 3 + key
+    assert len(draw(panel).collections) == 0
+    assert [tuple(line.get_ydata()) for line in draw(panel).lines] == [(500, 325), (400, 300), (600, 350)]
 
 
 def test_single_points_at_the_same_place_stand_side_by_side(table: Table) -> None:
     names = [arm.name for arm in table.arms]
     single, beside = (average([Curve([at], [value]) for value in (4.0, 5.0, 6.0)]) for at in (10.0, 10.1))
     later = average([Curve([20.0], [value]) for value in (4.0, 5.0, 6.0)])
-    panel = curves.draw_panel("loss", names, dict(zip(names, (single, beside, later), strict=True)), "")
-    first, second, third = ([one.x for one in marks(panel, get_style(at)[0])] for at in range(3))
-    assert 4 < second[0] - first[0] < 12
-    lone = curves.draw_panel("loss", names, {names[2]: later}, "")
-    assert third[0] == marks(lone, get_style(2)[0])[0].x
+    axes = draw(curves.draw_panel("loss", names, dict(zip(names, (single, beside, later), strict=True)), ""))
+    first, second, third = (place(marks(axes, SERIES[at])[0])[0] for at in range(3))
+    assert 8 < second - first < 24
+    lone = draw(curves.draw_panel("loss", names, {names[2]: later}, ""))
+    assert third == place(marks(lone, SERIES[2])[0])[0]

@@ -43,9 +43,12 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
 def test_a_drawing_is_one_file(add: Add) -> None:
     add(plots, "seeds_plot", """
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing
-from paribus.reporting.plots.panel import draw_title, make_scene
+from paribus.reporting.plots.panel import Panel
 
-DRAWINGS.add(Drawing("seeds", "number of seeds", lambda view: [make_scene(draw_title("seeds!"), 50, "seeds")]))
+def draw(axes):
+    axes.plot([1, 2], [3, 4])
+
+DRAWINGS.add(Drawing("seeds", "number of seeds", lambda view: [Panel("seeds", "seeds!", 1.5, draw)]))
 """)  # fmt: skip
     texts = render_texts(make_table(design(), study()))
     assert "seeds!" in texts["seeds.svg"]

@@ -13,7 +13,7 @@ import pytest
 
 from paribus.commands.table import table
 from paribus.core.config import compose, conf_dir, table_seeds
-from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.plots.figure import render_svg
 from paribus.reporting.tables import files
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
@@ -82,7 +82,7 @@ def test_a_sweep_runs_at_scale_test_and_becomes_a_table(
     """Sweeps share their pre-trainings, as a user's do; every drawing is made, and a few are also drawn as PNG."""
     runs, results = session_folder / "runs", tmp_path / "results"
     if name not in PICTURED:
-        monkeypatch.setattr(files, "render_png", lambda scene: render_svg(scene).encode())
+        monkeypatch.setattr(files, "render_png", lambda figure: render_svg(figure).encode())
     corpus = [*OWN_TEXT.get(name, SMALL), f"paths.cache={cache}"]
     profile = ["profile.threads=1", "profile.precision=32-true"]
     request = parse("run", [name, "scale=test", *corpus, *profile, f"runs={runs}", "seeds=0"])._replace(results=results)

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
 from paribus.reporting.plots import landscape
-from paribus.reporting.plots.png import render_png
-from paribus.reporting.plots.scene import add_heading
-from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.plots.figure import make_figure, render_png, render_svg
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.files import write_files
 from paribus.runs.archive import RunFolder
@@ -62,11 +60,11 @@ def draw(asked: Asked) -> None:
     task, runs = find_runs(asked)
     measured = measure(asked, task, runs)
     heading = f"{asked.study} at {asked.scale} scale: {task}, training loss"
-    scene = add_heading(landscape.draw_landscape(measured), heading)
+    figure = make_figure(landscape.draw_landscape(measured), heading, columns=2)
     content = {
         landscape.FILE: (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
-        f"{NAME}.svg": render_svg(scene).encode(),
-        f"{NAME}.png": render_png(scene),
+        f"{NAME}.svg": render_svg(figure).encode(),
+        f"{NAME}.png": render_png(figure),
     }
     write_files(asked.out, content)
     say(f"written to {asked.out}: {', '.join(sorted(content))}")

@@ -1,1 +1,1 @@
-"""Drawings of a table: small vector scenes, written as SVG (files and pages, light and dark) and as PNG."""
+"""Drawings of a table with matplotlib: as SVG for pages (light and dark), and as SVG, PNG and PDF files."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paribus.core.registry import Registry
-from paribus.reporting.plots.scene import Scene
+from paribus.reporting.plots.panel import Panel
 from paribus.reporting.tables.schema import Table
 
 
@@ -25,14 +25,14 @@ class Drawing:
 
     name: str
     title: str
-    panels: Callable[[View], Sequence[Scene]]
+    panels: Callable[[View], Sequence[Panel]]
     rank: int = 100
 
 
 DRAWINGS: Registry[Drawing] = Registry("paribus.reporting.plots")
 
 
-def draw_all(view: View) -> Iterator[tuple[Drawing, Sequence[Scene]]]:
+def draw_all(view: View) -> Iterator[tuple[Drawing, Sequence[Panel]]]:
     """Each drawing that has something to draw, with its panels."""
     for drawing in DRAWINGS.all():
         if panels := drawing.panels(view):

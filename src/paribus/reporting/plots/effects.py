@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from paribus.reporting.plots import axes
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import (
+    NUMBERS,
     RIGHT,
-    TOP,
     WIDTH,
+    Panel,
     draw_interval,
-    draw_text,
-    draw_title,
+    draw_paper,
+    draw_verdict,
     find_color,
     find_symbol,
+    fit_text,
     format_heading,
-    make_scene,
+    set_limits,
 )
-from paribus.reporting.plots.scene import Area, Item, Label, Line, Mark, Scene, fit_label
+from paribus.reporting.plots.style import COLORS
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.schema import ContrastRow, Table
 from paribus.reporting.turned import turn
 from paribus.verdict.words import find_word
 
-_ROW = 46.0
-_LEFT = 18.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ROW, _LEFT = 0.46, 0.18  # inches
 
 
-def draw_effects(view: View) -> list[Scene]:
+def draw_effects(view: View) -> list[Panel]:
     """One panel for each column with a contrast that has a number."""
     found = [(column, _find_contrasts(view.table, column)) for column in view.table.columns]
-    return [_draw_panel(view.table, column, contrasts) for column, contrasts in found if contrasts]
+    return [_make_panel(view.table, column, contrasts) for column, contrasts in found if contrasts]
 
 
 def _find_contrasts(table: Table, column: str) -> list[ContrastRow]:
@@ -41,50 +48,49 @@ def _find_contrasts(table: Table, column: str) -> list[ContrastRow]:
     return list(kept.values())
 
 
-def _draw_panel(table: Table, column: str, contrasts: list[ContrastRow]) -> Scene:
+def _make_panel(table: Table, column: str, contrasts: Sequence[ContrastRow]) -> Panel:
+    return Panel(
+        title=f"effects on {column} with their intervals",
+        heading=format_heading(table, column),
+        below="right: the first arm is better",
+        size=_ROW * len(contrasts),
+        draw=partial(_draw, table, column, contrasts),
+        left=_LEFT,
+        foot=NUMBERS,
+        caption=_write_caption(contrasts),
+    )
+
+
+def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axes) -> None:
     unit = table.about[column].factor
-    ends = [value * unit for contrast in contrasts for value in _list_ends(contrast)]
-    scale = axes.spread([0.0, *ends], _LEFT, RIGHT)
-    bottom = TOP + _ROW * len(contrasts)
-    items = [*draw_title(format_heading(table, column), "right: the first arm is better")]
-    items += axes.across(scale, bottom - 4, bottom)
-    for at, contrast in enumerate(contrasts):
-        items += _draw_row(table, contrast, scale, TOP + _ROW * at)
-    words, end = draw_text(_write_legend(contrasts), bottom + 20)
-    return make_scene([*items, *words], end, f"effects on {column} with their intervals")
+    ends = [end for row in contrasts for end in (*turn(row), row.margin, -row.margin) if end is not None]
+    set_limits(axes, "x", [0.0, *(end * unit for end in ends)])
+    axes.set_ylim(len(contrasts), 0)
+    axes.set_yticks([])
+    for at, row in enumerate(contrasts):
+        effect, low, high, published = turn(row)
+        value = format_number(table, column, effect, 1, sign=True)
+        said = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
+        fit_text(
+            axes.text(0, at + 0.3, said, transform=axes.get_yaxis_transform(), fontsize=7.6), WIDTH - _LEFT - RIGHT
+        )
+        if row.margin:
+            margin, band = row.margin * unit, (at + 0.43, at + 0.93)
+            axes.fill_betweenx(band, -margin, margin, color=COLORS["soft-ink"], alpha=0.16, linewidth=0)
+        axes.plot((0.0, 0.0), (at + 0.39, at + 1.0), color=COLORS["ink"], linewidth=1.0)
+        if low is not None and high is not None:
+            draw_interval(axes, (low * unit, high * unit), (at + 0.68, at + 0.68), find_color(row.verdict))
+        draw_verdict(axes, effect * unit, at + 0.68, row.verdict)
+        if published is not None:
+            draw_paper(axes, published * unit, at + 0.68)
 
 
-def _list_ends(row: ContrastRow) -> list[float]:
-    return [*(value for value in turn(row) if value is not None), row.margin, -row.margin]
-
-
-def _draw_row(table: Table, row: ContrastRow, scale: axes.Scale, top: float) -> list[Item]:
-    unit, y, found, color = table.about[row.column].factor, top + 31, turn(row), find_color(row.verdict)
-    margin = row.margin * unit
-    band = [(-margin, top + 20), (margin, top + 20), (margin, top + 42), (-margin, top + 42)]
-    items: list[Item] = [Line(((scale(0.0), top + 18), (scale(0.0), top + 46)), "ink", 1.4)]
-    items += [Area(tuple((scale(x), at) for x, at in band), "soft", 0.16)] if margin else []
-    value = format_number(table, row.column, found.effect, 1, sign=True)
-    text = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
-    items.append(fit_label(Label(_LEFT, top + 14, text, 10.5), WIDTH - 30))
-    if found.low is not None and found.high is not None:
-        items += draw_interval((scale(found.low * unit), y), (scale(found.high * unit), y), color)
-    word = find_word(row.verdict)
-    items.append(Mark(scale(found.effect * unit), y, word.mark, color, 8, word.decides))
-    if found.published is not None:
-        items.append(Mark(scale(found.published * unit), y, "diamond", "paper", 9, filled=False))
-    return items
-
-
-def _write_legend(contrasts: list[ContrastRow]) -> list[str]:
+def _write_caption(contrasts: Sequence[ContrastRow]) -> list[str]:
     shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
     marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
     band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
     paper = any(contrast.published is not None for contrast in contrasts)
-    return [
-        f"{marks}; bar: the interval behind the verdict{band}",
-        *(["◇ the paper's effect"] if paper else []),
-    ]
+    return [f"{marks}; bar: the interval behind the verdict{band}", *(["◇ the paper's effect"] if paper else [])]
 
 
 DRAWINGS.add(Drawing("effects", "effect sizes", draw_effects, 2))

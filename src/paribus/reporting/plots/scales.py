@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from paribus.reporting.ladder import Ladder, Rung, build_ladders
-from paribus.reporting.plots import axes
 from paribus.reporting.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reporting.plots.panel import (
     LEFT,
     RIGHT,
-    TOP,
+    WIDTH,
+    Panel,
     draw_interval,
     draw_margin,
-    draw_text,
-    draw_title,
+    draw_paper,
+    draw_verdict,
     find_color,
     find_symbol,
-    make_scene,
+    fit_text,
+    set_limits,
+    shorten,
 )
-from paribus.reporting.plots.scene import Item, Label, Line, Mark, Scene, fit_label
+from paribus.reporting.plots.style import COLORS
 from paribus.reporting.tables.blocks import format_value
 from paribus.reporting.turned import name_unit
 from paribus.verdict.metrics import in_points
 from paribus.verdict.words import find_word
 
-_HEIGHT = 170.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE = 1.7  # inches
 STABILITY = {
     "stable": "The verdict is stable over the scales that decide.",
     "changes": "The verdict changes with the scale.",
@@ -33,39 +40,38 @@ STABILITY = {
 }
 
 
-def draw_scales(view: View) -> list[Scene]:
+def draw_scales(view: View) -> list[Panel]:
     """One panel for each contrast that was measured at two scales or more."""
     scales = [table.scale for table in view.siblings]
     return [draw_ladder(ladder, scales) for ladder in build_ladders(view.siblings) if len(ladder.rungs) > 1]
 
 
-def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Scene:
+def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
     """The effect at these scales, turned so that up favors the first arm, and the paper's own as an open diamond."""
-    unit, turn = 100.0 if in_points(ladder.column) else 1.0, -1.0 if ladder.lower_is_better else 1.0
-    bottom, wide = TOP + _HEIGHT, (RIGHT - LEFT) / len(scales)
-    y = _make_scale(ladder, unit * turn, bottom)
     title = f"{ladder.column}{f' ({named})' if (named := name_unit(ladder.column)) else ''}"
     pair = f"{ladder.arm} against {ladder.versus}"
-    items = [*draw_title(title, f"{pair}; up: the first is better"), *axes.up(y, LEFT, RIGHT)]
-    items += draw_margin(y, ladder.margin * unit)
-    items.append(Line(((LEFT, bottom), (RIGHT, bottom)), "soft", 1))
-    rungs = {rung.scale: rung for rung in ladder.rungs}
-    for at, scale in enumerate(scales):
-        x = LEFT + wide * (at + 0.5)
-        items.append(fit_label(Label(x, bottom + 16, scale, 10.5, "middle", bold=scale in rungs), wide))
-        items += _draw_rung(rungs.get(scale), ladder.column, x, wide, y, unit * turn)
-    if ladder.published is not None:
-        items.append(Mark(RIGHT - 4, y(ladder.published * unit * turn), "diamond", "paper", 9, filled=False))
-    words, end = draw_text(_write_legend(ladder, unit * turn, y), bottom + 60)
-    return make_scene([*items, *words], end, f"{pair} on {title}: effect at each scale")
+    return Panel(
+        title=f"{pair} on {title}: effect at each scale",
+        heading=title,
+        below=f"{pair}; up: the first is better",
+        size=_SIZE,
+        draw=partial(_draw, ladder, scales),
+        foot=0.62,
+        caption=_write_caption(ladder),
+    )
 
 
-def _make_scale(ladder: Ladder, unit: float, bottom: float) -> axes.Scale:
-    """Room for every effect, but not for the interval of a scale that decides nothing, if others may decide."""
+def _find_unit(ladder: Ladder) -> float:
+    """What an effect is multiplied by to be drawn."""
+    return (100.0 if in_points(ladder.column) else 1.0) * (-1.0 if ladder.lower_is_better else 1.0)
+
+
+def _find_limits(ladder: Ladder) -> list[float]:
+    """Every effect, and the ends of its interval unless its scale decides nothing while others may decide."""
     kept = [rung for rung in ladder.rungs if not rung.barred] or ladder.rungs
-    found = [*(rung.difference for rung in ladder.rungs), *(end for rung in kept for end in _list_ends(rung))]
-    ends = [*found, *(end for end in (ladder.published, ladder.margin, -ladder.margin) if end is not None)]
-    return axes.spread([0.0, *(value * unit for value in ends)], bottom, TOP)
+    ends = [*(rung.difference for rung in ladder.rungs), *(end for rung in kept for end in _list_ends(rung))]
+    ends += [end for end in (ladder.published, ladder.margin, -ladder.margin) if end is not None]
+    return [0.0, *(end * _find_unit(ladder) for end in ends)]
 
 
 def _list_ends(rung: Rung) -> list[float]:
@@ -73,33 +79,39 @@ def _list_ends(rung: Rung) -> list[float]:
     return [] if rung.ci_low is None or rung.ci_high is None else [rung.ci_low, rung.ci_high]
 
 
-def _draw_rung(rung: Rung | None, column: str, x: float, wide: float, y: axes.Scale, unit: float) -> list[Item]:
-    bottom = y.start
-    if rung is None:
-        return [fit_label(Label(x, bottom + 30, "not run", 9, "middle", "soft"), wide)]
-    color = find_color(rung.verdict)
-    items: list[Item] = []
-    if ends := [(x, y(min(max(end * unit, y.low), y.high))) for end in _list_ends(rung)]:
-        items += draw_interval(ends[0], ends[1], color)
-    word = find_word(rung.verdict)
-    items.append(Mark(x, y(rung.difference * unit), word.mark, color, 8, word.decides))
-    effect = format_value(column, rung.difference * unit, sign=True)
-    below = [effect, f"n={rung.n}", f"{axes.short(rung.flops, 2)} FLOPs" if rung.flops else ""]
-    return [
-        *items,
-        *(
-            fit_label(Label(x, bottom + 30 + 12 * at, text, 9, "middle", "soft"), wide + 6)
-            for at, text in enumerate(below)
-        ),
-    ]
+def _draw(ladder: Ladder, scales: Sequence[str], axes: Axes) -> None:
+    unit, wide = _find_unit(ladder), (WIDTH - LEFT - RIGHT) / len(scales)
+    rungs = {rung.scale: rung for rung in ladder.rungs}
+    set_limits(axes, "y", _find_limits(ladder))
+    axes.set_xlim(-0.5, len(scales) - 0.5)
+    axes.set_xticks(range(len(scales)), labels=scales, color=COLORS["ink"])
+    axes.grid(axis="y")
+    draw_margin(axes, ladder.margin * abs(unit))
+    for at, (scale, label) in enumerate(zip(scales, axes.get_xticklabels(), strict=True)):
+        said = "not run"
+        if rung := rungs.get(scale):
+            label.set_fontweight("bold")
+            if ends := _list_ends(rung):
+                draw_interval(axes, (at, at), [end * unit for end in ends], find_color(rung.verdict))
+            draw_verdict(axes, at, rung.difference * unit, rung.verdict)
+            effect = format_value(ladder.column, rung.difference * unit, sign=True)
+            said = f"{effect}\nn={rung.n}\n{f'{shorten(rung.flops, 2)} FLOPs' if rung.flops else ''}"
+        text = axes.annotate(
+            said, (at, 0), xycoords=axes.get_xaxis_transform(), xytext=(0, -15), textcoords="offset points",
+            ha="center", va="top", fontsize=6.5, color=COLORS["soft-ink"],
+        )  # fmt: skip
+        fit_text(text, wide + 0.06)
+    if ladder.published is not None:
+        draw_paper(axes, len(scales) - 0.55, ladder.published * unit, clip_on=False)
 
 
-def _write_legend(ladder: Ladder, unit: float, y: axes.Scale) -> list[str]:
+def _write_caption(ladder: Ladder) -> list[str]:
+    unit, limits = _find_unit(ladder), _find_limits(ladder)
     verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
     several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
     marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
     band = "; shaded: within the margin" if ladder.margin else ""
-    beyond = any(not y.low <= end * unit <= y.high for rung in ladder.rungs for end in _list_ends(rung))
+    beyond = any(not min(limits) <= end * unit <= max(limits) for rung in ladder.rungs for end in _list_ends(rung))
     cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
     shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
     shown += ["◇ the paper's effect"] if ladder.published is not None else []

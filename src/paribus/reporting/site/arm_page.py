@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from paribus.core.console import duration
 from paribus.reporting.plots.curves import draw_metric, reaches
-from paribus.reporting.plots.scene import Scene
+from paribus.reporting.plots.panel import Panel
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.site.samples import Sample
@@ -131,7 +131,7 @@ def _link_wandb(record: Record, config: Config | None) -> str:
     return render_link(f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}", record.wandb_id)
 
 
-def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Scene]:
+def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Panel]:
     """Curves of the first metrics, losses before the others, with one line per run."""
     found: dict[str, dict[str, Band]] = {}
     for record in own:

@@ -40,8 +40,8 @@ def _render_body(line: Line, title: str, scales: Sequence[str]) -> Iterator[str]
     tables = [entry.table for entry, _ in line.entries]
     ladders = [ladder for ladder in build_ladders(tables) if ladder.claim == line.claim.text]
     yield render_figure("Effects at each scale", [draw_ladder(ladder, scales) for ladder in ladders])
-    scenes = [scene for entry, claim in line.entries for scene in draw_tokens(entry, claim)]
-    yield render_figure("Effects against tokens", scenes)
+    panels = [panel for entry, claim in line.entries for panel in draw_tokens(entry, claim)]
+    yield render_figure("Effects against tokens", panels)
     for entry, claim in line.entries:
         yield from _render_scale(entry, claim)
     if line.sweep is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from paribus.reporting.plots.svg import render_mark
+from paribus.reporting.plots.marks import render_mark
 from paribus.reporting.site.claims import INTERVAL, Line, format_effect
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.site.frame import render_link

@@ -10,7 +10,7 @@ from pathlib import Path
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import is_name
-from paribus.reporting.plots.scene import Scene
+from paribus.reporting.plots.panel import Panel
 from paribus.reporting.plots.search import draw_front, draw_history, draw_importances
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.tables.html import render_figure, render_scroll
@@ -27,8 +27,8 @@ class Search:
     name: str
     board: TrialBoard
     importances: Sequence[str]
-    history: Sequence[Scene]
-    shares: Sequence[Scene]
+    history: Sequence[Panel]
+    shares: Sequence[Panel]
 
     @property
     def place(self) -> str:
@@ -56,7 +56,7 @@ def _read(name: str, folder: Path) -> Search:
     board, study = open_search(folder)
     names, several = board.objectives, len(study.directions)
     ranked = {one: rank_importances(study, at) for at, one in enumerate(names)}
-    history: list[Scene] = []
+    history: list[Panel] = []
     if several == 1 and (rows := list_history(study)):
         history = [draw_history(rows, names[0])]
     elif several == 2 and (points := list_pareto(study)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paribus.reporting.plots.curves import draw_panel
-from paribus.reporting.plots.scene import Scene
+from paribus.reporting.plots.panel import Panel
 from paribus.reporting.site.collect import Entry
 from paribus.reporting.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reporting.tables.schema import Band, ClaimRow, ContrastRow
@@ -13,7 +13,7 @@ from paribus.verdict.metrics import in_points, is_score, lower_is_better
 _LEAST = 2  # points of a curve
 
 
-def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Scene]:
+def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
     """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
     found = ((row, _measure_on_the_way(entry, row)) for row in claim.contrasts)
     return [_draw_panel(entry, row, band) for row, band in found if band is not None and len(band.tokens) >= _LEAST]
@@ -48,7 +48,7 @@ def _list_curves(entry: Entry, arm: str, column: str) -> dict[int, Curve]:
     return {seed: curve for seed, curve in found if curve is not None}
 
 
-def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Scene:
+def _draw_panel(entry: Entry, row: ContrastRow, band: Band) -> Panel:
     unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
     title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
     name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"

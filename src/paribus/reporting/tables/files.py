@@ -7,20 +7,21 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.core.files import write_bytes
 from paribus.core.jsonable import to_json
 from paribus.reporting.plots.drawing import View, draw_all
-from paribus.reporting.plots.png import render_pdf, render_png
-from paribus.reporting.plots.scene import Scene, add_heading, place_beside
-from paribus.reporting.plots.svg import render_svg
+from paribus.reporting.plots.figure import make_figure, render_pdf, render_png, render_svg
 from paribus.reporting.tables.facts import write_line
 from paribus.reporting.tables.html import render_page
 from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Cell, Table
 from paribus.reporting.tables.styles import BOTH
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _FIELDS = ("kind", "arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "values")
 
@@ -31,10 +32,11 @@ def render_files(table: Table, style: str = BOTH, pdf: bool = False) -> dict[str
     style: of the means in LaTeX. pdf: whether each drawing is also there as PDF, without its title.
     """
     if pdf:
-        plain = {f"{name}.pdf": render_pdf(scene) for name, scene in draw_pictures(table, titled=False).items()}
+        plain = {f"{name}.pdf": render_pdf(figure) for name, figure in draw_pictures(table, titled=False).items()}
         return render_files(table, style) | plain
-    pictures = {f"{name}.png": render_png(scene) for name, scene in draw_pictures(table).items()}
-    return {**{name: text.encode() for name, text in render_texts(table, style).items()}, **pictures}
+    figures = draw_pictures(table)
+    texts = {name: text.encode() for name, text in render_texts(table, style, figures).items()}
+    return texts | {f"{name}.png": render_png(figure) for name, figure in figures.items()}
 
 
 def render_committed(table: Table) -> dict[str, bytes]:
@@ -43,25 +45,29 @@ def render_committed(table: Table) -> dict[str, bytes]:
     return {"table.md": render_markdown(table).encode(), "table.json": text.encode()}
 
 
-def render_texts(table: Table, style: str = BOTH) -> dict[str, str]:
-    """{file name: content} of table.{md,tex,html,json,csv}, evidence.tex and of each drawing as SVG."""
+def render_texts(table: Table, style: str = BOTH, figures: Mapping[str, Figure] | None = None) -> dict[str, str]:
+    """{file name: content} of table.{md,tex,html,json,csv}, evidence.tex and of each drawing as SVG.
+
+    figures: what `draw_pictures` gives, if it was called before.
+    """
+    figures = draw_pictures(table) if figures is None else figures
     return {
         **{name: content.decode() for name, content in render_committed(table).items()},
         "table.tex": render_latex(table, style),
         "evidence.tex": render_evidence(table),
         "table.html": render_page(table),
         "table.csv": _render_csv(table),
-        **{f"{name}.svg": render_svg(scene) for name, scene in draw_pictures(table).items()},
+        **{f"{name}.svg": render_svg(figure) for name, figure in figures.items()},
     }
 
 
-def draw_pictures(table: Table, titled: bool = True) -> dict[str, Scene]:
+def draw_pictures(table: Table, titled: bool = True) -> dict[str, Figure]:
     """{name: all panels of a drawing as one}."""
-    joined = {drawing: place_beside(scenes) for drawing, scenes in draw_all(View(table))}
-    if not titled:
-        return {drawing.name: scene for drawing, scene in joined.items()}
-    facts = write_line(table.facts)
-    return {one.name: add_heading(scene, f"{table.label}: {one.title}", facts) for one, scene in joined.items()}
+    figures = {}
+    for drawing, panels in draw_all(View(table)):
+        heading = (f"{table.label}: {drawing.title}", write_line(table.facts)) if titled else ()
+        figures[drawing.name] = make_figure(panels, *heading)
+    return figures
 
 
 def _render_csv(table: Table) -> str:

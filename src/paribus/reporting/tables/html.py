@@ -8,8 +8,9 @@ from html import escape
 from importlib.resources import files
 
 from paribus.reporting.plots.drawing import View, draw_all
-from paribus.reporting.plots.scene import Scene
-from paribus.reporting.plots.svg import render_mark, render_svg
+from paribus.reporting.plots.figure import render_inline
+from paribus.reporting.plots.marks import render_mark
+from paribus.reporting.plots.panel import Panel
 from paribus.reporting.tables.blocks import (
     Block,
     Text,
@@ -116,16 +117,16 @@ def render_notes(table: Table) -> str:
 
 def render_figures(view: View) -> Iterator[str]:
     """Every registered drawing that has something to draw."""
-    for drawing, scenes in draw_all(view):
-        yield render_figure(drawing.title.format(view=view), scenes)
+    for drawing, panels in draw_all(view):
+        yield render_figure(drawing.title.format(view=view), panels)
 
 
-def render_figure(title: str, scenes: Sequence[Scene]) -> str:
+def render_figure(title: str, panels: Sequence[Panel]) -> str:
     """Panels that flow beside or below each other; nothing if there is none."""
-    if not scenes:
+    if not panels:
         return ""
-    panels = "".join(render_svg(scene, standalone=False) for scene in scenes)
-    return f"<h2>{escape(capitalize(title))}</h2>\n<figure>{panels}</figure>"
+    drawn = "".join(map(render_inline, panels))
+    return f"<h2>{escape(capitalize(title))}</h2>\n<figure>{drawn}</figure>"
 
 
 def capitalize(text: str) -> str:

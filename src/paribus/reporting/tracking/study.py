@@ -118,12 +118,11 @@ def _make_artifact(wandb: ModuleType, about: About, files: Mapping[str, bytes]) 
 
 
 def _fill_sweep(wandb: ModuleType, table: Table) -> dict[str, Any]:
-    from paribus.reporting.plots.png import render_png
+    from paribus.reporting.plots.figure import render_png
     from paribus.reporting.tables.files import draw_pictures
 
-    content = {
-        f"drawings/{name}": _make_image(wandb, render_png(scene)) for name, scene in draw_pictures(table).items()
-    }
+    pictures = draw_pictures(table)
+    content = {f"drawings/{name}": _make_image(wandb, render_png(figure)) for name, figure in pictures.items()}
     content |= {
         "comparison": wandb.Table(columns=[*_CELL], data=[[row[key] for key in _CELL] for row in list_cells(table)]),
         "claims": wandb.Table(
