@@ -18,6 +18,11 @@ def render(template: str, **values: object) -> str:
     return _make_environment().get_template(template).render(values)
 
 
+def render_page(template: str, path: str, title: str, **values: object) -> bytes:
+    """A page of the site; `path`: its place in the site."""
+    return render(template, path=path, up="../" * path.count("/"), title=title, **values).encode()
+
+
 @cache
 def _make_environment() -> Environment:
     made = Environment(

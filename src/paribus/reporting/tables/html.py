@@ -32,7 +32,7 @@ class ClaimPart(NamedTuple):
 
 @dataclass(frozen=True)
 class TableParts:
-    """What every page of a table shows; `figures`: headings with their panels; `link`: where cells lead, if anywhere."""
+    """What every page of a table shows; `figures`: headings with their panels; `link`: where its cells lead."""
 
     facts: str
     claims: Sequence[ClaimPart]
