@@ -33,20 +33,18 @@ def _make_environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
-        "break_cell": break_cell,
-        "break_head": break_head,
-        "percent": lambda value: f"{value:.2f}%",
-        "slug": make_slug,
-        "svg": _draw_scene,
-    }
-    made.globals |= {"mark": _draw_mark, "paper_mark": _draw_paper_mark}
+    made.filters.update(break_cell=break_cell, break_head=break_head, percent=_percent, slug=make_slug, svg=_draw_scene)
+    made.globals.update(mark=_draw_mark, paper_mark=_draw_paper_mark)
     return made
 
 
 def make_slug(verdict: str) -> str:
     """A verdict as a part of a class name."""
     return verdict.replace(" ", "-")
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f}%"
 
 
 def _draw_scene(scene: Scene) -> Markup:
@@ -64,4 +62,4 @@ def _draw_paper_mark(left: float | None = None) -> Markup:
 
 
 def _place(mark: str, left: float | None) -> Markup:
-    return Markup(mark if left is None else mark.replace("<svg ", f'<svg style="left: {left:.2f}%" ', 1))
+    return Markup(mark if left is None else mark.replace("<svg ", f'<svg style="left: {_percent(left)}" ', 1))

@@ -186,7 +186,6 @@ def _make_row(one: Contrast, axis: Axis) -> Row:
     row, effect, margin = one.row, one.effect, 1.0 if one.row.margin else 0.0
     low = {">": 0.0, ">=": -margin, "~": -margin}[row.relation]
     high = axis(margin) if row.relation == "~" else 100.0
-    has_interval = effect.low is not None and effect.high is not None
     return Row(
         line=one.line,
         scale=one.table.scale,
@@ -196,7 +195,7 @@ def _make_row(one: Contrast, axis: Axis) -> Row:
         signs="*" * (not row.margin) + "†" * one.below,
         said=row.verdict + (f": {row.reason}" if row.reason else ""),
         zone=(axis(low), high),
-        interval=(axis(effect.low), axis(effect.high)) if has_interval else None,
+        interval=None if effect.low is None or effect.high is None else (axis(effect.low), axis(effect.high)),
         effect=axis(effect.effect),
         paper=None if effect.published is None else axis(effect.published),
     )
