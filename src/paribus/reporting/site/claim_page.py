@@ -79,7 +79,7 @@ def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
     tables = [entry.table for entry, _ in line.entries]
     ladders = [ladder for ladder in build_ladders(tables) if ladder.claim == line.claim.text]
     stability = STABILITY[rate_stability([claim.verdict for _, claim in line.entries])] if line.entries else ""
-    runnable = [scale for scale in scales if scale != TRIAL] if line.sweep is not None else []
+    runs = [f"paribus run {line.sweep.path.stem} scale={one}" for one in scales if one != TRIAL] if line.sweep else []
     return render_page(
         "claim.html",
         line.place,
@@ -94,19 +94,25 @@ def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
         ladders=[draw_ladder(ladder, scales) for ladder in ladders],
         curves=[scene for entry, claim in line.entries for scene in draw_tokens(entry, claim)],
         parts=[_describe_scale(entry, claim) for entry, claim in line.entries],
-        commands=[f"paribus run {line.sweep.path.stem} scale={scale}" for scale in runnable] if line.sweep else [],
+        commands=runs,
     )
 
 
 def _list_rows(line: Line) -> list[LadderRow]:
     """The contrasts of all scales, each with its effect at the scales that measured it."""
-    rows: dict[tuple[str, str], dict[str, Rung]] = {}
-    for entry, claim in line.entries:
+    cells: dict[tuple[str, str], dict[str, Rung]] = {
+        (_name_pair(row), row.column): {} for _, claim in line.entries for row in claim.contrasts
+    }
+    for scale, (entry, claim) in {entry.scale: (entry, claim) for entry, claim in line.entries}.items():
         for row in claim.contrasts:
-            cells = rows.setdefault((f"{row.arm} {row.relation} {row.versus}", row.column), {})
             if row.difference is not None:
-                cells.setdefault(entry.scale, Rung(format_effect(entry.table, row), row.verdict, row.n))
-    return [LadderRow(pair, column, cells) for (pair, column), cells in rows.items()]
+                rung = Rung(format_effect(entry.table, row), row.verdict, row.n)
+                cells[_name_pair(row), row.column].setdefault(scale, rung)
+    return [LadderRow(pair, column, found) for (pair, column), found in cells.items()]
+
+
+def _name_pair(row: ContrastRow) -> str:
+    return f"{row.arm} {row.relation} {row.versus}"
 
 
 def _describe_scale(entry: Entry, claim: ClaimRow) -> ScalePart:
